@@ -1,0 +1,1 @@
+"""The documented and the measured baselines: model, profiles (data), recording."""

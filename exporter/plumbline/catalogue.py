@@ -1,0 +1,67 @@
+"""The types every metric is made of. Each collector module owns its specs; the reference is generated from them.
+
+A *sample* is a plain tuple ``(spec, label values, value)``: ten thousand of them are made per scrape on a big
+host, and a tuple costs a tenth of an object. Values are base units, conversion from the kernel's units happens
+once, in the collector. ``None`` never becomes a sample: missing is no series, zero is measured zero.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+_NAME = re.compile(r"plumbline_[a-z0-9]+(?:_[a-z0-9]+)*")
+_LABEL = re.compile(r"[a-z][a-z0-9_]*")
+
+
+class Kind(StrEnum):
+    """Metric type as the exposition formats name it."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricSpec:
+    """One metric family. Compared and hashed by identity: a spec is a constant of its module.
+
+    ``name`` is the full sample name (counters with ``_total``; histograms without a suffix), ``labels`` the label
+    names in the order in which samples give the values. A wrong spec raises ``ValueError`` at import.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"metric name {self.name!r} must be plumbline_ plus lower-case words")
+        if (self.kind is Kind.COUNTER) != self.name.endswith("_total"):
+            raise ValueError(f"{self.name}: counters, and only counters, end in _total")
+        if not self.help.strip() or "\n" in self.help:
+            raise ValueError(f"{self.name}: help must be one non-empty line")
+        bad = [label for label in self.labels if not _LABEL.fullmatch(label) or label == "le"]
+        if bad or len(set(self.labels)) != len(self.labels):
+            raise ValueError(f"{self.name}: bad or repeated label names {self.labels}")
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramValue:
+    """A classic histogram: ``cumulative[i]`` operations took at most ``edges[i]`` seconds; +Inf is ``count``.
+
+    ``edges`` is ascending, finite, and the same object from scrape to scrape, so that the renderer can cache by it.
+    """
+
+    edges: tuple[float, ...]
+    cumulative: Sequence[int]
+    count: int
+    sum: float
+
+
+Sample: TypeAlias = tuple[MetricSpec, tuple[str, ...], float | HistogramValue]
+Samples: TypeAlias = Iterable[Sample]

@@ -1,0 +1,1 @@
+"""JUDGE: readings in, findings out."""

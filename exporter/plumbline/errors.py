@@ -1,0 +1,67 @@
+"""Every error Plumbline raises on purpose.
+
+    PlumblineError            one clear line: what, where, what to do
+    ├── ConfigError           a config file or flag is wrong; the running configuration stays
+    ├── ParseError            a kernel or tool interface said something malformed
+    ├── BaselineError         a baseline file or profile is wrong
+    ├── StateError            the state directory can't be used
+    ├── ProbeRefused          a probe's safety guard said no; nothing was touched
+    └── Unavailable           no such hardware, driver, file, tool or permission: normal, not a fault
+"""
+
+from __future__ import annotations
+
+
+class PlumblineError(Exception):
+    """Base of all errors raised on purpose; ``str()`` is one line a person can act on."""
+
+
+class ConfigError(PlumblineError):
+    """A configuration value can't be used.
+
+    ``where`` is the file (or flag), ``key`` the dotted path in it, ``value`` what stood there.
+    """
+
+    def __init__(self, where: str, reason: str, *, key: str = "", value: object = None) -> None:
+        self.where, self.key, self.value, self.reason = where, key, value, reason
+        at = f": {key}" if key else ""
+        shown = "" if value is None else f" = {_short(value)}"
+        super().__init__(f"{where}{at}{shown}: {reason}")
+
+
+class ParseError(PlumblineError):
+    """``source`` (a path or command) holds text that breaks its own format at ``line`` (1-based; 0: whole)."""
+
+    def __init__(self, source: str, reason: str, *, line: int = 0) -> None:
+        self.source, self.line, self.reason = source, line, reason
+        at = f":{line}" if line else ""
+        super().__init__(f"{source}{at}: {reason}")
+
+
+class BaselineError(PlumblineError):
+    """``where`` (a baseline file or profile) can't be used, and why."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        self.where, self.reason = where, reason
+        super().__init__(f"{where}: {reason}")
+
+
+class StateError(PlumblineError):
+    """The state directory can't be used, and why."""
+
+
+class ProbeRefused(PlumblineError):
+    """A probe's guard refused to run: ``reason`` is a short stable label value, the message says what to do."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        self.reason = reason
+        super().__init__(message)
+
+
+class Unavailable(PlumblineError):
+    """The hardware, driver, file, tool or permission is not there. Normal; logged once at debug level."""
+
+
+def _short(value: object, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,44 @@
+"""What a probe returns. Data only: probes never hold a metric, collectors never run a probe."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Outcome(StrEnum):
+    """How a run ended; each is a ``result`` label of ``plumbline_probe_runs_total``, initialised to 0."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    TIMEOUT = "timeout"
+
+
+class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of one operation (``read``, ``write``) of a run; what was not measured is ``None`` or absent."""
+
+    operation: str
+    iops: float | None = None
+    throughput: float | None = None
+    """Bytes per second."""
+    latency: dict[str, float] = {}
+    """Seconds by statistic: mean, p50, p95, p99, p999, max."""
+
+
+class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One finished run of a periodic probe. Times are Unix seconds, durations seconds."""
+
+    probe: str
+    layer: str
+    device_class: str
+    workload: str
+    config_hash: str
+    tool: str
+    tool_version: str
+    started: float
+    duration: float
+    outcome: Outcome
+    operations: tuple[OperationResult, ...] = ()
+    message: str = ""
+    """Why it failed, in one line; empty on success."""

@@ -1,0 +1,24 @@
+"""Where the kernel's and the system's trees stand. Only ``app.py`` knows that they stand under ``/``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """Injectable roots, as node_exporter's ``--path.*`` flags.
+
+    A container that mounts the host's trees elsewhere points these there; tests point them at fixtures.
+    """
+
+    proc: Path
+    sys: Path
+    dev: Path
+    udev: Path  # udev's runtime database, /run/udev
+
+    @classmethod
+    def under(cls, root: Path) -> Roots:
+        """The usual layout below one directory (a fixture host, or ``/``)."""
+        return cls(proc=root / "proc", sys=root / "sys", dev=root / "dev", udev=root / "run" / "udev")
