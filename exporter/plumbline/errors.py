@@ -1,12 +1,12 @@
 """Every error Plumbline raises on purpose.
 
-    PlumblineError            one clear line: what, where, what to do
-    ├── ConfigError           a config file or flag is wrong; the running configuration stays
-    ├── ParseError            a kernel or tool interface said something malformed
-    ├── BaselineError         a baseline file or profile is wrong
-    ├── StateError            the state directory can't be used
-    ├── ProbeRefused          a probe's safety guard said no; nothing was touched
-    └── Unavailable           no such hardware, driver, file, tool or permission: normal, not a fault
+PlumblineError            one clear line: what, where, what to do
+├── ConfigError           a config file or flag is wrong; the running configuration stays
+├── ParseError            a kernel or tool interface said something malformed
+├── BaselineError         a baseline file or profile is wrong
+├── StateError            the state directory can't be used
+├── ProbeRefused          a probe's safety guard said no; nothing was touched
+└── Unavailable           no such hardware, driver, file, tool or permission: normal, not a fault
 """
 
 from __future__ import annotations

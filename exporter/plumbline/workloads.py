@@ -103,16 +103,14 @@ class WorkloadCatalogue:
 
             near = difflib.get_close_matches(workload_id, self.by_id, n=3, cutoff=0.4)
             hint = f"; near: {', '.join(near)}" if near else ""
-            raise ConfigError(
-                where, f"no such workload in the catalogue{hint}", key=key, value=workload_id
-            ) from None
+            raise ConfigError(where, f"no such workload in the catalogue{hint}", key=key, value=workload_id) from None
 
 
 def load_catalogue() -> WorkloadCatalogue:
     """The catalogue the package ships (``workloads.yaml``); a mistake in it is :class:`ConfigError`."""
     text = resources.files("plumbline").joinpath("workloads.yaml").read_text("utf-8")
     try:
-        rows = msgspec.convert(yaml.load(text, Loader=_loader()), list[Workload])
+        rows = msgspec.convert(yaml.load(text, Loader=_loader()), list[Workload])  # noqa: S506  (a SafeLoader)
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         raise ConfigError("workloads.yaml", str(error)) from error
     by_id: dict[str, Workload] = {}
