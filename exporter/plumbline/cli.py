@@ -15,6 +15,7 @@ from pathlib import Path
 from plumbline import __version__
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
 from plumbline.errors import PlumblineError
+from plumbline.roots import Roots
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="plumbline",
-        description="Does this storage node still perform as on the day it was accepted, and which layer is to blame?",
+        description="Does this storage node perform as on the day it was accepted? If not, which layer is to blame?",
     )
     parser.add_argument("--version", action="version", version=f"plumbline {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -68,7 +69,6 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
             action=argparse.BooleanOptionalAction,
             help=f"switch the {name} collector on or off; overrides the file",
         )
-    _fix_negative_flags(serve)
     serve.set_defaults(run=_serve)
 
 
@@ -102,18 +102,16 @@ def _add_world(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _fix_negative_flags(parser: argparse.ArgumentParser) -> None:
-    """argparse spells the negative ``--no-collector.x``, which is node_exporter's spelling too: nothing to fix but
-    the help text, where it repeats both for every collector."""
-    for action in parser._actions:
-        if isinstance(action, argparse.BooleanOptionalAction):
-            action.metavar = None
-
-
 def _serve(options: argparse.Namespace) -> int:
     from plumbline import app  # noqa: PLC0415  (the daemon's imports are not paid by the other commands)
 
-    return app.serve(_world(options), listen_address=options.listen_address, collectors=_collector_flags(options))
+    return app.serve(
+        config_file=options.config_file,
+        storage_path=options.storage_path,
+        roots=_roots(options),
+        listen_address=options.listen_address,
+        collectors={name: on for name in COLLECTORS if (on := getattr(options, f"collector_{name}")) is not None},
+    )
 
 
 def _config_check(options: argparse.Namespace) -> int:
@@ -122,6 +120,10 @@ def _config_check(options: argparse.Namespace) -> int:
     config.load(options.file, workloads.load_catalogue())
     print(f"{options.file}: good")
     return 0
+
+
+def _roots(options: argparse.Namespace) -> Roots:
+    return Roots(proc=options.path_procfs, sys=options.path_sysfs, dev=options.path_devfs, udev=options.path_udev)
 
 
 def _set_up_logging(level: str) -> None:
