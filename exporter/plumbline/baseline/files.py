@@ -20,7 +20,7 @@ class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Unknown keys are refused, values never change after loading."""
 
 
-class Latencies(Strict, frozen=True):
+class Latencies(Strict, frozen=True, omit_defaults=True):
     """Latency by statistic; a struct and not a mapping, so that a mistake is named by its key."""
 
     mean: Latency | None = None
