@@ -44,12 +44,16 @@ files = st.dictionaries(keys, documents, max_size=3).flatmap(
 )
 
 
+def check_message(message):
+    assert message.startswith("f.yaml")
+    assert "\n" not in message
+
+
 def read(text):
     try:
         return parse_site(text, where="f.yaml", host="h", catalogue=CATALOGUE)
     except BaselineError as error:
-        assert str(error).startswith("f.yaml")
-        assert "\n" not in str(error)
+        check_message(str(error))
         return None
 
 
@@ -69,7 +73,7 @@ def test_any_text_as_a_profile(text):
     try:
         parse_profile(text, "f.yaml", CATALOGUE)
     except BaselineError as error:
-        assert str(error).startswith("f.yaml")
+        check_message(str(error))
 
 
 base = st.floats(min_value=1e-9, max_value=1e12, allow_nan=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 
 import pytest
@@ -11,12 +10,16 @@ from plumbline.baseline.writer import check_target, write_text
 from plumbline.errors import BaselineError
 
 
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
 def test_a_new_file(tmp_path):
     path = tmp_path / "baseline.yaml"
     assert write_text(path, "new µ\n", force=False) is None
     assert path.read_text("utf-8") == "new µ\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
-    assert os.listdir(tmp_path) == ["baseline.yaml"]
+    assert names(tmp_path) == ["baseline.yaml"]
 
 
 def test_an_existing_file_is_not_touched(tmp_path):
@@ -25,7 +28,7 @@ def test_an_existing_file_is_not_touched(tmp_path):
     with pytest.raises(BaselineError, match=r"exists already; --force replaces it and keeps the old one as \.bak"):
         write_text(path, "new", force=False)
     assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["baseline.yaml"]
+    assert names(tmp_path) == ["baseline.yaml"]
 
 
 def test_force_keeps_the_old_one(tmp_path):
@@ -35,12 +38,12 @@ def test_force_keeps_the_old_one(tmp_path):
     backup.write_text("older")
     assert write_text(path, "new", force=True) == backup
     assert (path.read_text(), backup.read_text()) == ("new", "old")
-    assert sorted(os.listdir(tmp_path)) == ["baseline.yaml", "baseline.yaml.bak"]
+    assert names(tmp_path) == ["baseline.yaml", "baseline.yaml.bak"]
 
 
 def test_force_without_an_old_one(tmp_path):
     assert write_text(tmp_path / "baseline.yaml", "new", force=True) is None
-    assert os.listdir(tmp_path) == ["baseline.yaml"]
+    assert names(tmp_path) == ["baseline.yaml"]
 
 
 def test_refused_before_measuring(tmp_path):
@@ -55,4 +58,4 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path):
     path = tmp_path / ("n" * 250)
     with pytest.raises(BaselineError, match="can't be written: File name too long"):
         write_text(path, "new", force=False)
-    assert os.listdir(tmp_path) == []
+    assert names(tmp_path) == []

@@ -49,7 +49,9 @@ def convert_text(kind: type[T], text: str, *, where: str) -> T:
         _check_version(data, where)
         return config.convert(kind, data, where=where)
     except ConfigError as error:
-        raise BaselineError(error.where, error.reason, key=error.key, value=error.value) from error
+        # a key may hold anything, line breaks too; the error stays one line
+        reason, key = (" ".join(part.split()) for part in (error.reason, error.key))
+        raise BaselineError(error.where, reason, key=key, value=error.value) from error
 
 
 def _check_version(data: Any, where: str) -> None:
