@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import need
+from support.programs import need
 
 FOLDER = Path(__file__).parents[2] / "systemd"
 
