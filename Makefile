@@ -35,11 +35,11 @@ run: $(VENV)/.installed-$(KEY) ## install into .venv and start the daemon (state
 
 .PHONY: demo
 demo: $(VENV)/.installed-$(KEY) ## the daemon, a real Prometheus and Alertmanager on loopback; Ctrl-C stops all
-	@exec $(VENV)/bin/python deploy/demo/demo.py $(ARGS)
+	@exec $(VENV)/bin/python -m deploy.demo $(ARGS)
 
 .PHONY: demo-slow
 demo-slow: $(VENV)/.installed-$(KEY) ## the same, then slow the probed disk and watch the alert fire and resolve
-	@exec $(VENV)/bin/python deploy/demo/demo.py --slow $(ARGS)
+	@exec $(VENV)/bin/python -m deploy.demo --slow $(ARGS)
 
 $(VENV)/.deps-$(KEY): requirements/run.txt requirements/build.txt requirements/make-venv
 	@echo "creating $(VENV) with the pinned dependencies" >&2
