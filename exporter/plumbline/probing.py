@@ -29,7 +29,7 @@ from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler, splay
 from plumbline.sources.block import BlockDevice, device_below
 from plumbline.sources.diskstats import read_diskstats
-from plumbline.state import StateStore
+from plumbline.state import ProbeRecord, StateStore
 from plumbline.workloads import Workload, WorkloadCatalogue
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,6 @@ class CanaryJob:
     directory: Path
     device: str
     device_class: str
-    rate: float
     workloads: tuple[Workload, ...]
 
 
@@ -117,8 +116,7 @@ def make_plan(config: Config, *, storage: Path, roots: Roots, catalogue: Workloa
             workloads = tuple(
                 catalogue.get(each, where="configuration", key=f"{probe.name}.workloads") for each in probe.workloads
             )
-            rate = probe.rate or (1.0 if device_class == "hdd" else 10.0)
-            canaries.append(CanaryJob(probe, directory, name, device_class, rate, workloads))
+            canaries.append(CanaryJob(probe, directory, name, device_class, workloads))
         else:
             workload = catalogue.get(probe.workload, where="configuration", key=f"{probe.name}.workload")
             plan = FioPlan.of(probe, workload, directory=directory, device_class=device_class)
@@ -150,7 +148,7 @@ class Probing:
         self._environment, self._clock = environment, clock
         self._scheduler = Scheduler()
         self._canaries: dict[str, tuple[CanaryPlan, Canary]] = {}
-        self._recent: dict[tuple[str, str], RecentHistogram] = {}
+        self._recent: dict[tuple[str, str, str], RecentHistogram] = {}
         self._fio: tuple[FioJob, ...] = ()
         self._tool = FioTool()
         self._heavy = gates.HeavyLock(store.directory / "heavy-probe.lock")
@@ -178,16 +176,21 @@ class Probing:
         now = time.monotonic()
         for name, (_, canary) in self._canaries.items():
             canary.poll()
-            for each in canary.read().workloads:
-                self._recent.setdefault((name, each.workload), RecentHistogram()).add(now, each.latency)
+            for stream in canary.read().streams:
+                key = (name, stream.workload.id, stream.operation)
+                self._recent.setdefault(key, RecentHistogram()).add(now, stream.latency)
 
     def readings(self) -> list[CanaryReading]:
         """Every canary now; never blocks."""
         return [canary.read() for _, canary in self._canaries.values()]
 
-    def recent(self, probe: str, workload: str) -> RecentHistogram | None:
-        """The last minutes of one workload of a canary."""
-        return self._recent.get((probe, workload))
+    def recent(self, probe: str, workload: str, operation: str) -> RecentHistogram | None:
+        """The last minutes of one operation of a canary."""
+        return self._recent.get((probe, workload, operation))
+
+    def record(self, job: FioJob) -> ProbeRecord:
+        """What is remembered of a periodic probe."""
+        return self._store.get(job.config.name)
 
     def statuses(self) -> list[ProbeStatus]:
         """Every periodic probe now; never blocks."""
@@ -311,13 +314,13 @@ class Probing:
 def _canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
     return CanaryPlan(
         name=job.config.name,
-        directory=job.directory,
+        directory=str(job.directory),
         file_size_bytes=int(job.config.file_size),
         workloads=tuple(
             (workload, bounds.get((job.config.name, workload.id, workload.operations[0]), ()))
             for workload in job.workloads
         ),
         device_class=job.device_class,
-        rate=job.rate,
+        rate=job.config.rate,
         stuck_after_s=float(job.config.stuck_after),
     )
