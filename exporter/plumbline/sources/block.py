@@ -163,7 +163,8 @@ def _below_existing(path: Path, roots: Roots, depth: int) -> BlockDevice | None:
     if mount.filesystem in ("btrfs", "bcachefs"):  # st_dev is anonymous, one a subvolume
         return _disk_of_node(mount.source.split(":")[0], roots, depth)
     upper = mount.option("upperdir") if mount.filesystem == "overlay" else None
-    return _below_if_exists(upper, roots, depth + 1) if upper else None
+    # overlay keeps its own escapes of comma and colon, inside those of mountinfo
+    return _below_if_exists(re.sub(r"\\(.)", r"\1", upper), roots, depth + 1) if upper else None
 
 
 def _below_if_exists(path: str, roots: Roots, depth: int) -> BlockDevice | None:
