@@ -3,8 +3,8 @@
     PYTHONPATH=exporter:tests python -m support.record_network <scenario directory> [--ioctl <device> ...]
 
 Writes ``netlink/*.bin`` (whole dumps, datagrams one after the other), ``netlink/family.txt``, for each named device
-``ioctl/<device>.<what>.bin`` or, where the kernel refuses, ``.errno`` with the reason; and the two text files of softnet. Run
-it in a namespace made for it (``ip netns exec``) unless the host's own links may be shown to everybody.
+``ioctl/<device>.<what>.bin`` or, where the kernel refuses, ``.errno`` with the reason; and the two text files of
+softnet. Run it in a namespace made for it (``ip netns exec``) unless everybody may see the host's own links.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recorded kernel replies in place of the kernel: netlink datagrams and ethtool structures, from files or from bytes."""
+"""Recorded kernel replies in place of the kernel: netlink datagrams and ethtool structures, from files or bytes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ class ReplayNetlink:
     def send(self, request: bytes) -> None:
         _length, kind, _flags, sequence, _port = HEADER.unpack_from(request)
         self.requests.append(request)
-        answer = self.answers.get((kind, request[HEADER.size]), self.answers.get(kind, []))
+        command = request[HEADER.size] if len(request) > HEADER.size else 0
+        answer = self.answers.get((kind, command), self.answers.get(kind, []))
         self._waiting = [_numbered(data, sequence) for data in ([answer] if isinstance(answer, bytes) else answer)]
 
     def receive(self) -> bytes:
