@@ -201,9 +201,10 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
 
 
 def _decode(kind: type, value: object) -> object:
-    if kind in (Duration, Size):
-        return kind.parse(value)
-    raise NotImplementedError(kind)
+    parse = getattr(kind, "parse", None)
+    if parse is None:
+        raise NotImplementedError(kind)
+    return parse(value)
 
 
 def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:

@@ -24,15 +24,17 @@ Clock = Callable[[], float]
 class Job:
     """Something to be done every ``interval_s`` seconds, first after ``first_delay_s``.
 
-    ``run`` gets an event that is set when the job must end at once; an exception it raises is logged and the next
-    tick tries again. ``config`` is compared at :meth:`Scheduler.replace`: an equal job keeps its loop and phase.
+    ``run`` gets an event that is set when the job must end at once, and ``cancel`` is called then (for what can't
+    watch an event); an exception it raises is logged and the next tick tries again. ``config`` is compared at
+    :meth:`Scheduler.replace`: a job equal in name, interval and config keeps its loop and phase.
     """
 
     name: str
     interval_s: float
-    first_delay_s: float
+    first_delay_s: float = field(compare=False)
     run: Callable[[threading.Event], None] = field(compare=False)
     config: object = None
+    cancel: Callable[[], None] = field(default=lambda: None, compare=False)
 
 
 def next_tick(previous: float, interval_s: float, now: float) -> float:
@@ -64,6 +66,7 @@ class _Loop:
     def cancel(self) -> None:
         self._cancel.set()
         self._wake.set()
+        self.job.cancel()
 
     def kick(self) -> None:
         self._wake.set()
