@@ -138,7 +138,8 @@ def device_below(path: Path, roots: Roots) -> BlockDevice | None:
     class it is the first of them; over disks of unlike or unknown class it is the stacked device itself, whose
     ``device_class`` is then ``None``. A multi-device btrfs counts by the device its mount names, an overlay by its
     upper directory. A path that does not exist yet is where its nearest existing ancestor is.
-    Raises :class:`Unavailable` where the path or sysfs can't be read.
+    Raises :class:`Unavailable` where the path or sysfs can't be read. Looking at a path on a dead NFS server or a
+    hung disk hangs, so this is not for a scrape.
     """
     path = path.absolute()
     while True:
