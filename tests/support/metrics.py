@@ -24,7 +24,8 @@ def specs() -> list[MetricSpec]:
     """All specs of all collectors, and the daemon's own."""
     found = [*self_metrics.SPECS, *app.DAEMON_SPECS]
     for module in pkgutil.iter_modules(collectors.__path__):
-        found += importlib.import_module(f"{collectors.__name__}.{module.name}").SPECS
+        members = vars(importlib.import_module(f"{collectors.__name__}.{module.name}")).values()
+        found += [each for each in members if isinstance(each, MetricSpec)]
     return found
 
 
