@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,14 +84,12 @@ class Story:
 
     def _figures(self) -> str:
         """Baseline and live p50 of each operation, as Prometheus has them."""
-        live = self.stack.prometheus.query(LIVE)
+        live = sorted(self.stack.prometheus.query(LIVE), key=lambda series: key(series[0]))
         if not live:
             return "waiting for the canary's first two minutes"
         workloads = "|".join(labels["workload"] for labels, _ in live)
         baseline = {key(labels): value for labels, value in self.stack.prometheus.query(BASELINE % workloads)}
-        return "; ".join(
-            _line(labels, value, baseline.get(key(labels))) for labels, value in sorted_by_operation(live)
-        )
+        return "; ".join(_line(labels, value, baseline.get(key(labels))) for labels, value in live)
 
     def _tell(self, text: str) -> None:
         self.told = time.monotonic()
@@ -101,11 +99,6 @@ class Story:
 def key(labels: dict[str, str]) -> tuple[str, str]:
     """What makes a live figure and a baseline comparable here, on one host."""
     return labels["workload"], labels["operation"]
-
-
-def sorted_by_operation(series: Iterable[tuple[dict[str, str], float]]) -> list[tuple[dict[str, str], float]]:
-    """A stable order for the terminal."""
-    return sorted(series, key=lambda item: key(item[0]))
 
 
 def _line(labels: dict[str, str], live: float, baseline: float | None) -> str:

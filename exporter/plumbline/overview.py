@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from plumbline import __version__
+from plumbline.baseline.book import Book
 from plumbline.baseline.model import BaselineEntry, Source, Target
-from plumbline.baseline.selection import Selection
 from plumbline.catalogue import HistogramValue, MetricSpec
 from plumbline.collectors import disk, nic, softnet
-from plumbline.probes.canary import CanaryReading
+from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.histogram import quantile
 from plumbline.probes.result import OperationResult
 from plumbline.probing import FioJob, Probing
@@ -20,6 +20,7 @@ from plumbline.state import ProbeRecord
 from plumbline.status_model import Comparison, DiskRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel
 
 OVERDUE_AFTER_INTERVALS = 3.0
+STUCK_AFTER_S = 5.0  # below it a failing canary fails for another reason
 
 Totals = Mapping[tuple[str, ...], float]
 
@@ -36,7 +37,7 @@ class Overview:
         snapshot: Snapshot,
         *,
         probing: Probing,
-        selection: Selection,
+        book: Book,
         waiting_for: str | None,
         config_error: str,
     ) -> StatusModel:
@@ -52,8 +53,8 @@ class Overview:
             config_error=config_error,
             last_look_s=now - before[0] if before else None,
             probes=(
-                *(row for reading in probing.readings() for row in _canary_rows(reading, probing, selection, now)),
-                *(row for job in probing.fio_jobs() for row in _fio_rows(job, probing, selection, now)),
+                *(row for reading in probing.readings() for row in _canary_rows(reading, probing, book, now)),
+                *(row for job in probing.fio_jobs() for row in _fio_rows(job, probing, book, now)),
             ),
             disks=tuple(_disks(snapshot)),
             nics=tuple(_nics(snapshot, before[1] if before else None)),
@@ -62,36 +63,32 @@ class Overview:
         )
 
 
-def _canary_rows(
-    reading: CanaryReading, probing: Probing, selection: Selection, now: float
-) -> Iterator[ProbeRow]:
-    name = reading.plan.name
-    for stream in reading.streams:
-        workload = stream.workload
+def _canary_rows(reading: CanaryReading, probing: Probing, book: Book, now: float) -> Iterator[ProbeRow]:
+    for each in reading.workloads:
         target = Target(
-            name, workload.layer, reading.plan.device_class, workload.id, stream.operation, workload.config_hash()
+            reading.probe, each.layer, reading.device_class, each.workload, each.operation, each.config_hash
         )
-        shown = selection.shown(target)
-        recent = probing.recent(name, workload.id, stream.operation)
-        lately = recent.difference(stream.latency) if recent else None
+        shown = book.shown(target)
+        recent = probing.recent(reading.probe, each.workload, each.operation)
+        lately = recent.difference(each.latency) if recent else None
         yield ProbeRow(
-            probe=name,
-            layer=workload.layer,
-            device_class=reading.plan.device_class,
-            workload=workload.id,
-            operation=stream.operation,
+            probe=reading.probe,
+            layer=each.layer,
+            device_class=reading.device_class,
+            workload=each.workload,
+            operation=each.operation,
             success=reading.success,
-            age_s=now - stream.last_completion_ts if stream.last_completion_ts else None,
+            age_s=now - each.last_completion_ts if each.last_completion_ts else None,
             p50=_compared(_quantile(lately, 0.5), shown, "p50"),
             p99=_compared(_quantile(lately, 0.99), shown, "p99"),
             baseline=_source_text(shown),
-            judges=selection.in_force(target) is not None,
+            judges=book.in_force(target) is not None,
             message=reading.message,
-            stuck_s=stream.in_flight_s if stream.in_flight_s >= reading.plan.stuck_after_s else None,
+            stuck_s=each.in_flight_s if reading.success is False and each.in_flight_s > STUCK_AFTER_S else None,
         )
 
 
-def _fio_rows(job: FioJob, probing: Probing, selection: Selection, now: float) -> Iterator[ProbeRow]:
+def _fio_rows(job: FioJob, probing: Probing, book: Book, now: float) -> Iterator[ProbeRow]:
     record, workload = probing.record(job), job.plan.workload
     last_ended = record.result.started + record.result.duration if record.result else None
     good_ended = record.success.started + record.success.duration if record.success else None
@@ -100,7 +97,7 @@ def _fio_rows(job: FioJob, probing: Probing, selection: Selection, now: float) -
         target = Target(
             job.config.name, workload.layer, job.plan.device_class, workload.id, operation, job.plan.config_hash
         )
-        shown = selection.shown(target)
+        shown = book.shown(target)
         measured = figures.get(operation, OperationResult(operation=operation)).latency
         yield ProbeRow(
             probe=job.config.name,
@@ -113,7 +110,7 @@ def _fio_rows(job: FioJob, probing: Probing, selection: Selection, now: float) -
             p50=_compared(measured.get("p50"), shown, "p50"),
             p99=_compared(measured.get("p99"), shown, "p99"),
             baseline=_source_text(shown),
-            judges=selection.in_force(target) is not None,
+            judges=book.in_force(target) is not None,
             message=_message(record),
             overdue=bool(good_ended and now - good_ended > OVERDUE_AFTER_INTERVALS * job.config.interval),
         )
@@ -237,4 +234,3 @@ def _mean(seconds: Totals, io: Totals, labels: tuple[str, ...]) -> float | None:
 
 def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
-

@@ -176,9 +176,9 @@ class Probing:
         now = time.monotonic()
         for name, (_, canary) in self._canaries.items():
             canary.poll()
-            for stream in canary.read().streams:
-                key = (name, stream.workload.id, stream.operation)
-                self._recent.setdefault(key, RecentHistogram()).add(now, stream.latency)
+            for each in canary.read().workloads:
+                key = (name, each.workload, each.operation)
+                self._recent.setdefault(key, RecentHistogram()).add(now, each.latency)
 
     def readings(self) -> list[CanaryReading]:
         """Every canary now; never blocks."""
@@ -314,7 +314,7 @@ class Probing:
 def _canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
     return CanaryPlan(
         name=job.config.name,
-        directory=str(job.directory),
+        directory=job.directory,
         file_size_bytes=int(job.config.file_size),
         workloads=tuple(
             (workload, bounds.get((job.config.name, workload.id, workload.operations[0]), ()))

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -25,12 +25,13 @@ from plumbline.catalogue import HistogramValue
 from plumbline.errors import ProbeRefused
 from plumbline.probes import canary_memory, guard
 from plumbline.probes.canary_memory import ERRORS
-from plumbline.probes.canary_reading import CanaryPlan, CanaryReading, CanaryState, StreamReading
+from plumbline.probes.canary_plan import CanaryPlan
+from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.canary_snapshot import DaemonMemory, Snapshot, StreamPlan, lay_down
 from plumbline.probes.histogram import edge_ns, latency_edges
 from plumbline.workloads import Pattern, Sync, Workload
 
-__all__ = ["Canary", "CanaryPlan", "CanaryReading", "CanaryState", "StreamReading", "measure"]
+__all__ = ["Canary", "CanaryPlan", "CanaryReading", "CanaryState", "WorkloadReading", "measure"]
 
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 1.0, 60.0
 SETTLED_S = 60.0
@@ -47,6 +48,7 @@ class _Stream:
 
     workload: Workload
     operation: str
+    config_hash: str
     bounds: tuple[float, ...]
     edges: tuple[float, ...]
     share: float
@@ -91,7 +93,7 @@ class Canary:
             [_stream_plan(stream) for stream in self._streams],
             file_bytes=plan.file_size_bytes,
             rate=plan.wanted_rate,
-            capped=plan.rate is None,
+            max_busy_ratio=plan.max_busy_ratio,
         )
         self._memory = DaemonMemory(self._memory_fd)
         self._worker: _Worker | None = None
@@ -181,8 +183,10 @@ class Canary:
         for index, (stream, counts) in enumerate(zip(self._streams, snapshot.streams, strict=True)):
             *cumulative, total = accumulate(counts.buckets)
             streams.append(
-                StreamReading(
-                    workload=stream.workload,
+                WorkloadReading(
+                    layer=stream.workload.layer,
+                    workload=stream.workload.id,
+                    config_hash=stream.config_hash,
                     operation=stream.operation,
                     bounds=stream.bounds,
                     latency=HistogramValue(stream.edges, cumulative, total, counts.sum_ns / 1e9),
@@ -200,20 +204,21 @@ class Canary:
         if longest >= self.plan.stuck_after_s and state in (CanaryState.RUNNING, CanaryState.PREPARING):
             reason, message = "stuck", f"{self.plan.directory}: an operation hangs for {longest:.0f} s"
         return CanaryReading(
-            plan=self.plan,
+            probe=self.plan.name,
+            device_class=self.plan.device_class,
             state=state,
             reason=reason,
             message=message,
-            streams=tuple(streams),
+            workloads=tuple(streams),
             in_flight_s=longest,
-            rate=snapshot.rate,
+            rate_per_s=snapshot.rate,
             runs=self._runs,
             skips=dict(self._trouble.skips),
             success=False if failing else self._verdict(state, streams, longest, snapshot.rate),
         )
 
     def _verdict(
-        self, state: CanaryState, streams: list[StreamReading], in_flight_s: float, rate: float
+        self, state: CanaryState, streams: list[WorkloadReading], in_flight_s: float, rate: float
     ) -> bool | None:
         if in_flight_s >= self.plan.stuck_after_s:
             return False
@@ -300,12 +305,12 @@ def measure(
     sleep: Callable[[float], None] = time.sleep,
     on_tick: Callable[[CanaryReading], None] = lambda _: None,
 ) -> CanaryReading:
-    """Fresh counts of ``duration_s`` seconds of operations by a worker of its own, at the plan's rate.
+    """Fresh counts of ``duration_s`` seconds of operations by a worker of its own, at the plan's rate without a cap.
 
     ``on_tick`` sees the reading a few times a second. Raises :class:`ProbeRefused` when the guard refuses, when the
     worker dies, and when an operation hangs for longer than ``plan.stuck_after_s``.
     """
-    canary = Canary(plan, clock=clock)
+    canary = Canary(replace(plan, max_busy_ratio=1.0), clock=clock)  # a person asked for it, and waits
     until: float | None = None
     canary.start()
     try:
@@ -341,7 +346,7 @@ def _streams(plan: CanaryPlan) -> tuple[_Stream, ...]:
         mix: Mapping[str, float] = {"read": reads, "write": 1 - reads}
         for operation in workload.operations:
             share = (mix[operation] if len(workload.operations) > 1 else 1.0) / len(plan.workloads)
-            streams.append(_Stream(workload, operation, exact, mine, share))
+            streams.append(_Stream(workload, operation, workload.config_hash(), exact, mine, share))
     return tuple(streams)
 
 

@@ -27,7 +27,7 @@ WORD_BYTES = 8
 MILLION = 10**6
 
 # header: words from the start
-H_MAGIC, H_VERSION, H_STREAMS, H_FILE_BYTES, H_RATE, H_CAPPED = range(6)  # rates in operations per million seconds
+H_MAGIC, H_VERSION, H_STREAMS, H_FILE_BYTES, H_RATE, H_MAX_BUSY = range(6)  # rates and ratios in millionths
 H_SEQUENCE, H_STATE, H_RATE_NOW, H_HEALTHY_NS, H_PREPARING_SINCE, H_TEXT_BYTES = range(6, 12)
 TEXT_AT = 12
 TEXT_WORDS = 64
@@ -118,7 +118,7 @@ class WorkerMemory(MappedWords):
         super().__init__(fd)
         self.file_bytes = self.words[H_FILE_BYTES]
         self.rate = self.words[H_RATE] / MILLION
-        self.capped = bool(self.words[H_CAPPED])
+        self.max_busy_ratio = self.words[H_MAX_BUSY] / MILLION
         self.healthy_ns = self.words[H_HEALTHY_NS]
         """What the worker before this one found healthy; 0 for the first."""
         self.streams = [WorkerStream(self.words, at) for at in self.stream_starts()]

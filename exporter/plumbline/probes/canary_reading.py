@@ -1,44 +1,12 @@
-"""What a canary is asked to do, and what it says of itself: pure data."""
+"""What a canary says of itself: pure data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from plumbline.catalogue import HistogramValue
-from plumbline.workloads import Workload
-
-HDD_RATE = 1.0
-DEFAULT_RATE = 10.0
-"""Operations a second, all workloads together, where the config says nothing."""
-MIN_RATE, MAX_RATE = 0.001, 100.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryPlan:
-    """One canary: single operations of ``workloads`` in one file in ``directory``.
-
-    Beside each workload stand its baseline's bounds in seconds; they become exact bucket edges. ``rate`` is in
-    operations a second over all workloads, as the config says; it is kept, within :data:`MIN_RATE` and
-    :data:`MAX_RATE`. ``None`` takes the device class' default, lowered where that would keep the device busy for
-    more than 1 %.
-    """
-
-    name: str
-    directory: str
-    file_size_bytes: int
-    workloads: tuple[tuple[Workload, tuple[float, ...]], ...]
-    device_class: str
-    rate: float | None = None
-    stuck_after_s: float = 10.0
-
-    @property
-    def wanted_rate(self) -> float:
-        """Operations a second before any cap."""
-        if self.rate is not None:
-            return max(MIN_RATE, min(self.rate, MAX_RATE))
-        return HDD_RATE if self.device_class == "hdd" else DEFAULT_RATE
 
 
 class CanaryState(StrEnum):
@@ -59,11 +27,14 @@ class CanaryState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamReading:
+class WorkloadReading:
     """One operation of one workload. Counts never go back while the daemon lives."""
 
-    workload: Workload
+    layer: str
+    workload: str
+    """Its id in the catalogue."""
     operation: str
+    config_hash: str
     bounds: tuple[float, ...]
     """Edges of ``latency`` that are the baseline's bounds."""
     latency: HistogramValue
@@ -83,16 +54,17 @@ class StreamReading:
 class CanaryReading:
     """A canary at one moment."""
 
-    plan: CanaryPlan
+    probe: str
+    device_class: str
     state: CanaryState
     reason: str
     """What is wrong, as a short label value; empty while all is well."""
     message: str
     """The same for a person, in one line."""
-    streams: tuple[StreamReading, ...]
+    workloads: tuple[WorkloadReading, ...]
     in_flight_s: float
     """The longest of all, the worker's preparations included; 0 when idle."""
-    rate: float
+    rate_per_s: float
     """Operations a second it works at now, after the load cap."""
     runs: int
     """Workers started."""
@@ -105,9 +77,13 @@ class CanaryReading:
     @property
     def last_completion_ts(self) -> float | None:
         """Unix seconds of the last operation, whatever became of it."""
-        return max((s.last_completion_ts for s in self.streams if s.last_completion_ts is not None), default=None)
+        return _latest(each.last_completion_ts for each in self.workloads)
 
     @property
     def last_success_ts(self) -> float | None:
         """Unix seconds of the last operation that succeeded."""
-        return max((s.last_success_ts for s in self.streams if s.last_success_ts is not None), default=None)
+        return _latest(each.last_success_ts for each in self.workloads)
+
+
+def _latest(times: Iterable[float | None]) -> float | None:
+    return max((time for time in times if time is not None), default=None)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from plumbline.probes.canary_memory import (
     DSYNC,
     ERRORS,
-    H_CAPPED,
     H_FILE_BYTES,
     H_MAGIC,
+    H_MAX_BUSY,
     H_PREPARING_SINCE,
     H_RATE,
     H_RATE_NOW,
@@ -86,7 +86,7 @@ class Snapshot:
     streams: tuple[StreamCounts, ...]
 
 
-def lay_down(streams: Sequence[StreamPlan], *, file_bytes: int, rate: float, capped: bool) -> int:
+def lay_down(streams: Sequence[StreamPlan], *, file_bytes: int, rate: float, max_busy_ratio: float) -> int:
     """A new memory with this plan in it. The descriptor (close-on-exec) belongs to the caller."""
     sizes = [STREAM_WORDS + 2 * len(stream.edges_ns) + 1 for stream in streams]
     fd = os.memfd_create("plumbline-canary")
@@ -95,7 +95,7 @@ def lay_down(streams: Sequence[StreamPlan], *, file_bytes: int, rate: float, cap
         words[H_MAGIC], words[H_VERSION] = MAGIC, VERSION
         words[H_STREAMS], words[H_FILE_BYTES] = len(streams), file_bytes
         words[H_RATE] = words[H_RATE_NOW] = round(rate * MILLION)
-        words[H_CAPPED] = capped
+        words[H_MAX_BUSY] = round(max_busy_ratio * MILLION)
         at = HEADER_WORDS
         for stream, size in zip(streams, sizes, strict=True):
             words[at + S_WORDS] = size

@@ -30,7 +30,6 @@ from plumbline.probes.canary_memory import WorkerMemory, WorkerStream
 from plumbline.probes.canary_pacing import LoadCap, charge, gap_ns
 
 FILE_NAME = "canary.dat"
-MAX_BUSY = 0.01
 FLOOR_RATE = 0.2
 """Operations a second that the load cap leaves a device which is slow from the start: 60 in five minutes."""
 FAILURES_IN_A_ROW = 20
@@ -95,12 +94,7 @@ def operate(memory: WorkerMemory, fds: dict[bool, int], where: str, *, pause: Pa
     """One operation per arrival, each alone; ``fds`` by O_DSYNC."""
     clock, wall = time.monotonic_ns, time.time_ns
     random = Random()  # noqa: S311
-    cap = LoadCap(
-        memory.rate,
-        max_busy=MAX_BUSY if memory.capped else 1.0,
-        floor=FLOOR_RATE,
-        healthy_ns=memory.healthy_ns,
-    )
+    cap = LoadCap(memory.rate, max_busy=memory.max_busy_ratio, floor=FLOOR_RATE, healthy_ns=memory.healthy_ns)
     streams = [_Operator(stream, fds[stream.dsync], memory.file_bytes, random) for stream in memory.streams]
     shares = [stream.share for stream in memory.streams]
     done = clock()
