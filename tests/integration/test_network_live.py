@@ -46,19 +46,23 @@ def pair() -> Iterator[Namespace]:
         yield ns
 
 
-def transports() -> Transports:
-    return Transports(NetlinkSocket(socket.NETLINK_ROUTE), NetlinkSocket(16), EthtoolSocket())
-
-
-def reader() -> NetworkReader:
+def make_reader(transports: Transports) -> NetworkReader:
     return NetworkReader(
         roots=HOST,
         table=load_table(),
         resolve_family=resolve_family,
-        scrape=transports(),
-        slow=transports(),
+        scrape=transports,
+        slow=transports,
         clock=time.monotonic,
     )
+
+
+@pytest.fixture
+def read() -> Iterator[NetworkReader]:
+    """A reader; it is of the namespace in which it is first used."""
+    transports = Transports.to_kernel()
+    yield make_reader(transports)
+    transports.close()
 
 
 def links() -> dict[str, Link]:
@@ -108,8 +112,7 @@ def test_counters_equal_what_proc_says(pair: Namespace) -> None:
         assert (stats.tx_bytes, stats.tx_packets, stats.tx_errors, stats.tx_dropped) == tuple(row[8:12])
 
 
-def test_frames_that_nobody_wants_are_drops_of_the_receiving_end(pair: Namespace) -> None:
-    read = pair.run(reader)
+def test_frames_that_nobody_wants_are_drops_of_the_receiving_end(pair: Namespace, read: NetworkReader) -> None:
     pair.run(read.refresh)
 
     def drops() -> dict[str, tuple[Count, ...]]:
@@ -127,9 +130,8 @@ def test_frames_that_nobody_wants_are_drops_of_the_receiving_end(pair: Namespace
     assert grown == {("vb", "receive", "other"): 20}
 
 
-def test_names_that_are_not_utf8_reach_the_samples(pair: Namespace) -> None:
+def test_names_that_are_not_utf8_reach_the_samples(pair: Namespace, read: NetworkReader) -> None:
     pair.ip("link", "add", b"\xff\xfe", "type", "bridge")
-    read = pair.run(reader)
     reading = pair.run(read.read_links)
     assert (nic.UP, ("\\xff\\xfe",), 0) in list(nic.link_samples(reading))
 
@@ -147,8 +149,7 @@ def test_a_bridge_is_the_master_of_its_port_and_states_follow(pair: Namespace) -
     assert now["vb"].carrier_changes >= 1
 
 
-def test_a_link_that_vanishes_is_gone_from_the_next_scrape(pair: Namespace) -> None:
-    read = pair.run(reader)
+def test_a_link_that_vanishes_is_gone_from_the_next_scrape(pair: Namespace, read: NetworkReader) -> None:
     assert {link.name for link in pair.run(read.read_links).links} == {"lo", "va", "vb"}
     pair.ip("link", "del", "va")
     assert {link.name for link in pair.run(read.read_links).links} == {"lo"}
@@ -183,8 +184,7 @@ def test_the_kernel_never_writes_past_our_buffer_when_queues_were_added(pair: Na
         handle.close()
 
 
-def test_a_namespace_without_hardware_says_so(pair: Namespace) -> None:
-    read = pair.run(reader)
+def test_a_namespace_without_hardware_says_so(pair: Namespace, read: NetworkReader) -> None:
     pair.run(read.refresh)
     with pytest.raises(Unavailable, match="rings"):
         pair.run(read.read_rings)
@@ -192,6 +192,17 @@ def test_a_namespace_without_hardware_says_so(pair: Namespace) -> None:
         pair.run(lambda: read.read_pause(pytest.fail))
     assert pair.run(read.read_links).speeds_mbps == {}
     assert not read.wants_refresh
+
+
+def test_a_reader_gives_its_file_descriptors_back_and_can_go_on(pair: Namespace) -> None:
+    transports = Transports.to_kernel()
+    read = make_reader(transports)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        pair.run(read.refresh)
+        assert len(pair.run(read.read_links).links) == 3
+        transports.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_link_events_come_once_a_burst_and_not_after_stop(pair: Namespace) -> None:

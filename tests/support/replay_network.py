@@ -77,6 +77,9 @@ class ReplayNetlink:
         self.resets += 1
         self._waiting = []
 
+    def close(self) -> None:
+        self._waiting = []
+
 
 class ReplayEthtool:
     """Answers ethtool ioctls with recorded structures, by device and command; an errno in place of one is raised."""
@@ -103,6 +106,9 @@ class ReplayEthtool:
             netlink.raise_errno(answer, f"replay: {device!r}")
             raise AssertionError("unreachable")
         return answer[:size]
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def drvinfo(driver: str, firmware: str, bus: str, statistics: int) -> bytes:
