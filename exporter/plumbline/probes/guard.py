@@ -2,25 +2,24 @@
 
 Everything goes through file descriptors of the directory: once it is open, a symbolic link or another directory
 put in its place changes nothing. The canary's worker imports this module, so it keeps to light modules
-(``dataclasses`` and ``pathlib`` would cost the worker a third of its memory).
+(``dataclasses``, ``pathlib``, ``typing`` and ``contextlib`` would double the memory that is the worker's own).
 
 Every call here may block for as long as the disk below does: call it where that hurts nobody.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from plumbline.errors import ProbeRefused
 
+TYPE_CHECKING = False  # as typing's, without loading typing
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
 
@@ -30,11 +29,13 @@ RESERVE_BYTES = 64 * 2**20
 """Space a probe leaves free beside twice its own size, so that it is never the one that fills a disk."""
 FILL_BYTES_PER_SECOND = 32 * 2**20
 """Pace at which a new file is written full: a disk in production hardly notices."""
-_CHUNK_BYTES = 2**20
+_CHUNK_BYTES = 64 * 2**10
+"""Small enough that the C library gives the memory back: a few of 1 MiB would stay with the worker for ever."""
 
 MEMORY_FILESYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "rootfs"})
 
 ADVICE = {
+    "file-lost": "leave the probe's directory to the probe",
     "io-error": "see the kernel's log for the device below",
     "locked": "give each probe its own directory, and end the process that holds this one",
     "memory-filesystem": "name a directory on the disk that is to be measured",
@@ -95,7 +96,7 @@ class ProbeDirectory:
             self._check_plain(name, where)
             fd = os.open(name, os.O_RDWR | os.O_CREAT | _SAFE, 0o600, dir_fd=self.fd)
         except OSError as error:
-            raise _refused_by(error, where) from error
+            raise refused_by(error, where) from error
         try:
             found = self._check_open(fd, where)
             if found.st_size != size_bytes or found.st_blocks * 512 < size_bytes:
@@ -111,7 +112,7 @@ class ProbeDirectory:
                 raise refused("not-ours", where, "was replaced by another file while it was opened")
         except OSError as error:
             os.close(fd)
-            raise _refused_by(error, where) from error
+            raise refused_by(error, where) from error
         except BaseException:
             os.close(fd)
             raise
@@ -169,7 +170,7 @@ def prepare_directory(path: str | os.PathLike[str], *, size_bytes: int, direct: 
     try:
         parent = os.open(parent_name or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise _refused_by(error, parent_name or ".") from error
+        raise refused_by(error, parent_name or ".") from error
     made = False
     fd = -1
     try:
@@ -186,10 +187,12 @@ def prepare_directory(path: str | os.PathLike[str], *, size_bytes: int, direct: 
         if fd >= 0:
             os.close(fd)
         if made:
-            with contextlib.suppress(OSError):
+            try:  # contextlib is not light  # noqa: SIM105
                 os.rmdir(name, dir_fd=parent)
+            except OSError:
+                pass  # the first error is the one to report
         if isinstance(error, OSError):
-            raise _refused_by(error, where) from error
+            raise refused_by(error, where) from error
         raise
     finally:
         os.close(parent)
@@ -212,6 +215,11 @@ def filesystem_of(mountinfo: str, mount_id: int) -> tuple[str, str] | None:
 def refused(reason: str, where: str, what: str) -> ProbeRefused:
     """The refusal for one of :data:`ADVICE`'s reasons: what is wrong, where, what to do."""
     return ProbeRefused(reason, f"{where}: {what}; {ADVICE[reason]}")
+
+
+def refused_by(error: OSError, where: str) -> ProbeRefused:
+    """The refusal that a failed system call amounts to."""
+    return refused(_BY_ERRNO.get(error.errno or 0, "io-error"), where, error.strerror or str(error))
 
 
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -328,10 +336,8 @@ def _fill(fd: int, size_bytes: int, pause: Callable[[float], None]) -> None:
         os.fsync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     except OSError:
-        with contextlib.suppress(OSError):
+        try:  # noqa: SIM105
             os.ftruncate(fd, 0)
+        except OSError:
+            pass  # the first error is the one to report
         raise
-
-
-def _refused_by(error: OSError, where: str) -> ProbeRefused:
-    return refused(_BY_ERRNO.get(error.errno or 0, "io-error"), where, error.strerror or str(error))
