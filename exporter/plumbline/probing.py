@@ -157,16 +157,15 @@ class Probing:
     def apply(self, plan: ProbingPlan, bounds: Bounds) -> None:
         """Run exactly ``plan``. Canaries and jobs whose plan is unchanged are not touched."""
         wanted = {job.config.name: _canary_plan(job, bounds) for job in plan.canaries}
-        for name, (running, canary) in list(self._canaries.items()):
-            if wanted.get(name) != running:
-                del self._canaries[name]
-                canary.stop(timeout=1.0)
+        kept = {name: pair for name, pair in self._canaries.items() if wanted.get(name) == pair[0]}
+        for name, (_, canary) in self._canaries.items():
+            if name not in kept and not canary.stop(timeout=1.0):
                 self._leaving.append(canary)
-        for name, canary_plan in wanted.items():
-            if name not in self._canaries:
-                canary = Canary(canary_plan)
-                self._canaries[name] = (canary_plan, canary)
+        canaries = {name: kept.get(name) or (each, Canary(each)) for name, each in wanted.items()}
+        for name, (_, canary) in canaries.items():
+            if name not in kept:
                 canary.start()
+        self._canaries = canaries  # replaced whole: a scrape may be going through the old ones
         self._fio = plan.fio
         self._store.forget_others(frozenset(job.config.name for job in plan.fio))
         self._scheduler.replace(self._job(job) for job in plan.fio)
@@ -174,6 +173,9 @@ class Probing:
     def poll(self) -> None:
         """Supervise: restart what died, remember the last minutes."""
         now = time.monotonic()
+        for canary in self._leaving:
+            canary.poll()
+        self._leaving = [canary for canary in self._leaving if canary.pid is not None]
         for name, (_, canary) in self._canaries.items():
             canary.poll()
             for each in canary.read().workloads:
