@@ -60,9 +60,7 @@ def print_show(console: Console, shown: Shown) -> None:
     _rest(console, shown, notes)
 
 
-def print_record(
-    console: Console, recorded: record.RecordedBaseline, *, path: Path, kept: Path | None = None
-) -> None:
+def print_record(console: Console, recorded: record.RecordedBaseline, *, path: Path, kept: Path | None = None) -> None:
     """What was recorded, and where it was written (``kept``: where the file it replaced is)."""
     rows = []
     for one in recorded.records:

@@ -98,9 +98,7 @@ TARGET = Target("canary", "disk", "nvme", "randread-4k-qd1-j1", "read", "0123456
 def recorded():
     return record(
         [TARGET],
-        measure=lambda group, seconds: [
-            RunFigures(TARGET.workload, "read", latency={"p50": 0.0001234, "p99": 0.0002})
-        ],
+        measure=lambda group, seconds: [RunFigures(TARGET.workload, "read", latency={"p50": 0.0001234, "p99": 0.0002})],
         quantile=lambda histogram, q: None,
         environment=Environment("storage1", datetime(2025, 11, 3, tzinfo=UTC)),
         runs=2,

@@ -142,9 +142,7 @@ def _shown_site(site: LoadedSite) -> Shown:
         "recorded": file.recorded.isoformat() if file.recorded else "",
         "kernel": file.kernel,
         "tools": ", ".join(f"{tool} {version}" for tool, version in file.tools.items()),
-        "devices": "; ".join(
-            " ".join(filter(None, (d.name, d.device_class, d.model, d.serial))) for d in file.devices
-        ),
+        "devices": "; ".join(" ".join(filter(None, (d.name, d.device_class, d.model, d.serial))) for d in file.devices),
     }
     rows = tuple(_site_row(entry, wrote) for entry, wrote in zip(site.entries, file.entries, strict=True))
     facts = {key: value for key, value in facts.items() if value}
