@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from typing import TypeAlias
 
 _NAME = re.compile(r"plumbline_[a-z0-9]+(?:_[a-z0-9]+)*")
@@ -61,6 +62,23 @@ class HistogramValue:
     cumulative: Sequence[int]
     count: int
     sum: float
+
+
+def le_text(edge: float) -> str:
+    """A bucket edge as the ``le`` label says it, in every format: the canonical float of OpenMetrics (Go's ``%g``
+    with a decimal point): ``0.005``, ``1.0``, ``1e-05``, ``2.5e+06``, ``+Inf``.
+
+    One text for all, because ``le`` is matched as a string: the renderer writes it, and whoever names an edge in a
+    label of its own has to write the same.
+    """
+    if edge == inf:
+        return "+Inf"
+    text = repr(float(edge))
+    dot = text.find(".")
+    if edge > 0 and dot > 6:  # Go turns to exponents at 1e6 already, Python at 1e16
+        mantissa = f"{text[0]}.{text[1:dot]}{text[dot + 1 :]}".rstrip("0").rstrip(".")
+        return f"{mantissa}e+{dot - 1:02d}"
+    return text
 
 
 Sample: TypeAlias = tuple[MetricSpec, tuple[str, ...], float | HistogramValue]

@@ -23,6 +23,9 @@ from plumbline.workloads import WorkloadCatalogue
 DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
 """Loopback, because no authentication is set; the port lies outside 9100-9999, which is fully allocated."""
 
+COLLECTORS = ("baseline", "canary", "device", "disk", "ethtool", "link", "pause", "probe", "ring", "softnet")
+"""The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
+
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _UNITS_B = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 T = TypeVar("T")
@@ -192,13 +195,16 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
         if unknown:
             key = f"{key}.{unknown[1]}".lstrip(".")
             raise ConfigError(where, "no such key; see the configuration reference", key=key) from error
-        raise ConfigError(where, _lower_first(reason), key=key, value=_value_at(data, key)) from error
+        raise ConfigError(
+            where, _lower_first(reason), key=key, value=_value_at(data, key) if key else None
+        ) from error
 
 
 def _decode(kind: type, value: object) -> object:
-    if kind in (Duration, Size):
-        return kind.parse(value)
-    raise NotImplementedError(kind)
+    parse = getattr(kind, "parse", None)
+    if parse is None:
+        raise NotImplementedError(kind)
+    return parse(value)
 
 
 def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
@@ -207,6 +213,11 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
         split_address(config.web.listen_address)
     except ValueError as error:
         raise ConfigError(where, str(error), key="web.listen_address", value=config.web.listen_address) from None
+    for name in config.collectors:
+        if name not in COLLECTORS:
+            raise ConfigError(
+                where, f"no such collector; there are: {', '.join(COLLECTORS)}", key=f"collectors.{name}"
+            )
     for key in ("disk_exclude", "nic_exclude"):
         value = getattr(config.devices, key)
         try:

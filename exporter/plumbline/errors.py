@@ -39,11 +39,16 @@ class ParseError(PlumblineError):
 
 
 class BaselineError(PlumblineError):
-    """``where`` (a baseline file or profile) can't be used, and why."""
+    """A baseline file or profile can't be used.
 
-    def __init__(self, where: str, reason: str) -> None:
-        self.where, self.reason = where, reason
-        super().__init__(f"{where}: {reason}")
+    ``where`` is the file or profile, ``key`` the dotted path in it, ``value`` what stood there.
+    """
+
+    def __init__(self, where: str, reason: str, *, key: str = "", value: object = None) -> None:
+        self.where, self.key, self.value, self.reason = where, key, value, reason
+        at = f": {key}" if key else ""
+        shown = "" if value is None else f" = {_short(value)}"
+        super().__init__(f"{where}{at}{shown}: {reason}")
 
 
 class StateError(PlumblineError):

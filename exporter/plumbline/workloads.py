@@ -1,7 +1,7 @@
 """The workload catalogue: what is measured on purpose, written once, shared by probes and baselines.
 
-A workload's id says what it is: ``<pattern>-<block size>-qd<queue depth>-j<jobs>[-dsync]``. A probe result and a
-baseline entry are comparable only when layer, device class, workload, operation *and* ``config_hash`` agree.
+A workload's id says what it is: ``<pattern>-<block size>-qd<queue depth>-j<jobs>[-dsync|-buffered]``. A probe result
+and a baseline entry are comparable only when layer, device class, workload, operation *and* ``config_hash`` agree.
 """
 
 from __future__ import annotations

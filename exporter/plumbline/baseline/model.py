@@ -6,6 +6,7 @@ Sources, strongest first: ``measured`` (recorded on this node), ``site`` (a file
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -41,8 +42,32 @@ class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True):
     tolerance_ratio: float | None = None
     measured: float | None = None
     note: str = ""
+    doubt: str = ""
+    """Why these figures are shown but never judge: the document contradicts itself by more than a factor of two."""
 
     @property
     def key(self) -> tuple[str, str, str, str]:
         """What makes two figures comparable, besides ``config_hash``."""
+        return (self.layer, self.device_class, self.workload, self.operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One thing this node's probes measure, and the parameters it is measured with.
+
+    ``rate_iops`` is the cap on each job, part of ``config_hash`` already; ``device`` the block device below.
+    """
+
+    probe: str
+    layer: str
+    device_class: str
+    workload: str
+    operation: str
+    config_hash: str
+    rate_iops: float | None = None
+    device: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """As :attr:`BaselineEntry.key`."""
         return (self.layer, self.device_class, self.workload, self.operation)

@@ -1,0 +1,33 @@
+// Template variables, the same on every dashboard, so that a link keeps them.
+local g = import '../g.libsonnet';
+local v = g.dashboard.variable;
+
+{
+  datasource:
+    v.datasource.new('datasource', 'prometheus')
+    + v.datasource.generalOptions.withLabel('Data source'),
+
+  // Optional: a site with one cluster has no such label, and `.*` matches a missing one.
+  cluster:
+    v.query.new('cluster')
+    + v.query.withDatasourceFromVariable(self.datasource)
+    + v.query.queryTypes.withLabelValues('cluster', 'plumbline_build_info')
+    + v.query.generalOptions.withLabel('Cluster')
+    + v.query.selectionOptions.withIncludeAll(true, '.*')
+    + v.query.selectionOptions.withMulti(false)
+    + v.query.refresh.onTime()
+    + v.query.withSort(1),
+
+  instance:
+    v.query.new('instance')
+    + v.query.withDatasourceFromVariable(self.datasource)
+    + v.query.queryTypes.withLabelValues('instance', 'plumbline_build_info{cluster=~"$cluster"}')
+    + v.query.generalOptions.withLabel('Node')
+    + v.query.selectionOptions.withIncludeAll(false)
+    + v.query.refresh.onTime()
+    + v.query.withSort(1),
+
+  statistic:
+    v.custom.new('statistic', ['p50', 'p99', 'mean'])
+    + v.custom.generalOptions.withLabel('Statistic'),
+}

@@ -1,0 +1,182 @@
+// Node overview: does this node still perform as accepted, and what on it stands out?
+local dashboard = import 'lib/dashboard.libsonnet';
+local g = import 'g.libsonnet';
+local p = import 'lib/panels.libsonnet';
+local variables = import 'lib/variables.libsonnet';
+local q = import 'queries/node.libsonnet';
+
+local config = (import '../alerts/config.libsonnet')._config;
+local tolerance = config.minimumTolerance;
+local bad = config.alerts.PlumblineCanaryLatencyHigh.shortRatio;
+
+local operationColours = [
+  p.fixedColour('/(^| )read/', p.colour.read),
+  p.fixedColour('/(^| )write/', p.colour.write),
+];
+local at(panel, x, y, w, h) = panel { gridPos: { x: x, y: y, w: w, h: h } };
+local rowAt(title, y) = p.row(title) { gridPos: { x: 0, y: y, w: 24, h: 1 } };
+
+local verdict = [
+  at(p.stat(
+    'Worst degradation',
+    'Measured against the baseline in force, worst of all layers and statistics: 1 is as accepted, 2 is twice as bad. Source: this node\'s recorded baseline, else the site file, else a documented profile the site chose. No data: nothing may be judged here, because no baseline is in force. Bad looks like: above %g and staying there.' % tolerance,
+    'none', p.target(q.verdict.degradation, 'degradation', instant=true),
+    [[null, p.colour.good], [tolerance, p.colour.warning], [bad, p.colour.bad]], decimals=2, noValue='no baseline'
+  ), 0, 1, 6, 4),
+  at(p.stat(
+    'Firing alerts',
+    'Plumbline\'s alerts firing for this node now; the red marks in the graphs below say since when. Bad looks like: more than 0.',
+    'none', p.target(q.verdict.alerts, 'firing', instant=true),
+    [[null, p.colour.good], [1, p.colour.bad]], decimals=0
+  ), 6, 1, 4, 4),
+  at(p.stat(
+    'Figures without a baseline',
+    'How many of this node\'s measurements no baseline may judge. They are drawn but never alert: record one with "plumbline baseline record". Bad looks like: more than 0 on a node in service.',
+    'none', p.target(q.verdict.baselineMissing, 'without a baseline', instant=true),
+    [[null, p.colour.good], [1, p.colour.warning]], decimals=0
+  ), 10, 1, 5, 4),
+  at(p.stat(
+    'Oldest probe success',
+    'Age of the last success of the probe that succeeded longest ago. The canary succeeds every few seconds, fio every few hours. Bad looks like: older than three of that probe\'s intervals (an alert says so).',
+    's', p.target(q.verdict.probeAge, 'age', instant=true),
+    [[null, p.colour.good]], decimals=0, noValue='no success yet'
+  ), 15, 1, 5, 4),
+  at(p.stat(
+    'Failing collectors',
+    'Collectors whose last reading failed: their series are missing from everything below. Bad looks like: more than 0; the daemon\'s log and status page say why.',
+    'none', p.target(q.verdict.collectorsFailing, 'failing', instant=true),
+    [[null, p.colour.good], [1, p.colour.bad]], decimals=0
+  ), 20, 1, 4, 4),
+];
+
+local latency = [
+  at(p.timeSeries(
+    'Canary latency against its baseline',
+    'Single 4 KiB operations at random moments, one at a time: what an unloaded client would feel. Dashed: the baseline in force. Dotted: documented profiles, another site\'s hardware, for orientation. Bad looks like: the line leaving the dashed one and staying away.',
+    's', [
+      p.target(q.canary.latency, '{{operation}} {{workload}}'),
+      p.target(q.canary.baseline, 'baseline {{operation}} ({{source}})'),
+      p.target(q.canary.documented, 'documented {{operation}} {{workload}} ({{profile}} {{device_class}})'),
+    ], logarithmic=true, overrides=operationColours
+  ), 0, 6, 12, 9),
+  at(p.heatmap(
+    'Canary latency distribution',
+    'How many canary operations took how long; the whole distribution, where a percentile is one number. Bad looks like: a second band above the first (a retrying or garbage-collecting disk), or the band moving up.',
+    's', p.target(q.canary.heatmap, '{{le}}')
+  ), 12, 6, 12, 9),
+  at(p.timeSeries(
+    'Degradation ratio',
+    'Measured divided by baseline for latency, baseline divided by measured for IOPS and throughput: 1 is as accepted, 2 is twice as bad, whatever the layer. Nothing is drawn where no baseline is in force or its parameters differ from the probe\'s.',
+    'none', [p.target(q.canary.degradation, '{{layer}} {{operation}} {{statistic}} ({{probe}}, {{source}})')], logarithmic=true
+  ), 0, 15, 12, 8),
+  at(p.timeSeries(
+    'Periodic probe latency against its baseline',
+    'The latest result of each fio run, held until the next one. Dashed: the baseline in force. Bad looks like: several runs in a row above the dashed line; one run alone proves little.',
+    's', [
+      p.target(q.probe.latency, '{{operation}} {{workload}} ({{probe}})'),
+      p.target(q.probe.baseline, 'baseline {{operation}} {{workload}} ({{source}})'),
+    ], logarithmic=true, overrides=operationColours
+  ), 12, 15, 12, 8),
+];
+
+local network = [
+  at(p.timeSeries(
+    'Frames lost, by cause',
+    'Receive and transmit drops: "ring" is the host too slow to give descriptors, "fifo" the NIC\'s own buffer or bus, "filter" is benign (unhandled protocol, inactive slave, wrong VLAN), "other" is what the driver does not explain. Bad looks like: ring or fifo above 0.',
+    'pps', [p.target(q.network.allDrops, '{{cause}}')], overrides=[
+      p.fixedColour('/^ring$/', p.colour.bad),
+      p.fixedColour('/^fifo$/', p.colour.write),
+      p.fixedColour('/^filter$/', p.colour.good),
+      p.fixedColour('/^other$/', p.colour.warning),
+    ]
+  ), 0, 24, 8, 8),
+  at(p.timeSeries(
+    'Ring entries in use against the maximum',
+    'Descriptors configured, divided by the most the driver accepts (ethtool -g). Bad looks like: below 1 on a storage interface while ring drops grow; "ethtool -G" mends it.',
+    'percentunit', [p.target(q.network.ring, '{{device}} {{ring}}')], overrides=[]
+  ) + { fieldConfig+: { defaults+: { max: 1 } } }, 8, 24, 8, 8),
+  at(p.timeSeries(
+    'Pause frames',
+    'IEEE 802.3x pause frames: the other side asked to stop (receive) or this node asked (transmit). Loss without a drop counter. Bad looks like: a steady rate under load.',
+    'pps', [p.target(q.network.pause, '{{device}} {{direction}}')]
+  ), 16, 24, 8, 8),
+  at(p.timeSeries(
+    'Softnet time squeeze per CPU',
+    'How often the receive softirq left with work undone because budget or time ran out. Not a loss by itself. Bad looks like: growing with load on one CPU while others rest.',
+    'ops', [p.target(q.network.squeeze, 'cpu {{cpu}}')]
+  ), 0, 32, 8, 8),
+  at(p.timeSeries(
+    'Backlog overflow per CPU',
+    'Packets dropped because the per-CPU backlog exceeded net.core.netdev_max_backlog. Bad looks like: anything above 0.',
+    'pps', [p.target(q.network.backlogDrops, 'cpu {{cpu}}')]
+  ), 8, 32, 8, 8),
+  at(p.timeSeries(
+    'Network throughput',
+    'Bits per second through each interface; the context for the losses beside it. Bad looks like: a plateau at the link\'s speed.',
+    'bps', [p.target(q.network.throughput, '{{device}} {{direction}}')]
+  ), 16, 32, 8, 8),
+];
+
+local disk = [
+  at(p.timeSeries(
+    'Mean disk latency',
+    'Kernel time per completed operation, queueing in the block layer included, over all clients of the disk (diskstats). A mean hides the slow tail: the canary above shows it. Bad looks like: one disk apart from its twins.',
+    's', [p.target(q.disk.latency, '{{device}} {{operation}}')], logarithmic=true
+  ), 0, 41, 8, 8),
+  at(p.timeSeries(
+    'Disk operations',
+    'Completed operations per second by kind. The load that explains the latency beside it. Bad looks like: latency up while this is not.',
+    'iops', [p.target(q.disk.operations, '{{device}} {{operation}}')]
+  ), 8, 41, 8, 8),
+  at(p.timeSeries(
+    'Disk busy share and queue',
+    'Share of time with at least one operation in flight, and operations in flight on average. On SSD and NVMe a busy share of 100 % is not saturation. Bad looks like: the queue growing while throughput does not.',
+    'none', [
+      p.target(q.disk.busy, '{{device}} busy share'),
+      p.target(q.disk.queue, '{{device}} in flight'),
+    ]
+  ), 16, 41, 8, 8),
+  at(p.table(
+    'Disks',
+    'What stands behind each device name: model, serial, firmware, and the class that decides which baselines it is compared with. Bad looks like: twins with different firmware.',
+    'none', [p.tableTarget(q.disk.info, 'A')], [
+      {
+        id: 'organize',
+        options: {
+          excludeByName: { Time: true, Value: true, __name__: true, instance: true, job: true, cluster: true },
+          indexByName: { device: 0, device_class: 1, model: 2, serial: 3, firmware: 4, transport: 5, rotational: 6, osd: 7 },
+        },
+      },
+    ]
+  ), 0, 49, 24, 6),
+];
+
+local watcher = [
+  at(p.timeSeries(
+    'Collector duration',
+    'Time each collector took in the last scrape. No collector waits for a command, a disk or a cluster. Bad looks like: one above a tenth of a second.',
+    's', [p.target(q.watcher.duration, '{{collector}}')], logarithmic=true
+  ), 0, 56, 8, 7),
+  at(p.timeSeries(
+    'Probes skipped, by reason',
+    'Runs that did not happen and why: the disk was busy, the load too high, fio not installed. Production comes first, so a few are normal. Bad looks like: one probe always skipped.',
+    'none', [p.target(q.probe.skipped, '{{probe}}: {{reason}}')]
+  ), 8, 56, 8, 7),
+  at(p.timeSeries(
+    'Time in flight',
+    'How long the operation or run now under way has lasted. Bad looks like: a line that only rises (a hung disk).',
+    's', [p.target(q.probe.inFlight, '{{probe}}')]
+  ), 16, 56, 8, 7),
+];
+
+dashboard.new(
+  'plumbline-node',
+  'Plumbline / Node overview',
+  'Does this node still perform as on the day it was accepted, and what on it stands out?',
+  [variables.datasource, variables.cluster, variables.instance, variables.statistic],
+  [rowAt('Verdict', 0)] + verdict
+  + [rowAt('Probes against their baseline', 5)] + latency
+  + [rowAt('Network', 23)] + network
+  + [rowAt('Disks', 40)] + disk
+  + [rowAt('The watcher itself', 55)] + watcher
+)

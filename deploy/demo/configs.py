@@ -1,0 +1,48 @@
+"""Configurations of Prometheus and Alertmanager for the demo, made from the committed rules and routes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+INTERVAL_S = 5
+"""Scrapes and rule evaluations; short, so that a demo takes minutes."""
+
+
+def prometheus(*, target: str, alertmanager: str, rules: Path) -> dict[str, Any]:
+    """One scrape job named as the rules expect it (``plumbline``), all rendered rules, one Alertmanager."""
+    return {
+        "global": {"scrape_interval": f"{INTERVAL_S}s", "evaluation_interval": f"{INTERVAL_S}s"},
+        "rule_files": [str(rules / "*.yaml")],
+        "alerting": {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]},
+        "scrape_configs": [{"job_name": "plumbline", "static_configs": [{"targets": [target]}]}],
+    }
+
+
+def alertmanager(committed: dict[str, Any], *, webhook: str) -> dict[str, Any]:
+    """The committed routing and inhibition; every receiver is our terminal, and nothing waits for minutes."""
+    receivers = [
+        {
+            "name": receiver["name"],
+            "webhook_configs": [{"url": f"{webhook}/{receiver['name']}", "send_resolved": True}],
+        }
+        for receiver in committed["receivers"]
+    ]
+    kept = {
+        key: value for key, value in committed.items() if key not in {"receivers", "route", "templates", "global"}
+    }
+    return kept | {"receivers": receivers, "route": _impatient(committed["route"])}
+
+
+def _impatient(route: dict[str, Any]) -> dict[str, Any]:
+    routes = [_impatient(child) for child in route.get("routes", [])]
+    waits = {"group_wait": "1s", "group_interval": "5s", "repeat_interval": "12h"}
+    return route | waits | ({"routes": routes} if routes else {})
+
+
+def write(path: Path, document: dict[str, Any]) -> Path:
+    """YAML that a person can read."""
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    return path

@@ -1,0 +1,440 @@
+"""The composition root: the one place that knows every part, and the daemon's life from start to reload to stop.
+
+scrape    sources.read_x() → Reading → collectors.samples() → exposition → server
+probes    probing (canary processes, scheduled jobs) → state → collectors
+reload    new file → checked → planned → applied; whatever fails before "applied" leaves the old one running
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from prometheus_client import ProcessCollector
+
+from plumbline import __version__
+from plumbline.baseline.book import RECORDED, Book, load_book
+from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
+from plumbline.collectors import baseline as baseline_metrics
+from plumbline.collectors import canary as canary_metrics
+from plumbline.collectors import disk as disk_metrics
+from plumbline.collectors import nic as nic_metrics
+from plumbline.collectors import probe as probe_metrics
+from plumbline.collectors import softnet as softnet_metrics
+from plumbline.config import Config, load, split_address
+from plumbline.errors import ConfigError, PlumblineError, Unavailable
+from plumbline.exposition import Collector, Exposition
+from plumbline.overview import Overview
+from plumbline.probing import Probing, ProbingPlan, make_plan
+from plumbline.roots import Roots
+from plumbline.scheduler import Job, Scheduler
+from plumbline.server import Server
+from plumbline.site import Site
+from plumbline.sources.block import BlockDevice, read_block_devices
+from plumbline.sources.diskstats import WholeDisks, read_diskstats
+from plumbline.sources.drivers import load_table
+from plumbline.sources.ethtool import EthtoolSocket
+from plumbline.sources.genetlink import resolve_family
+from plumbline.sources.hotplug import BlockHotplug
+from plumbline.sources.linkevents import LinkEvents
+from plumbline.sources.netlink import NetlinkSocket
+from plumbline.sources.network import NetworkReader
+from plumbline.sources.portfacts import Transports
+from plumbline.sources.softnet import read_softnet
+from plumbline.state import StateStore
+from plumbline.status import render_status
+from plumbline.workloads import WorkloadCatalogue, load_catalogue
+
+log = logging.getLogger("plumbline")
+
+FACTS_EVERY_S = 300.0
+"""Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
+RELOAD_CHECK_EVERY_S = 5.0
+NETLINK_GENERIC = 16  # linux/netlink.h; the socket module does not name it
+STOP_WITHIN_S = 1.6
+"""What the parts get to end; SIGTERM promises two seconds altogether."""
+
+RELOAD_OK = MetricSpec(
+    "plumbline_config_last_reload_successful",
+    Kind.GAUGE,
+    "1: the running configuration is the file's; 0: it is older.",
+)
+RELOAD_AT = MetricSpec(
+    "plumbline_config_last_reload_success_timestamp_seconds",
+    Kind.GAUGE,
+    "When the running configuration was loaded, Unix time.",
+)
+STATE_SAVED = MetricSpec(
+    "plumbline_state_last_save_successful", Kind.GAUGE, "0: results could not be written and live in memory only."
+)
+DAEMON_SPECS: tuple[MetricSpec, ...] = (RELOAD_OK, RELOAD_AT, STATE_SAVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What the command line sets over the file, at start and at every reload."""
+
+    listen_address: str | None = None
+    collectors: Mapping[str, bool] = field(default_factory=dict)
+
+    def apply(self, config: Config) -> Config:
+        """The configuration that holds."""
+        web = config.web
+        if self.listen_address is not None:
+            web = msgspec.structs.replace(web, listen_address=self.listen_address)
+        return msgspec.structs.replace(config, web=web, collectors={**config.collectors, **self.collectors})
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a configuration became; replaced whole at a reload."""
+
+    config: Config
+    plan: ProbingPlan
+    book: Book
+    since: float  # Unix seconds
+
+
+def storage_path(flag: Path | None, config: Config, environment: Mapping[str, str]) -> Path:
+    """Flag, then file, then systemd's StateDirectory, then the XDG state directory."""
+    if flag is not None:
+        return flag.absolute()
+    if config.storage_path:
+        return Path(config.storage_path).absolute()
+    if directory := environment.get("STATE_DIRECTORY"):
+        return Path(directory.split(":")[0])
+    base = environment.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path("~/.local/state").expanduser()) / "plumbline"
+
+
+def serve(
+    *,
+    config_file: Path | None,
+    storage_path_flag: Path | None,
+    roots: Roots,
+    overrides: Overrides,
+) -> int:
+    """Run the daemon until SIGTERM or SIGINT; the exit code. A start that can't succeed raises one clear error."""
+    environment = dict(os.environ)
+    catalogue = load_catalogue()
+    config = read_config(config_file, overrides, catalogue)
+    store = StateStore(storage_path(storage_path_flag, config, environment))
+    store.open()
+    try:
+        return Daemon(
+            config,
+            reread=lambda: read_config(config_file, overrides, catalogue),
+            config_file=config_file,
+            store=store,
+            roots=roots,
+            catalogue=catalogue,
+            environment=environment,
+        ).run()
+    finally:
+        store.close()
+
+
+def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCatalogue) -> Config:
+    """The file (or the embedded default) with the flags over it."""
+    if overrides.listen_address is not None:
+        try:
+            split_address(overrides.listen_address)
+        except ValueError as error:
+            raise ConfigError("--web.listen-address", str(error), value=overrides.listen_address) from None
+    return overrides.apply(load(file, catalogue) if file else Config())
+
+
+class HostFacts:
+    """The slow tier: what rarely changes, read outside the scrape, kept as the latest value."""
+
+    def __init__(self, network: NetworkReader, roots: Roots) -> None:
+        self._network, self._roots = network, roots
+        self._devices: tuple[BlockDevice, ...] | None = None
+        self.read_once = threading.Event()
+
+    def refresh(self, _cancel: threading.Event) -> None:
+        """Read everything again. Each part fails for itself; the other parts' facts are new all the same."""
+        try:
+            self._network.refresh()
+        except PlumblineError as error:
+            log.warning("network facts: %s", error)
+        try:
+            self._devices = read_block_devices(
+                self._roots, on_skip=lambda item, reason: log.debug("disk facts: %s left out: %s", item, reason)
+            )
+        except PlumblineError as error:
+            log.warning("disk facts: %s", error)
+        self.read_once.set()
+
+    @property
+    def devices(self) -> tuple[BlockDevice, ...]:
+        """All disks as last read; :class:`Unavailable` before that."""
+        if self._devices is None:
+            raise Unavailable("the disks' facts have not been read yet")
+        return self._devices
+
+
+class Daemon:
+    """One daemon: :meth:`run` returns when it has been told to stop."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        reread: Callable[[], Config],
+        config_file: Path | None,
+        store: StateStore,
+        roots: Roots,
+        catalogue: WorkloadCatalogue,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._reread, self._config_file = reread, config_file
+        self._store, self._roots, self._catalogue = store, roots, catalogue
+        self._host = socket.gethostname()
+        self._wake = threading.Event()
+        self._stop_asked = self._reload_asked = False
+        self._started_at: float | None = None
+        self._reload_error = ""
+        self._softnet = softnet_metrics.SoftnetUnwrapper()  # lives as long as the daemon: its counters must not jump
+        self._overview = Overview(host=self._host, started=time.time())
+        self._page_lock = threading.Lock()
+        self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
+        self._running = self._prepare(config)
+        self._network = NetworkReader(
+            roots=roots,
+            table=load_table(),
+            resolve_family=resolve_family,
+            scrape=_transports(),
+            slow=_transports(),
+            clock=time.monotonic,
+            keep=self._keeps_nic,
+        )
+        self._facts = HostFacts(self._network, roots)
+        self._housekeeping = Scheduler()
+        self._exposition = Exposition(
+            (), clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
+        )
+        site = Site(self._exposition, status=self._status_page, ready=self._not_ready_because)
+        host, port = split_address(config.web.listen_address)
+        self._server = Server(host, port, site.respond, logger=log, max_requests=config.web.max_requests)
+
+    # --- life
+
+    def run(self) -> int:
+        """Serve until told to stop; 0."""
+        for number, act in (
+            (signal.SIGTERM, self._ask_stop),
+            (signal.SIGINT, self._ask_stop),
+            (signal.SIGHUP, self._ask_reload),
+        ):
+            signal.signal(number, lambda *_args, act=act: act())
+        self._server.start()  # first: a port in use must be known before a probe touches the disk
+        refresh = self._housekeeping
+        events: list[LinkEvents | BlockHotplug] = [
+            LinkEvents(lambda: refresh.kick("facts")),
+            BlockHotplug(self._roots, lambda: refresh.kick("facts")),
+        ]
+        try:
+            refresh.replace([Job("facts", FACTS_EVERY_S, 0.0, self._facts.refresh)])
+            for each in events:
+                _start_events(each)
+            self._facts.read_once.wait(3.0)  # a disk that hangs must not hang the start
+            self._apply(self._running)
+            self._started_at = time.time()
+            address = self._server.address
+            print(
+                f"plumbline {__version__}: status page http://{address}/  metrics http://{address}/metrics",
+                flush=True,
+            )
+            self._loop()
+        finally:
+            self._end(events)
+        return 0
+
+    def _loop(self) -> None:
+        seen = self._signatures()
+        next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
+        while not self._stop_asked:
+            self._wake.wait(1.0)
+            self._wake.clear()
+            self._probing.poll()
+            if self._network.wants_refresh:
+                self._housekeeping.kick("facts")
+            if time.monotonic() >= next_check:
+                next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
+                now = self._signatures()
+                self._reload_asked |= now != seen
+                seen = now
+            if self._reload_asked and not self._stop_asked:
+                self._reload_asked = False
+                self.reload()
+                seen = self._signatures()
+
+    def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
+        began = time.monotonic()
+        closing = threading.Thread(target=self._server.stop, kwargs={"timeout_s": 1.0}, daemon=True)
+        closing.start()
+        for name in self._probing.stop(STOP_WITHIN_S):
+            log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
+        self._housekeeping.stop(0.1)
+        for each in events:
+            each.stop()
+        closing.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
+        log.info("stopped")
+
+    def _ask_stop(self) -> None:
+        self._stop_asked = True
+        self._wake.set()
+
+    def _ask_reload(self) -> None:
+        self._reload_asked = True
+        self._wake.set()
+
+    # --- configuration
+
+    def reload(self) -> bool:
+        """Take the files as they are now; whatever is wrong with them leaves everything as it was."""
+        try:
+            running = self._prepare(self._reread())
+        except PlumblineError as error:
+            self._reload_error = str(error)
+            log.error("reload refused, the running configuration stays: %s", error)
+            return False
+        old = self._running.config
+        if running.config.web != old.web or running.config.storage_path != old.storage_path:
+            log.warning("web.* and storage_path take effect at the next restart; the rest does now")
+        self._apply(running)
+        self._reload_error = ""
+        log.info("configuration reloaded")
+        return True
+
+    def _prepare(self, config: Config) -> Running:
+        """Everything that can fail, before anything changes."""
+        plan = make_plan(config, storage=self._store.directory, roots=self._roots, catalogue=self._catalogue)
+        book = load_book(
+            config.baseline,
+            where=str(self._config_file or "configuration"),
+            storage=self._store.directory,
+            host=self._host,
+            catalogue=self._catalogue,
+            targets=plan.targets(),
+        )
+        return Running(config, plan, book, time.time())
+
+    def _apply(self, running: Running) -> None:
+        self._running = running
+        self._probing.apply(running.plan, running.book.bounds())
+        off = {name for name, on in running.config.collectors.items() if not on}
+        self._exposition.replace(each for each in self._collectors(running) if each.name not in off)
+
+    def _signatures(self) -> tuple[tuple[int, int, int] | None, ...]:
+        files = [self._store.directory / RECORDED, *map(Path, self._running.config.baseline.files)]
+        if self._config_file:
+            files.append(self._config_file)
+        return tuple(_signature(file) for file in files)
+
+    # --- what is shown
+
+    def _collectors(self, running: Running) -> list[Collector]:
+        """Every collector there is, literally."""
+        network, roots = self._network, self._roots
+        softnet = self._softnet
+        disks = WholeDisks(roots, exclude=re.compile(running.config.devices.disk_exclude))
+        baseline = tuple(baseline_metrics.samples(running.book.selection))
+        return [
+            _steady(
+                "softnet", softnet_metrics.SPECS, lambda: softnet_metrics.samples(softnet.unwrap(read_softnet(roots)))
+            ),
+            _steady("link", nic_metrics.LINK_SPECS, lambda: nic_metrics.link_samples(network.read_links())),
+            Collector(
+                "ethtool",
+                nic_metrics.ETHTOOL_SPECS,
+                lambda skip: nic_metrics.ethtool_samples(network.read_losses(skip)),
+            ),
+            _steady("ring", nic_metrics.RING_SPECS, lambda: nic_metrics.ring_samples(network.read_rings())),
+            Collector(
+                "pause", nic_metrics.PAUSE_SPECS, lambda skip: nic_metrics.pause_samples(network.read_pause(skip))
+            ),
+            _steady("disk", disk_metrics.SPECS, lambda: disk_metrics.samples(read_diskstats(roots, keep=disks))),
+            _steady(
+                "device",
+                disk_metrics.DEVICE_SPECS,
+                lambda: disk_metrics.device_samples(each for each in self._facts.devices if disks(each.name)),
+            ),
+            _steady("canary", canary_metrics.SPECS, lambda: canary_metrics.samples(self._probing.readings())),
+            _steady(
+                "probe", probe_metrics.SPECS, lambda: probe_metrics.samples(self._probing.statuses(), now=time.time())
+            ),
+            _steady("baseline", baseline_metrics.SPECS, lambda: _or_raise(baseline, running.book.recorded_error)),
+            Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False),
+        ]
+
+    def _samples(self) -> list[Sample]:
+        return [
+            (RELOAD_OK, (), int(not self._reload_error)),
+            (RELOAD_AT, (), self._running.since),
+            (STATE_SAVED, (), int(not self._store.save_failed)),
+        ]
+
+    def _keeps_nic(self, name: str) -> bool:
+        exclude = self._running.config.devices.nic_exclude
+        return not (exclude and re.fullmatch(exclude, name))
+
+    def _not_ready_because(self) -> str | None:
+        return None if self._started_at else "the host's facts are being read"
+
+    def _status_page(self) -> str:
+        snapshot = self._exposition.scrape()
+        with self._page_lock:
+            return render_status(
+                self._overview.model(
+                    snapshot,
+                    probing=self._probing,
+                    book=self._running.book,
+                    waiting_for=self._not_ready_because(),
+                    config_error=self._reload_error,
+                )
+            )
+
+
+def _steady(name: str, specs: tuple[MetricSpec, ...], collect: Callable[[], Samples]) -> Collector:
+    """A collector that gives all or nothing: it has no items to leave out."""
+    return Collector(name, specs, lambda _skip: collect(), skip_reasons=())
+
+
+def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:
+    """A recorded baseline that can't be read fails the collector, so that an alert says so."""
+    if error is not None:
+        raise error
+    return baselines
+
+
+def _transports() -> Transports:
+    return Transports(
+        route=NetlinkSocket(socket.NETLINK_ROUTE), generic=NetlinkSocket(NETLINK_GENERIC), ioctl=EthtoolSocket()
+    )
+
+
+def _start_events(events: LinkEvents | BlockHotplug) -> None:
+    try:
+        events.start()
+    except (PlumblineError, OSError) as error:
+        log.info("%s; changes are found by the periodic look", error)
+
+
+def _signature(file: Path) -> tuple[int, int, int] | None:
+    """Changes when the file is edited, replaced or removed."""
+    try:
+        facts = file.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino

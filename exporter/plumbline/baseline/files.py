@@ -1,0 +1,65 @@
+"""Strict reading of baseline YAML: any mistake is one :class:`BaselineError` with file, key, value and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from plumbline import config
+from plumbline.baseline.units import Latency
+from plumbline.errors import BaselineError, ConfigError
+from plumbline.workloads import STATISTICS
+
+T = TypeVar("T")
+SCHEMA_VERSION = 1
+
+
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Unknown keys are refused, values never change after loading."""
+
+
+class Latencies(Strict, frozen=True, omit_defaults=True):
+    """Latency by statistic; a struct and not a mapping, so that a mistake is named by its key."""
+
+    mean: Latency | None = None
+    p50: Latency | None = None
+    p95: Latency | None = None
+    p99: Latency | None = None
+    p999: Latency | None = None
+    max: Latency | None = None
+
+    def items(self) -> Iterator[tuple[str, Latency]]:
+        """The statistics there are."""
+        for statistic in STATISTICS:
+            figure = getattr(self, statistic)
+            if figure is not None:
+                yield statistic, figure
+
+    def seconds(self) -> dict[str, float]:
+        """In base units, as :attr:`BaselineEntry.latency` has it."""
+        return {statistic: figure.value for statistic, figure in self.items()}
+
+
+def convert_text(kind: type[T], text: str, *, where: str) -> T:
+    """YAML text as ``kind``. The schema version is looked at first: a newer file has keys we don't know."""
+    try:
+        data = config.read_yaml(text, where=where)
+        _check_version(data, where)
+        return config.convert(kind, data, where=where)
+    except ConfigError as error:
+        # a key may hold anything, line breaks too; the error stays one line
+        reason, key = (" ".join(part.split()) for part in (error.reason, error.key))
+        raise BaselineError(error.where, reason, key=key, value=error.value) from error
+
+
+def _check_version(data: Any, where: str) -> None:
+    if not isinstance(data, dict):
+        raise BaselineError(where, "expected a mapping that begins with schema_version: 1")
+    version = data.get("schema_version")
+    if version is None:
+        raise BaselineError(where, f"is missing; write schema_version: {SCHEMA_VERSION}", key="schema_version")
+    if type(version) is not int or version != SCHEMA_VERSION:
+        reason = f"this Plumbline reads version {SCHEMA_VERSION}"
+        raise BaselineError(where, reason, key="schema_version", value=version)

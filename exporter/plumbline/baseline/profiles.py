@@ -1,0 +1,293 @@
+"""Documented profiles: another site's published figures, as data (``profiles/*.yaml``), checked when loaded.
+
+A profile keeps what the document prints and where; base units are computed here. Where the document contradicts
+itself both figures are kept, with the one that is used and why (the head of each file explains the keys).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+import msgspec
+
+from plumbline.baseline.arithmetic import Breach, Rule, agree, breaches
+from plumbline.baseline.files import Latencies, Strict, convert_text
+from plumbline.baseline.model import BaselineEntry, Source
+from plumbline.baseline.units import Iops, Latency, Throughput, Volume
+from plumbline.errors import BaselineError, ConfigError
+from plumbline.workloads import Workload, WorkloadCatalogue
+
+Figure = Iops | Latency | Throughput
+
+
+class Document(Strict, frozen=True):
+    """What was published, and the file name of its text."""
+
+    title: str
+    year: int
+    language: str
+    text: str
+
+
+class Hardware(Strict, frozen=True):
+    """What the figures were measured on."""
+
+    device_class: str
+    description: str
+    model: str = ""
+    firmware: str = ""
+    capacity: Volume | None = None
+    where: str = ""
+    note: str = ""
+
+
+class Restated(Strict, frozen=True):
+    """A figure of the row printed again elsewhere. ``figure``: iops, throughput, duration or latency.<statistic>."""
+
+    figure: str
+    printed: str
+    where: str
+    line: int
+    note: str = ""
+
+
+class NotUsed(Strict, frozen=True):
+    """A figure printed for the row that contradicts the one used."""
+
+    figure: str
+    printed: str
+    where: str
+    line: int
+    why: str
+
+
+class Point(Strict, frozen=True):
+    """One row: figures of one operation of one workload, as printed."""
+
+    line: int
+    workload: str
+    operation: str = ""
+    """May be left out where the workload has only one."""
+    iops: Iops | None = None
+    throughput: Throughput | None = None
+    latency: Latencies = Latencies()
+    duration: Latency | None = None
+    transferred: Volume | None = None
+    breaks: dict[Rule, str] = msgspec.field(default_factory=dict)
+    restated: tuple[Restated, ...] = ()
+    not_used: tuple[NotUsed, ...] = ()
+    note: str = ""
+
+
+class Series(Strict, frozen=True):
+    """Rows of one figure or table: one device, one tool, one command."""
+
+    where: str
+    line: int
+    hardware: str
+    tool: str
+    command: str
+    points: tuple[Point, ...]
+    conditions: str = ""
+    note: str = ""
+
+
+class Picture(Strict, frozen=True):
+    """What the document shows without printing figures."""
+
+    where: str
+    line: int
+    shows: str
+    note: str = ""
+
+
+class Statement(Strict, frozen=True):
+    """What the document says at one place."""
+
+    text: str
+    where: str
+    line: int
+
+
+class Contradiction(Strict, frozen=True):
+    """What the document says differently at several places, beyond single rows."""
+
+    about: str
+    says: tuple[Statement, ...]
+    used: str
+    why: str
+
+
+class Profile(Strict, frozen=True):
+    """One file of ``profiles/``. ``reasons`` holds sentences that rows share by YAML anchors."""
+
+    schema_version: int
+    name: str
+    title: str
+    document: Document
+    hardware: dict[str, Hardware]
+    series: tuple[Series, ...]
+    reasons: dict[str, str] = msgspec.field(default_factory=dict)
+    pictures: tuple[Picture, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A point with all that is said of it elsewhere in the profile; ``entry`` has it in base units."""
+
+    entry: BaselineEntry
+    point: Point
+    series: Series
+    hardware: Hardware
+    breaches: tuple[Breach, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedProfile:
+    """A checked profile and its rows, in the document's order."""
+
+    profile: Profile
+    rows: tuple[Row, ...]
+
+    @property
+    def entries(self) -> tuple[BaselineEntry, ...]:
+        """All figures in base units."""
+        return tuple(row.entry for row in self.rows)
+
+
+def load_profiles(catalogue: WorkloadCatalogue) -> dict[str, LoadedProfile]:
+    """The profiles the package ships, by name; a mistake in one is :class:`BaselineError`."""
+    folder = resources.files("plumbline.baseline").joinpath("profiles")
+    texts = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".yaml")}
+    return {name.removesuffix(".yaml"): parse_profile(texts[name], name, catalogue) for name in sorted(texts)}
+
+
+def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> LoadedProfile:
+    """Check one profile; ``where`` is its file name.
+
+    Raises :class:`BaselineError` for any mistake, among them a row that contradicts itself without saying so
+    (``breaks``), one that says so without doing so, and a ``restated`` figure that does not agree.
+    """
+    profile = convert_text(Profile, text, where=where)
+    if where != f"{profile.name}.yaml":
+        raise BaselineError(where, "is not the file's name", key="name", value=profile.name)
+    rows: dict[tuple[str, str, str, str], Row] = {}
+    for s, series in enumerate(profile.series):
+        place = _Place(where, f"series[{s}]")
+        hardware = profile.hardware.get(series.hardware)
+        if hardware is None:
+            raise place.error("hardware", f"the profile has: {', '.join(profile.hardware)}", series.hardware)
+        for p, point in enumerate(series.points):
+            place = _Place(where, f"series[{s}].points[{p}]")
+            row = _row(profile, series, hardware, point, _workload(point, catalogue, place), place=place)
+            if row.entry.key in rows:
+                first = rows[row.entry.key]
+                reason = f"stands twice; first in {first.series.where}, line {first.point.line}"
+                raise place.error("workload", reason, point.workload)
+            rows[row.entry.key] = row
+    return LoadedProfile(profile, tuple(rows.values()))
+
+
+def check_judge(judge: Mapping[str, str], profiles: Mapping[str, LoadedProfile], where: str) -> None:
+    """The configuration's ``baseline.judge`` names known profiles only, or :class:`ConfigError`."""
+    for device_class, name in judge.items():
+        if name not in profiles:
+            reason = f"no such documented profile; there are: {', '.join(profiles)}"
+            raise ConfigError(where, reason, key=f"baseline.judge.{device_class}", value=name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in which file; makes the error for a key below it."""
+
+    where: str
+    key: str
+
+    def error(self, key: str, reason: str, value: object = None) -> BaselineError:
+        return BaselineError(self.where, reason, key=f"{self.key}.{key}".rstrip("."), value=value)
+
+
+def _row(
+    profile: Profile, series: Series, hardware: Hardware, point: Point, workload: Workload, *, place: _Place
+) -> Row:
+    if not (point.iops or point.throughput or any(point.latency.items())):
+        raise place.error("", "has no figure; name pictures under pictures")
+    found = _breaches(workload, point, place)
+    _check_repeats(point, "restated", point.restated, place)
+    _check_repeats(point, "not_used", point.not_used, place)
+    entry = BaselineEntry(
+        layer=workload.layer,
+        device_class=hardware.device_class,
+        workload=workload.id,
+        operation=_operation(workload, point, place),
+        source=Source.DOCUMENTED,
+        profile=profile.name,
+        config_hash=workload.config_hash(),
+        latency=point.latency.seconds(),
+        iops=point.iops.value if point.iops else None,
+        throughput=point.throughput.value if point.throughput else None,
+        note=point.note,
+        doubt="; ".join(f"{breach.found}: {point.breaks[breach.rule]}" for breach in found if breach.doubtful),
+    )
+    return Row(entry, point, series, hardware, found)
+
+
+def _workload(point: Point, catalogue: WorkloadCatalogue, place: _Place) -> Workload:
+    try:
+        return catalogue.get(point.workload, where=place.where, key=f"{place.key}.workload")
+    except ConfigError as error:
+        raise BaselineError(error.where, error.reason, key=error.key, value=error.value) from error
+
+
+def _operation(workload: Workload, point: Point, place: _Place) -> str:
+    if not point.operation and len(workload.operations) == 1:
+        return workload.operations[0]
+    if point.operation not in workload.operations:
+        raise place.error("operation", f"the workload has: {', '.join(workload.operations)}", point.operation)
+    return point.operation
+
+
+def _breaches(workload: Workload, point: Point, place: _Place) -> tuple[Breach, ...]:
+    found = tuple(
+        breaches(
+            workload,
+            iops=point.iops,
+            throughput=point.throughput,
+            mean=point.latency.mean,
+            duration=point.duration,
+            transferred=point.transferred,
+        )
+    )
+    for breach in found:
+        if not point.breaks.get(breach.rule):
+            raise place.error(f"breaks.{breach.rule}", f"{breach.found}; say why")
+    for rule in point.breaks:
+        if rule not in {breach.rule for breach in found}:
+            raise place.error(f"breaks.{rule}", "the row does not break this")
+    return found
+
+
+def _check_repeats(point: Point, name: str, repeats: Sequence[Restated | NotUsed], place: _Place) -> None:
+    """``restated`` figures agree with the row's; ``not_used`` ones don't, or the row has none."""
+    for index, repeat in enumerate(repeats):
+        key = f"{name}[{index}].printed"
+        used = _figure(point, repeat.figure)
+        try:
+            printed = _KINDS.get(repeat.figure, Latency).parse(repeat.printed)
+        except ValueError as error:
+            raise place.error(key, str(error), repeat.printed) from None
+        agreed = used is not None and agree(used, printed)
+        if agreed != (name == "restated"):
+            raise place.error(key, "agrees with the row" if agreed else "is not the row's figure", repeat.printed)
+
+
+_KINDS: dict[str, type[Figure]] = {"iops": Iops, "throughput": Throughput}
+
+
+def _figure(point: Point, name: str) -> Figure | None:
+    if name.startswith("latency."):
+        return dict(point.latency.items()).get(name.removeprefix("latency."))
+    return {"iops": point.iops, "throughput": point.throughput, "duration": point.duration}.get(name)

@@ -1,0 +1,209 @@
+"""Baseline files a person can read and write: recorded on this host (``source: measured``) or a site's own.
+
+A hand-written file needs no more than this::
+
+    schema_version: 1
+    entries:
+    - workload: randread-4k-qd1-j1
+      device_class: nvme
+      latency: {p50: 84us, p99: 160us}
+
+``config_hash`` and ``layer`` follow from the workload (and ``rate_iops``, where the probe is capped). A file is taken
+whole or not at all: any mistake is one :class:`BaselineError` with file, key, value and reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path, PurePath
+from typing import Annotated, Literal
+
+import msgspec
+import yaml
+from msgspec import Meta
+
+from plumbline.baseline.files import Latencies, Strict, convert_text
+from plumbline.baseline.model import BaselineEntry, Source
+from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
+from plumbline.errors import BaselineError, ConfigError
+from plumbline.workloads import Workload, WorkloadCatalogue
+
+MAX_BYTES = 2**20
+"""A node has a few dozen entries; something larger is not a baseline file."""
+
+_Ratio = Annotated[float, Meta(ge=1, le=1000)]
+_HEAD = """\
+# Plumbline baseline: what this host's devices gave when it was known to be good.
+# Live figures are compared with these; tolerance_ratio says how far they may stray.
+"""
+
+
+class Device(Strict, frozen=True, omit_defaults=True):
+    """A block device that entries were measured on."""
+
+    name: str
+    device_class: str
+    model: str = ""
+    serial: str = ""
+
+
+class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
+    """One operation of one workload. Only ``workload``, ``device_class`` and one figure are needed."""
+
+    workload: str
+    operation: str = ""
+    """May be left out where the workload has only one."""
+    device_class: Annotated[str, Meta(min_length=1)]
+    device: str = ""
+    rate_iops: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    latency: Latencies = Latencies()
+    iops: Iops | None = None
+    throughput: Throughput | None = None
+    tolerance_ratio: _Ratio | None = None
+    runs: Annotated[int, Meta(ge=1)] | None = None
+    p50_of_runs: tuple[Latency, ...] = ()
+    median_of_runs: Latency | None = None
+    mad_ratio: Annotated[float, Meta(ge=0, le=1000)] | None = None
+    """Median absolute deviation of the runs' medians, over their median."""
+    spread_ratio: Annotated[float, Meta(ge=1, le=1e9)] | None = None
+    """Highest median of a run over the lowest."""
+    config_hash: Annotated[str, Meta(pattern=r"^([0-9a-f]{12})?$")] = ""
+    note: str = ""
+
+
+class SiteFile(Strict, frozen=True, kw_only=True, omit_defaults=True):
+    """A whole file. ``host`` and ``recorded`` are needed where ``source`` is ``measured``."""
+
+    schema_version: int
+    source: Literal["site", "measured"] = "site"
+    name: str = ""
+    """The ``profile`` label; the file's name without its ending where it is left out."""
+    host: str = ""
+    recorded: datetime | None = None
+    kernel: str = ""
+    tools: dict[str, str] = msgspec.field(default_factory=dict)
+    devices: tuple[Device, ...] = ()
+    entries: tuple[SiteEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSite:
+    """A checked file; ``entries`` are its figures in base units."""
+
+    where: str
+    file: SiteFile
+    entries: tuple[BaselineEntry, ...]
+
+
+def read_site(path: Path, *, host: str, catalogue: WorkloadCatalogue) -> LoadedSite:
+    """Read and check one file; ``host`` is this host's name. Raises :class:`BaselineError`."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise BaselineError(str(path), f"can't be read: {error.strerror}") from error
+    if len(data) > MAX_BYTES:
+        raise BaselineError(str(path), f"is larger than {MAX_BYTES} bytes; is this a baseline file?")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BaselineError(str(path), f"is not UTF-8 at byte {error.start}") from error
+    return parse_site(text, where=str(path), host=host, catalogue=catalogue)
+
+
+def parse_site(text: str, *, where: str, host: str, catalogue: WorkloadCatalogue) -> LoadedSite:
+    """Check a file's text. A measured file of another host is refused: it belongs to the host that measured it."""
+    file = convert_text(SiteFile, text, where=where)
+    if file.recorded is not None and file.recorded.tzinfo is None:
+        raise BaselineError(
+            where, "needs a time zone; end it with Z for UTC", key="recorded", value=str(file.recorded)
+        )
+    if file.source == "measured":
+        _check_measured(file, where, host)
+    entries = tuple(_entries(file, where, catalogue))
+    return LoadedSite(where, file, entries)
+
+
+def format_site(file: SiteFile) -> str:
+    """The text of a file; :func:`parse_site` gives the same figures back, to the last bit."""
+    data = msgspec.to_builtins(file, enc_hook=_encode)
+    body = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=118, default_flow_style=None)
+    return _HEAD + str(body)
+
+
+def _check_measured(file: SiteFile, where: str, host: str) -> None:
+    for key in ("host", "recorded"):
+        if not getattr(file, key):
+            raise BaselineError(where, "a measured baseline says where and when it was measured", key=key)
+    if file.host != host:
+        reason = (
+            f"measured on another host than this one ({host}); record one here with `plumbline baseline record`, "
+            "or write source: site to judge this host by it"
+        )
+        raise BaselineError(where, reason, key="host", value=file.host)
+
+
+def _entries(file: SiteFile, where: str, catalogue: WorkloadCatalogue) -> Iterator[BaselineEntry]:
+    if not file.entries:
+        raise BaselineError(where, "has no entries; write at least one", key="entries")
+    measured = file.recorded.timestamp() if file.recorded else None
+    seen: dict[tuple[str, ...], int] = {}
+    for index, entry in enumerate(file.entries):
+        key = f"entries[{index}]"
+        try:
+            workload = catalogue.get(entry.workload, where=where, key=f"{key}.workload")
+        except ConfigError as error:
+            raise BaselineError(error.where, error.reason, key=error.key, value=error.value) from error
+        operation = _operation(entry, workload, where, key)
+        _check_figures(entry, where, key)
+        config_hash = entry.config_hash or workload.config_hash(rate_iops=entry.rate_iops)
+        identity = (entry.device_class, workload.id, operation, config_hash)
+        if identity in seen:
+            reason = f"the same figure stands in entries[{seen[identity]}]; keep one"
+            raise BaselineError(where, reason, key=f"{key}.workload", value=entry.workload)
+        seen[identity] = index
+        yield BaselineEntry(
+            layer=workload.layer,
+            device_class=entry.device_class,
+            workload=workload.id,
+            operation=operation,
+            source=Source(file.source),
+            profile=file.name or PurePath(where).stem,
+            config_hash=config_hash,
+            latency=entry.latency.seconds(),
+            iops=entry.iops.value if entry.iops else None,
+            throughput=entry.throughput.value if entry.throughput else None,
+            tolerance_ratio=entry.tolerance_ratio,
+            measured=measured,
+            note=entry.note,
+        )
+
+
+def _operation(entry: SiteEntry, workload: Workload, where: str, key: str) -> str:
+    if not entry.operation and len(workload.operations) == 1:
+        return workload.operations[0]
+    if entry.operation not in workload.operations:
+        reason = f"the workload has: {', '.join(workload.operations)}"
+        raise BaselineError(where, reason, key=f"{key}.operation", value=entry.operation)
+    return entry.operation
+
+
+def _check_figures(entry: SiteEntry, where: str, key: str) -> None:
+    figures = dict(entry.latency.items())
+    if not (figures or entry.iops or entry.throughput):
+        raise BaselineError(where, "has no figure; write latency, iops or throughput", key=key)
+    figures.pop("mean", None)  # a long tail may carry it above any percentile
+    for (low, below), (high, above) in pairwise(figures.items()):
+        if above.exact < below.exact:
+            raise BaselineError(
+                where, f"is below {low} = {below.text}", key=f"{key}.latency.{high}", value=above.text
+            )
+
+
+def _encode(value: object) -> object:
+    if isinstance(value, Quantity):
+        return value.text
+    raise NotImplementedError(type(value))

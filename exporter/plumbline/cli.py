@@ -1,0 +1,135 @@
+"""The command line: argv in, exit code out. Nothing here but parsing and dispatch.
+
+Exit codes: 0 done, 1 it did not work (one line on standard error says what and what to do), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from plumbline import __version__
+from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
+from plumbline.errors import PlumblineError
+from plumbline.roots import Roots
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; never raises for anything a user can cause."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    _set_up_logging(getattr(options, "log_level", "info"))
+    try:
+        return int(options.run(options))
+    except PlumblineError as error:
+        print(f"plumbline: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # the reader of our output went away (| head): that is its right; keep the interpreter from complaining too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="plumbline",
+        description="Does this storage node perform as on the day it was accepted? If not, which layer is to blame?",
+    )
+    parser.add_argument("--version", action="version", version=f"plumbline {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_serve(commands)
+    _add_config(commands)
+    return parser
+
+
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    serve = commands.add_parser(
+        "serve",
+        help="run the node daemon",
+        description="Run the node daemon: metrics, status page, probes. Without a configuration file the embedded "
+        "defaults hold: no root, no Ceph and no other program needed. SIGHUP, and a change of the file, reload it.",
+    )
+    _add_world(serve)
+    serve.add_argument(
+        "--web.listen-address",
+        dest="listen_address",
+        metavar="HOST:PORT",
+        help=f"where to listen; overrides the file (default {DEFAULT_LISTEN_ADDRESS})",
+    )
+    for name in COLLECTORS:
+        serve.add_argument(
+            f"--collector.{name}",
+            dest=f"collector_{name}",
+            action=argparse.BooleanOptionalAction,
+            help=f"switch the {name} collector on or off; overrides the file",
+        )
+    serve.set_defaults(run=_serve)
+
+
+def _add_config(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    config = commands.add_parser("config", help="check a configuration file")
+    actions = config.add_subparsers(required=True, metavar="ACTION")
+    check = actions.add_parser("check", help="say what is wrong with a configuration file, if anything is")
+    check.add_argument("file", type=Path)
+    check.set_defaults(run=_config_check)
+
+
+def _add_world(parser: argparse.ArgumentParser) -> None:
+    """Flags every command needs that touches this host."""
+    parser.add_argument(
+        "--config.file", dest="config_file", type=Path, metavar="FILE", help="configuration file (YAML)"
+    )
+    parser.add_argument(
+        "--storage.path", dest="storage_path", type=Path, metavar="DIR", help="state, canary file, recorded baseline"
+    )
+    for tree, default in (("procfs", "/proc"), ("sysfs", "/sys"), ("devfs", "/dev"), ("udev", "/run/udev")):
+        parser.add_argument(
+            f"--path.{tree}",
+            dest=f"path_{tree}",
+            type=Path,
+            default=Path(default),
+            metavar="DIR",
+            help=f"where the host's {default} stands (default {default})",
+        )
+    parser.add_argument(
+        "--log.level", dest="log_level", choices=("debug", "info", "warning", "error"), default="info", help="(info)"
+    )
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from plumbline import app  # noqa: PLC0415  (the daemon's imports are not paid by the other commands)
+
+    return app.serve(
+        config_file=options.config_file,
+        storage_path_flag=options.storage_path,
+        roots=_roots(options),
+        overrides=app.Overrides(
+            listen_address=options.listen_address,
+            collectors={name: on for name in COLLECTORS if (on := getattr(options, f"collector_{name}")) is not None},
+        ),
+    )
+
+
+def _config_check(options: argparse.Namespace) -> int:
+    from plumbline import config, workloads  # noqa: PLC0415
+
+    config.load(options.file, workloads.load_catalogue())
+    print(f"{options.file}: good")
+    return 0
+
+
+def _roots(options: argparse.Namespace) -> Roots:
+    return Roots(proc=options.path_procfs, sys=options.path_sysfs, dev=options.path_devfs, udev=options.path_udev)
+
+
+def _set_up_logging(level: str) -> None:
+    """One line an event on standard error, where systemd and containers pick it up."""
+    logging.basicConfig(
+        level=level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(message)s", force=True
+    )

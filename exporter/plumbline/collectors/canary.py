@@ -1,0 +1,93 @@
+"""Samples of the canaries: latency as a growing histogram, errors, what was charged, how they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import plumbline
+from plumbline.catalogue import Kind, MetricSpec, Sample, le_text
+from plumbline.collectors import probe
+from plumbline.probes.canary_reading import CanaryReading, WorkloadReading
+
+_PLACE = ("probe", "layer", "device_class", "workload", "operation")
+
+LATENCY = MetricSpec(
+    "plumbline_canary_latency_seconds",
+    Kind.HISTOGRAM,
+    "Latency of single operations at Poisson-distributed moments, charged arrivals included, failed ones not.",
+    _PLACE,
+)
+ERRORS = MetricSpec(
+    "plumbline_canary_errors_total",
+    Kind.COUNTER,
+    "Failed operations by errno; short: fewer bytes than asked for.",
+    ("probe", "operation", "error"),
+)
+CHARGED = MetricSpec(
+    "plumbline_canary_charged_total",
+    Kind.COUNTER,
+    "Arrivals that met a running operation: not executed, but charged the time it still took.",
+    ("probe", "operation"),
+)
+BOUND = MetricSpec(
+    "plumbline_canary_bound_info",
+    Kind.GAUGE,
+    "1; bound is the le of the bucket whose edge is the baseline's bound (absent without a baseline in force).",
+    (*_PLACE, "bound"),  # not named le: promtool's linter allows that on histograms only
+)
+WORKLOAD = MetricSpec(
+    "plumbline_canary_workload_info",
+    Kind.GAUGE,
+    "1; what the canary runs. Only figures with the same config_hash are comparable.",
+    (*_PLACE, "config_hash"),
+)
+
+SPECS: tuple[MetricSpec, ...] = (
+    probe.SUCCESS,
+    probe.LAST_RUN,
+    probe.LAST_SUCCESS,
+    probe.IN_FLIGHT,
+    probe.SKIPPED,
+    probe.INFO,
+    LATENCY,
+    ERRORS,
+    CHARGED,
+    BOUND,
+    WORKLOAD,
+)
+
+
+def samples(readings: Iterable[CanaryReading]) -> Iterator[Sample]:
+    """Everything known of every canary. Every counter is there from the first scrape on, from 0."""
+    for reading in readings:
+        yield from _state(reading)
+        for each in reading.workloads:
+            yield from _workload(reading, each)
+
+
+def _state(reading: CanaryReading) -> Iterator[Sample]:
+    name = (reading.probe,)
+    if reading.success is not None:
+        yield probe.SUCCESS, name, float(reading.success)
+    if reading.last_completion_ts is not None:
+        yield probe.LAST_RUN, name, reading.last_completion_ts
+    if reading.last_success_ts is not None:
+        yield probe.LAST_SUCCESS, name, reading.last_success_ts
+    yield probe.IN_FLIGHT, name, reading.in_flight_s
+    for reason, count in sorted(reading.skips.items()):
+        yield probe.SKIPPED, (reading.probe, reason), count
+    # it runs several workloads: they and their hashes stand in WORKLOAD
+    layer = reading.workloads[0].layer if reading.workloads else ""
+    version = plumbline.__version__
+    yield probe.INFO, (reading.probe, "canary", "plumbline", version, layer, reading.device_class, "", ""), 1
+
+
+def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]:
+    place = (reading.probe, each.layer, reading.device_class, each.workload, each.operation)
+    yield WORKLOAD, (*place, each.config_hash), 1
+    yield LATENCY, place, each.latency
+    yield CHARGED, (reading.probe, each.operation), each.charged
+    for error, count in each.errors.items():
+        yield ERRORS, (reading.probe, each.operation, error), count
+    for bound in each.bounds:
+        yield BOUND, (*place, le_text(bound)), 1

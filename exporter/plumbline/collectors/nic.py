@@ -1,0 +1,145 @@
+"""Network ports as metrics. Four collectors: ``link``, ``ethtool`` (losses and identity), ``ring``, ``pause``.
+
+The loopback and other software links have packets, bytes and the few drops that their own code or the stack counts
+on them (a full backlog shows on ``lo``); rings, flow control and causes they do not have. A bond repeats its
+members' losses, so it has none here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.sources.network import LinksReading, PortLosses, PortPause, PortRings
+
+PACKETS = MetricSpec(
+    "plumbline_nic_packets_total", Kind.COUNTER, "Packets received and transmitted.", ("device", "direction")
+)
+BYTES = MetricSpec(
+    "plumbline_nic_bytes_total", Kind.COUNTER, "Bytes received and transmitted.", ("device", "direction")
+)
+MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "Largest packet the link carries.", ("device",))
+SPEED = MetricSpec(
+    "plumbline_nic_speed_bits_per_second",
+    Kind.GAUGE,
+    "Speed of the link; absent while it has none or the driver does not know.",
+    ("device",),
+)
+UP = MetricSpec("plumbline_nic_up", Kind.GAUGE, "1: the link is up and can carry packets.", ("device",))
+CARRIER_CHANGES = MetricSpec(
+    "plumbline_nic_carrier_changes_total", Kind.COUNTER, "Times the carrier came or went.", ("device",)
+)
+LINK_SPECS: tuple[MetricSpec, ...] = (PACKETS, BYTES, MTU, SPEED, UP, CARRIER_CHANGES)
+
+DROPS = MetricSpec(
+    "plumbline_nic_drops_total",
+    Kind.COUNTER,
+    "Frames dropped, each once: ring (no descriptor, the host was too slow), fifo (the port's own buffer ran over),"
+    " filter (benign: nobody wanted it), other. A cause the driver can't tell is absent.",
+    ("device", "direction", "cause"),
+)
+ERRORS = MetricSpec(
+    "plumbline_nic_errors_total",
+    Kind.COUNTER,
+    "Damaged or ill-sized frames: crc, length, frame, carrier, other. A cause the driver can't tell is absent.",
+    ("device", "direction", "cause"),
+)
+INFO = MetricSpec(
+    "plumbline_nic_info",
+    Kind.GAUGE,
+    "Who drives the port. drop_source: driver (rules for this driver), rtnl (the kernel's fields as documented),"
+    " members (a bond: see its members).",
+    ("device", "driver", "firmware", "bus", "master", "drop_source"),
+)
+ETHTOOL_SPECS: tuple[MetricSpec, ...] = (DROPS, ERRORS, INFO)
+
+RING_ENTRIES = MetricSpec(
+    "plumbline_nic_ring_entries", Kind.GAUGE, "Descriptors per ring, as set.", ("device", "ring")
+)
+RING_MAX_ENTRIES = MetricSpec(
+    "plumbline_nic_ring_max_entries", Kind.GAUGE, "Descriptors per ring the port can have.", ("device", "ring")
+)
+RING_SPECS: tuple[MetricSpec, ...] = (RING_ENTRIES, RING_MAX_ENTRIES)
+
+PAUSE_FRAMES = MetricSpec(
+    "plumbline_nic_pause_frames_total",
+    Kind.COUNTER,
+    "802.3x pause frames. Transmitted: this host could not keep up and made the sender wait.",
+    ("device", "direction"),
+)
+PAUSE_ENABLED = MetricSpec(
+    "plumbline_nic_pause_enabled",
+    Kind.GAUGE,
+    "1: the port heeds (receive) or may send (transmit) pause frames.",
+    ("device", "direction"),
+)
+PAUSE_AUTONEGOTIATE = MetricSpec(
+    "plumbline_nic_pause_autonegotiate", Kind.GAUGE, "1: flow control is negotiated with the other end.", ("device",)
+)
+PAUSE_SPECS: tuple[MetricSpec, ...] = (PAUSE_FRAMES, PAUSE_ENABLED, PAUSE_AUTONEGOTIATE)
+
+SPECS: tuple[MetricSpec, ...] = LINK_SPECS + ETHTOOL_SPECS + RING_SPECS + PAUSE_SPECS
+
+_BITS_PER_MEGABIT = 1_000_000
+_RINGS = ("rx", "rx_mini", "rx_jumbo", "tx")
+
+
+def link_samples(reading: LinksReading) -> Iterator[Sample]:
+    """Eight samples per link, nine where the speed is known."""
+    speeds = reading.speeds_mbps
+    for link in reading.links:
+        name = link.name
+        labels = (name,)
+        stats = link.stats
+        if stats is not None:
+            receive, transmit = (name, "receive"), (name, "transmit")
+            yield PACKETS, receive, stats.rx_packets
+            yield PACKETS, transmit, stats.tx_packets
+            yield BYTES, receive, stats.rx_bytes
+            yield BYTES, transmit, stats.tx_bytes
+        if link.mtu_bytes is not None:
+            yield MTU, labels, link.mtu_bytes
+        if link.carrier_changes is not None:
+            yield CARRIER_CHANGES, labels, link.carrier_changes
+        yield UP, labels, 1 if link.up else 0
+        if link.ifindex in speeds:
+            yield SPEED, labels, speeds[link.ifindex] * _BITS_PER_MEGABIT
+
+
+def ethtool_samples(ports: Iterable[PortLosses]) -> Iterator[Sample]:
+    """Losses by cause, and one info sample per link."""
+    for port in ports:
+        name = port.device
+        for direction, cause, frames in port.loss.drops:
+            yield DROPS, (name, direction, cause), frames
+        for direction, cause, frames in port.loss.errors:
+            yield ERRORS, (name, direction, cause), frames
+        yield INFO, (name, port.driver, port.firmware, port.bus, port.master, port.drop_source), 1
+
+
+def ring_samples(ports: Iterable[PortRings]) -> Iterator[Sample]:
+    """Two samples per ring the port has."""
+    for port in ports:
+        for ring in _RINGS:
+            entries = getattr(port.rings, ring)
+            most = getattr(port.rings, f"{ring}_max")
+            if entries is not None:
+                yield RING_ENTRIES, (port.device, ring), entries
+            if most is not None:
+                yield RING_MAX_ENTRIES, (port.device, ring), most
+
+
+def pause_samples(ports: Iterable[PortPause]) -> Iterator[Sample]:
+    """Setting and counters of the ports that have flow control."""
+    for port in ports:
+        config = port.state.config
+        for direction, enabled, frames in (
+            ("receive", config.receive, port.state.receive_frames),
+            ("transmit", config.transmit, port.state.transmit_frames),
+        ):
+            if enabled is not None:
+                yield PAUSE_ENABLED, (port.device, direction), 1 if enabled else 0
+            if frames is not None:
+                yield PAUSE_FRAMES, (port.device, direction), frames
+        if config.autonegotiate is not None:
+            yield PAUSE_AUTONEGOTIATE, (port.device,), 1 if config.autonegotiate else 0

@@ -1,0 +1,186 @@
+"""Samples of the periodic probes, and what they share with the canary: when, how often, how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.probes.result import Outcome, ProbeResult
+
+_PLACE = ("probe", "layer", "device_class", "workload", "operation")
+
+SUCCESS = MetricSpec(
+    "plumbline_probe_success",
+    Kind.GAUGE,
+    "Whether the probe's latest run succeeded (absent before the first).",
+    ("probe",),
+)
+LAST_RUN = MetricSpec(
+    "plumbline_probe_last_run_timestamp_seconds", Kind.GAUGE, "When the probe's latest run finished.", ("probe",)
+)
+LAST_SUCCESS = MetricSpec(
+    "plumbline_probe_last_success_timestamp_seconds",
+    Kind.GAUGE,
+    "When the probe's latest successful run finished.",
+    ("probe",),
+)
+DURATION = MetricSpec(
+    "plumbline_probe_duration_seconds",
+    Kind.GAUGE,
+    "How long the commands of the probe's latest run took.",
+    ("probe",),
+)
+IN_FLIGHT = MetricSpec(
+    "plumbline_probe_in_flight_seconds",
+    Kind.GAUGE,
+    "How long the run or operation under way has been going on; 0 when idle.",
+    ("probe",),
+)
+INTERVAL = MetricSpec(
+    "plumbline_probe_interval_seconds", Kind.GAUGE, "Time between the starts of a periodic probe.", ("probe",)
+)
+RUNS = MetricSpec(
+    "plumbline_probe_runs_total", Kind.COUNTER, "Finished runs of a periodic probe by result.", ("probe", "result")
+)
+SKIPPED = MetricSpec(
+    "plumbline_probe_skipped_total", Kind.COUNTER, "Runs that were not begun, by the reason.", ("probe", "reason")
+)
+INFO = MetricSpec(
+    "plumbline_probe_info",
+    Kind.GAUGE,
+    "What the probe is; only figures with the same config_hash are comparable.",
+    ("probe", "kind", "tool", "tool_version", "layer", "device_class", "workload", "config_hash"),
+)
+LATENCY = MetricSpec(
+    "plumbline_probe_latency_seconds",
+    Kind.GAUGE,
+    "Latency of one operation in the latest successful run; absent once older than three intervals.",
+    (*_PLACE, "statistic"),
+)
+IOPS = MetricSpec(
+    "plumbline_probe_iops",
+    Kind.GAUGE,
+    "Operations per second of the latest successful run; absent once older than three intervals.",
+    _PLACE,
+)
+THROUGHPUT = MetricSpec(
+    "plumbline_probe_throughput_bytes_per_second",
+    Kind.GAUGE,
+    "Throughput of the latest successful run; absent once older than three intervals.",
+    _PLACE,
+)
+
+SPECS: tuple[MetricSpec, ...] = (
+    SUCCESS,
+    LAST_RUN,
+    LAST_SUCCESS,
+    DURATION,
+    IN_FLIGHT,
+    INTERVAL,
+    RUNS,
+    SKIPPED,
+    INFO,
+    LATENCY,
+    IOPS,
+    THROUGHPUT,
+)
+
+STALE_AFTER_INTERVALS = 3.0
+"""One missed run is a skip, three are no longer the present state."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeStatus:
+    """What is known of one probe at the moment of a scrape. Times are Unix seconds, durations seconds.
+
+    ``interval_s`` is ``None`` for a continuous probe (the canary), which has no runs, and no figures here.
+    """
+
+    probe: str
+    kind: str
+    """``fio``, ``canary``."""
+    interval_s: float | None
+    result: ProbeResult | None
+    """The latest finished run."""
+    last_success_ts: float | None
+    runs: Mapping[Outcome, int]
+    skipped: Mapping[str, int]
+    in_flight_s: float | None
+    """``None``: idle."""
+    success: bool | None
+    """``None``: nothing has run yet."""
+    tool: str
+    tool_version: str
+    config_hash: str
+    layer: str
+    device_class: str
+    workload: str
+    good_result: ProbeResult | None = None
+    """The latest *successful* run, for when ``result`` is one that failed after it."""
+
+
+def samples(statuses: Iterable[ProbeStatus], *, now: float) -> Iterator[Sample]:
+    """Everything known of every probe; ``now`` is Unix time and decides which figures are stale."""
+    for status in statuses:
+        yield from _state(status)
+        if status.interval_s is not None:
+            yield from _periodic(status, status.interval_s)
+            yield from _figures(status, status.interval_s, now)
+
+
+def _state(status: ProbeStatus) -> Iterator[Sample]:
+    name = (status.probe,)
+    if status.success is not None:
+        yield SUCCESS, name, float(status.success)
+    if status.last_success_ts is not None:
+        yield LAST_SUCCESS, name, status.last_success_ts
+    if status.result is not None:
+        yield LAST_RUN, name, _finished(status.result)
+        yield DURATION, name, status.result.duration
+    yield IN_FLIGHT, name, status.in_flight_s or 0.0
+    for reason in sorted(status.skipped):
+        yield SKIPPED, (status.probe, reason), status.skipped[reason]
+    yield (
+        INFO,
+        (
+            status.probe,
+            status.kind,
+            status.tool,
+            status.tool_version,
+            status.layer,
+            status.device_class,
+            status.workload,
+            status.config_hash,
+        ),
+        1,
+    )
+
+
+def _periodic(status: ProbeStatus, interval_s: float) -> Iterator[Sample]:
+    yield INTERVAL, (status.probe,), interval_s
+    for outcome in Outcome:
+        yield RUNS, (status.probe, outcome.value), status.runs.get(outcome, 0)
+
+
+def _figures(status: ProbeStatus, interval_s: float, now: float) -> Iterator[Sample]:
+    result = status.result
+    if result is None or result.outcome is not Outcome.SUCCESS:
+        result = status.good_result
+    # A result of other parameters (the configuration changed) says nothing about the probe as it is now.
+    if result is None or result.outcome is not Outcome.SUCCESS or result.config_hash != status.config_hash:
+        return
+    if now - _finished(result) > STALE_AFTER_INTERVALS * interval_s:
+        return
+    for operation in result.operations:
+        place = (status.probe, result.layer, result.device_class, result.workload, operation.operation)
+        for statistic, value in operation.latency.items():
+            yield LATENCY, (*place, statistic), value
+        if operation.iops is not None:
+            yield IOPS, place, operation.iops
+        if operation.throughput is not None:
+            yield THROUGHPUT, place, operation.throughput
+
+
+def _finished(result: ProbeResult) -> float:
+    return result.started + result.duration

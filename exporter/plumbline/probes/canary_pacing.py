@@ -1,0 +1,117 @@
+"""When the canary works, and what it makes of moments it could not: pure arithmetic, no clock, no disk.
+
+Arrivals are a Poisson process, so what they meet is what the device is like on the average over time (PASTA), not
+only when it happens to be quick. An arrival that meets an idle canary becomes an operation. One that meets a
+running operation is *charged*: recorded with the time until that operation ends, which a client arriving then would
+at least have waited. So a stall of 30 s shows as 300 slow arrivals and not as one (no coordinated omission), and is
+not followed by a burst of 300 operations.
+
+The process has no memory: what arrives during an operation may be drawn when it is over, and the gap to the next
+arrival may be drawn from that moment on.
+
+A charge is a lower bound, and that is harmless: an operation of T seconds has rate × T charges besides it, so the
+median is touched only where rate × T > 1 (0.1 s at ten a second, a hundred times a healthy SSD), and halved at most.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from random import Random
+
+TYPE_CHECKING = False  # as typing's, without loading typing: this runs in the canary's small worker
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXACT_ARRIVALS = 512
+"""Up to so many expected arrivals each is drawn by itself; a longer stall is charged in one step."""
+
+
+def gap_ns(random: Random, rate: float) -> int:
+    """Time to the next arrival; ``rate`` per second."""
+    return round(random.expovariate(rate) * 1e9)
+
+
+class Charge:
+    """What the arrivals during one operation add to a histogram: ``buckets`` by index, ``sum_ns``, ``total``."""
+
+    __slots__ = ("buckets", "sum_ns", "total")
+
+    def __init__(self) -> None:
+        self.buckets: dict[int, int] = {}
+        self.sum_ns = 0
+        self.total = 0
+
+
+def charge(random: Random, rate: float, elapsed_ns: int, edges_ns: Sequence[int]) -> Charge:
+    """Arrivals at ``rate`` per second that met an operation of ``elapsed_ns``, by their remaining wait.
+
+    Index ``len(edges_ns)`` is the bucket above the last edge. The cost is bounded: see :data:`EXACT_ARRIVALS`.
+    """
+    charged = Charge()
+    expected = rate * elapsed_ns / 1e9
+    if expected > EXACT_ARRIVALS:
+        _charge_at_once(random, expected, elapsed_ns, edges_ns, charged)
+        return charged
+    wait = elapsed_ns - gap_ns(random, rate)
+    while wait > 0:
+        index = bisect_left(edges_ns, wait)
+        charged.buckets[index] = charged.buckets.get(index, 0) + 1
+        charged.sum_ns += wait
+        charged.total += 1
+        wait -= gap_ns(random, rate)
+    return charged
+
+
+def _charge_at_once(
+    random: Random, expected: float, elapsed_ns: int, edges_ns: Sequence[int], charged: Charge
+) -> None:
+    """Many arrivals: their number is normal about its mean, their waits are spread evenly over (0, elapsed].
+
+    Systematic sampling: one random offset, then every bucket gets its share to within one arrival.
+    """
+    total = max(1, round(random.gauss(expected, expected**0.5)))
+    offset = random.random()
+    done = 0
+    for index, edge in enumerate((*edges_ns, elapsed_ns)):
+        reached = total if edge >= elapsed_ns else int(total * edge / elapsed_ns + offset)
+        if reached > done:
+            charged.buckets[index] = reached - done
+            done = reached
+        if edge >= elapsed_ns:
+            break
+    charged.sum_ns = total * elapsed_ns // 2
+    charged.total = total
+
+
+class LoadCap:
+    """Lowers the rate until the canary keeps the device busy for at most ``max_busy`` of the time.
+
+    The share is judged by the *healthy* latency, the lowest mean of any :data:`WINDOW` operations in a row: a device
+    that becomes slower later is watched as closely as before, and costs it at most the slowdown times ``max_busy``.
+    For one that is slow from the start ``floor`` (a second) keeps enough operations to see a median in five minutes.
+    """
+
+    WINDOW = 32
+
+    def __init__(self, rate: float, *, max_busy: float, floor: float, healthy_ns: int = 0) -> None:
+        self._wanted, self._max_busy, self._floor = rate, max_busy, floor
+        self.healthy_ns = healthy_ns
+        """Lowest window mean so far; 0 until the first window is full."""
+        self._count = self._sum_ns = 0
+        self.rate = self._capped()
+        """Operations a second, as it stands."""
+
+    def observe(self, latency_ns: int) -> None:
+        """One finished operation."""
+        self._count += 1
+        self._sum_ns += latency_ns
+        if self._count == self.WINDOW:
+            mean = max(1, self._sum_ns // self._count)
+            self.healthy_ns = min(self.healthy_ns, mean) if self.healthy_ns else mean
+            self._count = self._sum_ns = 0
+            self.rate = self._capped()
+
+    def _capped(self) -> float:
+        if not self.healthy_ns:
+            return self._wanted
+        return min(self._wanted, max(self._floor, self._max_busy * 1e9 / self.healthy_ns))

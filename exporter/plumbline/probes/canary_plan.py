@@ -1,0 +1,42 @@
+"""What a canary is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.workloads import Workload
+
+HDD_RATE = 1.0
+DEFAULT_RATE = 10.0
+"""Operations a second, all workloads together, where the config says nothing."""
+MIN_RATE, MAX_RATE = 0.001, 100.0
+MAX_BUSY_RATIO = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryPlan:
+    """One canary: single operations of ``workloads`` in one file in ``directory``.
+
+    Beside each workload stand its baseline's bounds in seconds; they become exact bucket edges.
+
+    ``rate`` is in operations a second over all workloads; ``None`` is the device class' default. It is lowered where
+    it would keep the device busy for more than ``max_busy_ratio`` of the time, judged by the device in good health.
+    """
+
+    name: str
+    directory: Path
+    file_size_bytes: int
+    workloads: tuple[tuple[Workload, tuple[float, ...]], ...]
+    device_class: str
+    rate: float | None = None
+    stuck_after_s: float = 10.0
+    """An operation in flight for longer is a failure."""
+    max_busy_ratio: float = MAX_BUSY_RATIO
+
+    @property
+    def wanted_rate(self) -> float:
+        """Operations a second before the load cap."""
+        if self.rate is not None:
+            return max(MIN_RATE, min(self.rate, MAX_RATE))
+        return HDD_RATE if self.device_class == "hdd" else DEFAULT_RATE

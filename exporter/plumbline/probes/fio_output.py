@@ -1,0 +1,171 @@
+"""Parses what fio writes with ``--output-format=json+``.
+
+Format: https://fio.readthedocs.io/en/latest/fio_doc.html#json-output and ``stat.c`` of fio. With ``--output=FILE``
+fio sends its messages to that file too, so lines of text may stand before the document:
+
+    fio: io_u error on file fio.0: No space left on device: write offset=0, buflen=4096
+    {
+      "fio version" : "fio-3.33",
+      "jobs" : [ { "jobname" : "plumbline", "error" : 28, "read" : {…}, "write" : {…}, "sync" : {…} } ],
+      …
+    }
+
+Times are nanoseconds. ``lat_ns`` is submission to completion as the program saw it; it has percentiles and bins
+only with ``lat_percentiles=1``. Bins are keyed by the middle of a bucket (1/128 wide: within 0.8 %), so a percentile
+taken from them may come out above the true maximum; it is clamped to it here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from plumbline.errors import ParseError
+
+_STATISTIC = {"50.000000": "p50", "95.000000": "p95", "99.000000": "p99", "99.900000": "p999"}
+_Count = Annotated[int, Meta(ge=0)]
+_Measure = Annotated[float, Meta(ge=0)]
+
+
+class _Times(msgspec.Struct, frozen=True):
+    """One ``*_ns`` object."""
+
+    n: _Count = msgspec.field(name="N", default=0)
+    mean: _Measure = 0.0
+    max: _Measure = 0.0
+    percentile: dict[str, _Measure] = {}
+    bins: dict[str, _Count] = {}
+
+
+class _Direction(msgspec.Struct, frozen=True):
+    """``read`` or ``write`` of a job."""
+
+    total_ios: _Count
+    iops: _Measure
+    bw_bytes: _Measure
+    lat_ns: _Times = _Times()
+    clat_ns: _Times = _Times()
+
+
+class _Sync(msgspec.Struct, frozen=True):
+    """``sync`` of a job: the flushes of a workload with fsync or fdatasync."""
+
+    lat_ns: _Times = _Times()
+
+
+class _Job(msgspec.Struct, frozen=True):
+    jobname: str
+    error: int
+    read: _Direction
+    write: _Direction
+    sync: _Sync = _Sync()
+
+
+class _Document(msgspec.Struct, frozen=True):
+    version: str = msgspec.field(name="fio version")
+    jobs: list[_Job]
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds. ``statistics`` by name: mean, max, and of p50, p95, p99, p999 what fio was asked for."""
+
+    count: int
+    statistics: dict[str, float]
+    bins: tuple[tuple[float, int], ...]
+    """Bucket middles with their counts, ascending; empty when fio was not asked for percentiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One direction of a job. ``throughput`` in bytes per second."""
+
+    operations: int
+    iops: float
+    throughput: float
+    latency: Latency | None
+
+
+@dataclass(frozen=True, slots=True)
+class FioReport:
+    """One job (all its processes together, as ``group_reporting`` gives them).
+
+    ``error`` is an errno, 0 for none; ``read`` and ``write`` are ``None`` when not one such operation finished.
+    ``sync`` is the latency of flushes, which is kept apart: it belongs to no data operation.
+    """
+
+    version: str
+    error: int
+    read: Figures | None
+    write: Figures | None
+    sync: Latency | None
+    notes: tuple[str, ...]
+    """Lines fio wrote before the document: its messages."""
+
+
+def parse_report(data: bytes, *, job: str, source: str = "fio output") -> FioReport:
+    """The report on the job named ``job``; anything but a complete fio document is :class:`ParseError`."""
+    notes, document = _split(data)
+    if document is None:
+        raise ParseError(source, "holds no JSON document" + (f", only: {notes[0][:200]}" if notes else ""))
+    try:
+        decoded = msgspec.json.decode(document, type=_Document)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ParseError(source, f"not what fio writes: {error}", line=len(notes) + 1) from error
+    found = [entry for entry in decoded.jobs if entry.jobname == job]
+    if len(found) != 1:
+        raise ParseError(source, f"expected one job named {job!r}, found {len(found)} of {len(decoded.jobs)}")
+    entry = found[0]
+    return FioReport(
+        version=decoded.version.removeprefix("fio-"),
+        error=entry.error,
+        read=_figures(entry.read, source),
+        write=_figures(entry.write, source),
+        sync=_latency(entry.sync.lat_ns, source),
+        notes=notes,
+    )
+
+
+def split_notes(data: bytes) -> tuple[str, ...]:
+    """Only the lines before the document: what there is to say when the document itself is missing or broken."""
+    return _split(data)[0]
+
+
+def _split(data: bytes) -> tuple[tuple[str, ...], bytes | None]:
+    """Text lines before the first line that is ``{``, and the document from there to the last line that is ``}``."""
+    lines = data.split(b"\n")
+    begin = next((at for at, line in enumerate(lines) if line.rstrip() == b"{"), None)
+    head = lines if begin is None else lines[:begin]
+    notes = tuple(text for line in head if (text := line.decode("utf-8", "replace").strip()))
+    if begin is None:
+        return notes, None
+    end = next((at for at in range(len(lines) - 1, begin, -1) if lines[at].rstrip() == b"}"), len(lines))
+    return notes, b"\n".join(lines[begin : end + 1])
+
+
+def _figures(direction: _Direction, source: str) -> Figures | None:
+    if direction.total_ios == 0:
+        return None
+    latency = _latency(direction.lat_ns, source) or _latency(direction.clat_ns, source)
+    return Figures(direction.total_ios, direction.iops, direction.bw_bytes, latency)
+
+
+def _latency(times: _Times, source: str) -> Latency | None:
+    if times.n == 0:
+        return None
+    statistics = {"mean": times.mean / 1e9}
+    for key, name in _STATISTIC.items():
+        if key in times.percentile:
+            statistics[name] = min(times.percentile[key], times.max) / 1e9
+    statistics["max"] = times.max / 1e9
+    try:
+        bins = sorted((int(middle) / 1e9, count) for middle, count in times.bins.items())
+    except (ValueError, OverflowError) as error:
+        raise ParseError(source, f"a latency bin is not a number of nanoseconds: {error}") from error
+    if not all(math.isfinite(value) for value in statistics.values()) or (bins and bins[0][0] < 0):
+        raise ParseError(source, "a latency is negative or not finite")
+    return Latency(times.n, statistics, tuple(bins))

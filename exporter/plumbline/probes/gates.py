@@ -1,0 +1,112 @@
+"""What must hold before a heavy probe may start: production first, and one heavy probe at a time.
+
+A gate that closes raises :class:`ProbeRefused` with the figure it saw; the scheduler counts a skip by its reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from plumbline.errors import ParseError, ProbeRefused, StateError, Unavailable
+from plumbline.roots import Roots
+
+BUSY_WINDOW_S = 2.0
+"""Long enough to see load that comes in bursts, short enough to be current."""
+
+Gate = Callable[[], None]
+"""Returns when the probe may start, raises :class:`ProbeRefused` when not."""
+
+
+def check_device_busy(
+    read: Callable[[], tuple[float, float]],
+    *,
+    device: str,
+    limit: float,
+    wait: Callable[[float], object],
+    window_s: float = BUSY_WINDOW_S,
+) -> None:
+    """Refuse (``device-busy``) while ``device`` had operations in flight for more than ``limit`` of the window.
+
+    ``read`` returns the device's busy time in milliseconds (``io_ticks``, field 10 of its line in
+    ``/proc/diskstats``) and the moment in seconds of a monotonic clock; it is called twice, ``wait(window_s)``
+    apart. What can't be told is refused like what is busy: a device that is gone, or a counter that stepped back
+    (it is printed as 32 bits and wraps).
+    """
+    try:
+        busy_before, before = read()
+        wait(window_s)
+        busy_after, after = read()
+    except (Unavailable, ParseError) as error:
+        raise ProbeRefused("device-busy", f"{device}: how busy it is can't be read: {error}") from error
+    if after <= before or busy_after < busy_before:
+        raise ProbeRefused("device-busy", f"{device}: its busy time went backwards; the next run will look again")
+    share = (busy_after - busy_before) / 1000 / (after - before)
+    if share > limit:
+        raise ProbeRefused(
+            "device-busy",
+            f"{device} was busy for {share:.0%} of the last {after - before:.1f} s, the limit is {limit:.0%};"
+            " raise max_device_busy of this probe if that is its normal state",
+        )
+
+
+def check_load(roots: Roots, *, limit: float, cpus: int) -> None:
+    """Refuse (``load``) while the one-minute load average per CPU is above ``limit``."""
+    path = roots.proc / "loadavg"
+    try:
+        load = parse_loadavg(path.read_text("ascii", "replace"), source=str(path))
+    except OSError as error:
+        raise ProbeRefused("load", f"{path}: {error.strerror}; the load of this node is unknown") from error
+    except ParseError as error:
+        raise ProbeRefused("load", f"{error}; the load of this node is unknown") from error
+    if load / cpus > limit:
+        raise ProbeRefused(
+            "load",
+            f"the load average is {load:.2f} on {cpus} CPUs ({load / cpus:.2f} each), the limit is {limit:g} each;"
+            " raise max_load_per_cpu of this probe if that is this node's normal state",
+        )
+
+
+def parse_loadavg(text: str, *, source: str = "/proc/loadavg") -> float:
+    """The one-minute average of ``0.20 0.18 0.12 1/80 11206`` (proc(5)); else :class:`ParseError`."""
+    first = text.split(None, 1)[0] if text.strip() else ""
+    whole, dot, fraction = first.partition(".")
+    if not (first.isascii() and whole.isdigit() and (fraction.isdigit() or not dot)):
+        raise ParseError(source, f"expected a load average, found {first[:40]!r}", line=1)
+    return float(first)
+
+
+class HeavyLock:
+    """One heavy probe at a time on this host: an advisory lock (flock(2)) on a file in the storage path.
+
+    The lock belongs to the open file, and the descriptor is handed to the probe's command as well. So the kernel
+    releases it when the last of both is gone: at the end of a run, when the daemon crashes, and, where a command
+    hangs in a dead disk and outlives even SIGKILL, not before the disk lets go of it. No second one piles up
+    behind it, not even after a restart of the daemon.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @contextlib.contextmanager
+    def hold(self, holder: str) -> Iterator[int]:
+        """Hold the lock and give its descriptor, or refuse (``locked``) at once. ``holder`` names us to others."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self._path, flags, 0o600)
+        except OSError as error:
+            raise StateError(f"{self._path}: can't be opened: {error.strerror}; check its owner") from error
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                other = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another probe"
+                raise ProbeRefused("locked", f"{self._path}: held by {other}; the next run will try again") from None
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{holder}, pid {os.getpid()}\n".encode(), 0)
+            yield descriptor
+        finally:
+            os.close(descriptor)  # not LOCK_UN: that would take the lock from a command that still hangs

@@ -1,0 +1,326 @@
+"""The probes of this node: from configuration to running canaries and scheduled jobs, and back to their status.
+
+A *plan* is what the configuration means on this host: where a probe works, which device lies below, which class
+that device is. Plans are compared at a reload, so that a probe whose plan did not change goes on undisturbed, with
+its histogram and its phase.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.baseline.model import Target
+from plumbline.collectors.probe import ProbeStatus
+from plumbline.config import CanaryConfig, Config, FioConfig
+from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
+from plumbline.probes import gates
+from plumbline.probes.canary import Canary, CanaryPlan, CanaryReading
+from plumbline.probes.fio import FioPlan, FioTool, run_fio
+from plumbline.probes.recent import RecentHistogram
+from plumbline.probes.result import Outcome
+from plumbline.probes.runner import ProcessRunner
+from plumbline.roots import Roots
+from plumbline.scheduler import Job, Scheduler, splay
+from plumbline.sources.block import BlockDevice, device_below
+from plumbline.sources.diskstats import read_diskstats
+from plumbline.state import ProbeRecord, StateStore
+from plumbline.workloads import Workload, WorkloadCatalogue
+
+log = logging.getLogger(__name__)
+
+FIRST_RUN_WITHIN_S = 300.0
+"""A probe that never ran here starts within this time, at a moment splayed by host."""
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryJob:
+    """A canary as this host will run it."""
+
+    config: CanaryConfig
+    directory: Path
+    device: str
+    device_class: str
+    workloads: tuple[Workload, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FioJob:
+    """A periodic fio run as this host will do it."""
+
+    config: FioConfig
+    plan: FioPlan
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbingPlan:
+    """All probes of a configuration on this host."""
+
+    canaries: tuple[CanaryJob, ...]
+    fio: tuple[FioJob, ...]
+
+    def targets(self) -> tuple[Target, ...]:
+        """Everything that is measured here, for the choice of baselines."""
+        found = [
+            Target(
+                probe=job.config.name,
+                layer=workload.layer,
+                device_class=job.device_class,
+                workload=workload.id,
+                operation=operation,
+                config_hash=workload.config_hash(),
+                device=job.device,
+            )
+            for job in self.canaries
+            for workload in job.workloads
+            for operation in workload.operations
+        ]
+        found += [
+            Target(
+                probe=job.config.name,
+                layer=job.plan.workload.layer,
+                device_class=job.plan.device_class,
+                workload=job.plan.workload.id,
+                operation=operation,
+                config_hash=job.plan.config_hash,
+                rate_iops=job.plan.rate_iops,
+                device=job.device,
+            )
+            for job in self.fio
+            for operation in job.plan.workload.operations
+        ]
+        return tuple(found)
+
+
+Bounds = Mapping[tuple[str, str, str], tuple[float, ...]]
+"""(probe, workload, operation) → the baseline's bounds in seconds, to be exact bucket edges."""
+
+
+def make_plan(config: Config, *, storage: Path, roots: Roots, catalogue: WorkloadCatalogue) -> ProbingPlan:
+    """What ``config`` means on this host. Raises :class:`ConfigError` for what no host could run."""
+    canaries, fio = [], []
+    for probe in config.probes:
+        if not probe.enabled:
+            continue
+        directory = Path(probe.directory) if probe.directory else storage / probe.name
+        device = _device_below(directory, roots)
+        device_class = probe.device_class or (device and device.device_class) or "unknown"
+        name = device.name if device else ""
+        if isinstance(probe, CanaryConfig):
+            workloads = tuple(
+                catalogue.get(each, where="configuration", key=f"{probe.name}.workloads") for each in probe.workloads
+            )
+            canaries.append(CanaryJob(probe, directory, name, device_class, workloads))
+        else:
+            workload = catalogue.get(probe.workload, where="configuration", key=f"{probe.name}.workload")
+            plan = FioPlan.of(probe, workload, directory=directory, device_class=device_class)
+            fio.append(FioJob(probe, plan, name))
+    return ProbingPlan(tuple(canaries), tuple(fio))
+
+
+def _device_below(directory: Path, roots: Roots) -> BlockDevice | None:
+    try:
+        return device_below(directory, roots)
+    except Unavailable as error:
+        log.debug("%s", error)
+        return None
+
+
+class Probing:
+    """Runs a plan. :meth:`apply` at start and at every reload, :meth:`poll` every second, :meth:`stop` once."""
+
+    def __init__(
+        self,
+        *,
+        store: StateStore,
+        roots: Roots,
+        host: str,
+        environment: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._roots, self._host = store, roots, host
+        self._environment, self._clock = environment, clock
+        self._scheduler = Scheduler()
+        self._canaries: dict[str, tuple[CanaryPlan, Canary]] = {}
+        self._recent: dict[tuple[str, str, str], RecentHistogram] = {}
+        self._fio: tuple[FioJob, ...] = ()
+        self._tool = FioTool()
+        self._heavy = gates.HeavyLock(store.directory / "heavy-probe.lock")
+        self._leaving: list[Canary] = []
+
+    def apply(self, plan: ProbingPlan, bounds: Bounds) -> None:
+        """Run exactly ``plan``. Canaries and jobs whose plan is unchanged are not touched."""
+        wanted = {job.config.name: _canary_plan(job, bounds) for job in plan.canaries}
+        for name, (running, canary) in list(self._canaries.items()):
+            if wanted.get(name) != running:
+                del self._canaries[name]
+                canary.stop(timeout=1.0)
+                self._leaving.append(canary)
+        for name, canary_plan in wanted.items():
+            if name not in self._canaries:
+                canary = Canary(canary_plan)
+                self._canaries[name] = (canary_plan, canary)
+                canary.start()
+        self._fio = plan.fio
+        self._store.forget_others(frozenset(job.config.name for job in plan.fio))
+        self._scheduler.replace(self._job(job) for job in plan.fio)
+
+    def poll(self) -> None:
+        """Supervise: restart what died, remember the last minutes."""
+        now = time.monotonic()
+        for name, (_, canary) in self._canaries.items():
+            canary.poll()
+            for each in canary.read().workloads:
+                key = (name, each.workload, each.operation)
+                self._recent.setdefault(key, RecentHistogram()).add(now, each.latency)
+
+    def readings(self) -> list[CanaryReading]:
+        """Every canary now; never blocks."""
+        return [canary.read() for _, canary in self._canaries.values()]
+
+    def recent(self, probe: str, workload: str, operation: str) -> RecentHistogram | None:
+        """The last minutes of one operation of a canary."""
+        return self._recent.get((probe, workload, operation))
+
+    def record(self, job: FioJob) -> ProbeRecord:
+        """What is remembered of a periodic probe."""
+        return self._store.get(job.config.name)
+
+    def statuses(self) -> list[ProbeStatus]:
+        """Every periodic probe now; never blocks."""
+        return [self._status(job) for job in self._fio]
+
+    def fio_jobs(self) -> Sequence[FioJob]:
+        """The periodic probes that run."""
+        return self._fio
+
+    def stop(self, timeout_s: float) -> list[str]:
+        """End everything within ``timeout_s``; the names of what could not be ended (stuck in the kernel)."""
+        deadline = time.monotonic() + timeout_s
+        stopping = [
+            threading.Thread(target=canary.stop, kwargs={"timeout": timeout_s}, name=f"stop-{name}", daemon=True)
+            for name, (_, canary) in self._canaries.items()
+        ]
+        for thread in stopping:
+            thread.start()
+        stuck = self._scheduler.stop(timeout_s)
+        for thread in stopping:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return stuck + [thread.name.removeprefix("stop-") for thread in stopping if thread.is_alive()]
+
+    def _job(self, job: FioJob) -> Job:
+        runner = ProcessRunner(self._environment)
+        return Job(
+            name=job.config.name,
+            interval_s=float(job.config.interval),
+            first_delay_s=self._first_delay(job),
+            run=lambda _cancel: self._run(job, runner),
+            cancel=runner.stop,
+            config=job,
+        )
+
+    def _first_delay(self, job: FioJob) -> float:
+        """A restart goes on where the schedule was; what never ran starts soon, at a moment of this host's own."""
+        interval = float(job.config.interval)
+        delay = splay(self._host, job.config.name, min(interval, FIRST_RUN_WITHIN_S))
+        result = self._store.get(job.config.name).result
+        if result is None or result.config_hash != job.plan.config_hash:
+            return delay
+        age = self._clock() - result.started
+        # a clock that jumped back must not put the next run off for longer than an interval
+        return delay if age < 0 else max(delay, interval - age)
+
+    def _run(self, job: FioJob, runner: ProcessRunner) -> None:
+        name = job.config.name
+        try:
+            result = run_fio(
+                job.plan,
+                runner=runner,
+                tool=self._tool,
+                lock=self._heavy,
+                clock=self._clock,
+                gates=self._gates(job),
+            )
+        except ProbeRefused as refusal:
+            if refusal.reason == "stopped":
+                return
+            before = self._store.get(name)
+            if str(refusal) != before.last_skip:
+                log.warning("probe %s skipped: %s", name, refusal)
+            self._store.put(name, before.with_skip(refusal.reason, str(refusal)))
+            return
+        except PlumblineError as error:
+            log.error("probe %s: %s", name, error)
+            self._store.put(name, self._store.get(name).with_skip("error", str(error)))
+            return
+        if result.outcome is Outcome.SUCCESS:
+            log.info("probe %s: done in %.1f s", name, result.duration)
+        else:
+            log.error("probe %s: %s: %s", name, result.outcome, result.message)
+        self._store.put(name, self._store.get(name).with_result(result))
+
+    def _gates(self, job: FioJob) -> list[gates.Gate]:
+        cpus = os.cpu_count() or 1
+        found: list[gates.Gate] = [
+            lambda: gates.check_load(self._roots, limit=job.config.max_load_per_cpu, cpus=cpus),
+        ]
+        if job.device:
+            found.append(
+                lambda: gates.check_device_busy(
+                    lambda: self._busy(job.device),
+                    device=job.device,
+                    limit=job.config.max_device_busy,
+                    wait=time.sleep,
+                )
+            )
+        return found
+
+    def _busy(self, device: str) -> tuple[float, float]:
+        (stats,) = read_diskstats(self._roots, keep=lambda name: name == device) or (None,)
+        if stats is None:
+            raise ProbeRefused("device-gone", f"{device}: no longer in {self._roots.proc / 'diskstats'}")
+        return float(stats.busy_ms), time.monotonic()
+
+    def _status(self, job: FioJob) -> ProbeStatus:
+        name = job.config.name
+        record = self._store.get(name)
+        success = record.success
+        return ProbeStatus(
+            probe=name,
+            kind="fio",
+            interval_s=float(job.config.interval),
+            result=record.result,
+            good_result=success,
+            last_success_ts=success.started + success.duration if success else None,
+            success=record.result.outcome is Outcome.SUCCESS if record.result else None,
+            runs=record.runs,
+            skipped=record.skipped,
+            in_flight_s=self._scheduler.in_flight(name),
+            tool="fio",
+            tool_version=success.tool_version if success else "",
+            config_hash=job.plan.config_hash,
+            layer=job.plan.workload.layer,
+            device_class=job.plan.device_class,
+            workload=job.plan.workload.id,
+        )
+
+
+def _canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
+    return CanaryPlan(
+        name=job.config.name,
+        directory=job.directory,
+        file_size_bytes=int(job.config.file_size),
+        workloads=tuple(
+            (workload, bounds.get((job.config.name, workload.id, workload.operations[0]), ()))
+            for workload in job.workloads
+        ),
+        device_class=job.device_class,
+        rate=job.config.rate,
+        stuck_after_s=float(job.config.stuck_after),
+    )

@@ -1,0 +1,136 @@
+"""Periodic jobs outside the scrape: one sequential loop a job, so that none overlaps itself or delays another.
+
+Whatever may block (a command, a slow disk, a cluster) runs here. A tick that comes while the job still runs is
+dropped, not queued: after a stall the next run starts at the next regular tick. Starts are splayed by host, so that
+a fleet restarted at once does not probe at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+log = logging.getLogger(__name__)
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Something to be done every ``interval_s`` seconds, first after ``first_delay_s``.
+
+    ``run`` gets an event that is set when the job must end at once, and ``cancel`` is called then (for what can't
+    watch an event); an exception it raises is logged and the next tick tries again. ``config`` is compared at
+    :meth:`Scheduler.replace`: a job equal in name, interval and config keeps its loop and phase.
+    """
+
+    name: str
+    interval_s: float
+    first_delay_s: float = field(compare=False)
+    run: Callable[[threading.Event], None] = field(compare=False)
+    config: object = None
+    cancel: Callable[[], None] = field(default=lambda: None, compare=False)
+
+
+def next_tick(previous: float, interval_s: float, now: float) -> float:
+    """The first tick of the grid ``previous + n × interval_s`` (n ≥ 1) that is not in the past."""
+    missed = math.ceil((now - previous) / interval_s)
+    return previous + max(1, missed) * interval_s
+
+
+def splay(host: str, job: str, width_s: float) -> float:
+    """A start delay in [0, ``width_s``) seconds: always the same for a host and job, evenly spread over hosts."""
+    digest = hashlib.sha256(f"{host}\0{job}".encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64 * width_s
+
+
+class _Loop:
+    """One job's thread."""
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        self.job = job
+        self.started_at: float | None = None
+        self._clock = clock
+        self._cancel = threading.Event()
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name=f"job-{job.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def cancel(self) -> None:
+        self._cancel.set()
+        self._wake.set()
+        self.job.cancel()
+
+    def kick(self) -> None:
+        self._wake.set()
+
+    def join(self, timeout_s: float) -> bool:
+        self._thread.join(max(0.0, timeout_s))
+        return not self._thread.is_alive()
+
+    def _loop(self) -> None:
+        due = self._clock() + self.job.first_delay_s
+        while not self._cancel.is_set():
+            kicked = self._wake.wait(max(0.0, due - self._clock()))
+            self._wake.clear()
+            if self._cancel.is_set():
+                return
+            self.started_at = self._clock()
+            try:
+                self.job.run(self._cancel)
+            except Exception:
+                log.exception("job %s failed; it is tried again at its next tick", self.job.name)
+            finally:
+                self.started_at = None
+            if not kicked:
+                due = next_tick(due, self.job.interval_s, self._clock())
+
+
+class Scheduler:
+    """Runs jobs in daemon threads, so that a job stuck in the kernel can't keep the process alive."""
+
+    def __init__(self, *, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._loops: dict[str, _Loop] = {}
+        self._lock = threading.Lock()
+
+    def replace(self, jobs: Iterable[Job]) -> None:
+        """Run exactly ``jobs``: equal ones go on undisturbed, the rest is cancelled, new ones start."""
+        wanted = {job.name: job for job in jobs}
+        with self._lock:
+            for name, loop in list(self._loops.items()):
+                if wanted.get(name) != loop.job:
+                    loop.cancel()
+                    del self._loops[name]
+            for name, job in wanted.items():
+                if name not in self._loops:
+                    self._loops[name] = loop = _Loop(job, self._clock)
+                    loop.start()
+
+    def kick(self, name: str) -> None:
+        """Run a job now, besides its ticks; nothing happens when it is unknown or already running to be rerun."""
+        loop = self._loops.get(name)
+        if loop:
+            loop.kick()
+
+    def in_flight(self, name: str) -> float | None:
+        """Seconds since the job's run began; ``None`` while it waits for its tick."""
+        loop = self._loops.get(name)
+        started = loop.started_at if loop else None
+        return None if started is None else max(0.0, self._clock() - started)
+
+    def stop(self, timeout_s: float) -> list[str]:
+        """Cancel everything and wait at most ``timeout_s`` altogether; the names of jobs that did not end."""
+        with self._lock:
+            loops, self._loops = self._loops, {}
+        for loop in loops.values():
+            loop.cancel()
+        deadline = self._clock() + timeout_s
+        return [name for name, loop in loops.items() if not loop.join(deadline - self._clock())]

@@ -1,0 +1,107 @@
+"""Which mount a path lies on: ``/proc/self/mountinfo`` (https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html).
+
+    36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+    (1)(2)(3)   (4)   (5)      (6)      (7)   (8) (9)   (10)         (11)
+
+(1) mount id, (2) parent, (3) st_dev, (4) root within the filesystem, (5) mount point, (6) per-mount options,
+(7) optional fields up to (8) the separator, (9) filesystem type, (10) source, (11) super block options.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.errors import ParseError, Unavailable
+from plumbline.roots import Roots
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+_BEFORE_SEPARATOR = 6
+_AFTER_SEPARATOR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mount of this process's namespace; texts as the filesystem has them (escapes undone)."""
+
+    mount_id: int
+    major: int
+    minor: int
+    mount_point: str
+    filesystem: str
+    source: str
+    options: tuple[str, ...]  # of the super block: "rw", "upperdir=/a,b"
+
+    def option(self, name: str) -> str | None:
+        """The value of ``name=value`` among the super block options."""
+        prefix = f"{name}="
+        return next((text[len(prefix) :] for text in self.options if text.startswith(prefix)), None)
+
+
+def parse_mountinfo(text: str, *, source: str = "mountinfo") -> tuple[Mount, ...]:
+    """Every line of a mountinfo file; :class:`ParseError` on a line that breaks the format above."""
+    mounts = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line:
+            continue
+        fields = line.split(" ")
+        try:
+            separator = fields.index("-", _BEFORE_SEPARATOR)
+            filesystem, device, options = fields[separator + 1 : separator + 1 + _AFTER_SEPARATOR]
+            major, minor = fields[2].split(":")
+            mounts.append(
+                Mount(
+                    mount_id=int(fields[0]),
+                    major=int(major),
+                    minor=int(minor),
+                    mount_point=_unescape(fields[4]),
+                    filesystem=_unescape(filesystem),
+                    source=_unescape(device),
+                    options=tuple(_unescape(option) for option in options.split(",")),
+                )
+            )
+        except ValueError as error:
+            raise ParseError(source, f"not a mountinfo line: {line[:80]!r}", line=number) from error
+    return tuple(mounts)
+
+
+def parse_mount_id(text: str, *, source: str = "fdinfo") -> int:
+    """The ``mnt_id`` of a ``/proc/<pid>/fdinfo/<fd>`` file (Linux 3.15 and newer)."""
+    for number, line in enumerate(text.split("\n"), 1):
+        key, _, value = line.partition(":")
+        if key == "mnt_id":
+            try:
+                return int(value)
+            except ValueError as error:
+                raise ParseError(source, f"mnt_id is not a number: {value[:40]!r}", line=number) from error
+    raise ParseError(source, "has no mnt_id line")
+
+
+def mount_of(path: Path, roots: Roots) -> Mount | None:
+    """The mount that ``path`` lies on, or ``None`` where the kernel doesn't list it (another namespace's).
+
+    By the mount id of an O_PATH descriptor: exact under bind mounts, overmounts and btrfs subvolumes, where
+    comparing ``st_dev`` or path prefixes is not. Raises :class:`Unavailable` where path or proc can't be read.
+    """
+    mountinfo = roots.proc / "self" / "mountinfo"
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            fdinfo = roots.proc / "self" / "fdinfo" / str(descriptor)
+            mount_id = parse_mount_id(fdinfo.read_text("utf-8"), source=str(fdinfo))
+        finally:
+            os.close(descriptor)
+        text = os.fsdecode(mountinfo.read_bytes())
+    except OSError as error:
+        raise Unavailable(
+            f"{error.filename or path}: {error.strerror}; can't tell which mount {path} is on"
+        ) from error
+    mounts = parse_mountinfo(text, source=str(mountinfo))
+    return next((mount for mount in mounts if mount.mount_id == mount_id), None)
+
+
+def _unescape(text: str) -> str:
+    """Undo the kernel's octal escapes of blank, tab, newline, comma and backslash."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), text) if "\\" in text else text

@@ -1,0 +1,254 @@
+"""The node's network ports as a scrape reads them.
+
+One ``RTM_GETLINK`` dump for all links, one ``PAUSE_GET`` dump where a port has flow control, and one ``GSTATS`` ioctl
+for each port whose driver has rules that need it; nothing more for software links. What rarely changes comes from
+:mod:`.portfacts`, looked up by :meth:`NetworkReader.refresh`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.roots import Roots
+from plumbline.sources import drivers, ethnl
+from plumbline.sources.drivers import DriverTable, NicLoss
+from plumbline.sources.ethtool import Ethtool, RingSizes
+from plumbline.sources.links import Link, read_links
+from plumbline.sources.netlink import Netlink, skip_reason
+from plumbline.sources.pause import PauseState, parse_pause
+from plumbline.sources.portfacts import Facts, FactsReader, Port, SkipHook, Transports
+
+T = TypeVar("T")
+
+_SHARED_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinksReading:
+    """All links, and the speeds in Mb/s of those that have one, by interface index."""
+
+    links: tuple[Link, ...]
+    speeds_mbps: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PortLosses:
+    """One link's identity and losses. For software links ``driver`` is their kind."""
+
+    device: str
+    driver: str
+    firmware: str
+    bus: str
+    master: str
+    drop_source: str
+    """``driver``, ``rtnl`` or ``members``; see :meth:`DriverTable.select`."""
+    loss: NicLoss
+
+
+@dataclass(frozen=True, slots=True)
+class PortRings:
+    """One port's rings."""
+
+    device: str
+    rings: RingSizes
+
+
+@dataclass(frozen=True, slots=True)
+class PortPause:
+    """One port's flow control."""
+
+    device: str
+    state: PauseState
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    """One moment, shared by the collectors of one scrape."""
+
+    links: dict[int, Link]
+    facts: Facts
+    taken_s: float
+    used_by: set[str] = field(default_factory=set)
+    driver_stats: dict[int, tuple[int, ...] | None] = field(default_factory=dict)
+
+
+class NetworkReader:
+    """Reads the ports. One thread scrapes, one (the same or another) refreshes; each has its own transports.
+
+    Nothing is opened here: transports open at first use. The owner calls :meth:`refresh` before the first scrape, on
+    link events, every few minutes, and when :attr:`wants_refresh` says so.
+    """
+
+    def __init__(
+        self,
+        *,
+        roots: Roots,
+        table: DriverTable,
+        resolve_family: Callable[[str], int],
+        scrape: Transports,
+        slow: Transports,
+        clock: Callable[[], float],
+        keep: Callable[[str], bool] = lambda _device: True,
+    ) -> None:
+        """``keep`` tells which devices are reported, by name; ``clock`` gives monotonic seconds."""
+        self._facts_reader = FactsReader(
+            roots=roots, table=table, resolve_family=resolve_family, transports=slow, keep=keep
+        )
+        self._route = Netlink(scrape.route, source="netlink route")
+        self._generic = Netlink(scrape.generic, source="netlink ethtool")
+        self._ioctl = Ethtool(scrape.ioctl)
+        self._clock, self._keep = clock, keep
+        self._facts = Facts()
+        self._snapshot: _Snapshot | None = None
+        self._software = drivers.bind(table.software, ())
+        self._kinds = {kind: drivers.bind(rules, ()) for kind, rules in table.kinds.items()}
+        self._before: dict[int, tuple[int, NicLoss]] = {}
+        self.wants_refresh = True
+        """A port is there that the last refresh did not know, or one has changed its statistics."""
+
+    def refresh(self) -> None:
+        """Look up what rarely changes. Raises only when the links can't be listed at all."""
+        self.wants_refresh = False
+        self._facts = self._facts_reader.read(self._facts)
+
+    def read_links(self) -> LinksReading:
+        """All links with their counters."""
+        snapshot = self._take("links")
+        links = tuple(link for link in snapshot.links.values() if self._keep(link.name))
+        return LinksReading(links, snapshot.facts.speeds_mbps)
+
+    def read_losses(self, on_skip: SkipHook) -> tuple[PortLosses, ...]:
+        """Drops and errors by cause. A port is skipped when it vanishes or is too new for the last refresh."""
+        snapshot = self._take("losses")
+        found = []
+        for link in snapshot.links.values():
+            if not self._keep(link.name):
+                continue
+            port = self._hardware(snapshot, link, on_skip) if link.hardware else self._software_link(snapshot, link)
+            if port is not None:
+                found.append(port)
+        self._before = {index: last for index, last in self._before.items() if index in snapshot.links}
+        return tuple(found)
+
+    def read_rings(self) -> tuple[PortRings, ...]:
+        """Ring sizes as of the last refresh; ``Unavailable`` when no port has rings."""
+        snapshot = self._take("rings")
+        rings = _value(snapshot.facts.rings)
+        ports = tuple(
+            PortRings(link.name, rings[index])
+            for index, link in snapshot.links.items()
+            if index in rings and self._keep(link.name)
+        )
+        if not ports:
+            raise Unavailable("no network port says how large its rings are")
+        return ports
+
+    def read_pause(self, on_skip: SkipHook) -> tuple[PortPause, ...]:
+        """Flow control, counters included; ``Unavailable`` when no port has it."""
+        snapshot = self._take("pause")
+        expected = {
+            index: config for index, config in _value(snapshot.facts.pause).items() if index in snapshot.links
+        }
+        states: Mapping[int, PauseState] = {index: PauseState(config) for index, config in expected.items()}
+        if expected and snapshot.facts.family is not None:
+            states = ethnl.read_all(
+                self._generic,
+                snapshot.facts.family,
+                ethnl.PAUSE_GET,
+                parse_pause,
+                flags=ethnl.FLAG_STATS,
+                expected=expected,
+                on_skip=on_skip,
+            )
+        ports = tuple(
+            PortPause(link.name, self._with_driver_counters(snapshot, link, states[index], on_skip))
+            for index, link in snapshot.links.items()
+            if index in states and self._keep(link.name)
+        )
+        if not ports:
+            raise Unavailable("no network port has 802.3x flow control")
+        return ports
+
+    def _take(self, consumer: str) -> _Snapshot:
+        """The links now. Collectors of one scrape share a dump; one that asks again begins the next scrape."""
+        now = self._clock()
+        snapshot = self._snapshot
+        if snapshot is None or consumer in snapshot.used_by or now - snapshot.taken_s > _SHARED_S:
+            self._snapshot = None
+            self._snapshot = snapshot = _Snapshot(read_links(self._route), self._facts, now)
+        snapshot.used_by.add(consumer)
+        return snapshot
+
+    def _software_link(self, snapshot: _Snapshot, link: Link) -> PortLosses:
+        plan = self._kinds.get(link.kind)
+        source = "members" if plan else "rtnl"
+        loss = drivers.losses(plan or self._software, (), link.stats)
+        return PortLosses(link.name, link.kind or "loopback", "", "", _master(snapshot, link), source, loss)
+
+    def _hardware(self, snapshot: _Snapshot, link: Link, on_skip: SkipHook) -> PortLosses | None:
+        port = snapshot.facts.ports.get(link.ifindex)
+        if port is None:
+            reason = snapshot.facts.refused.get(link.ifindex)
+            self.wants_refresh |= reason is None
+            on_skip(link.name, reason or "unknown")
+            return None
+        values = self._driver_stats(snapshot, link, port, on_skip)
+        if values is None:
+            return None
+        loss = self._steady(link, port, drivers.losses(port.plan, values, link.stats))
+        info = port.info
+        return PortLosses(
+            link.name, info.driver, info.firmware, info.bus, _master(snapshot, link), port.drop_source, loss
+        )
+
+    def _driver_stats(self, snapshot: _Snapshot, link: Link, port: Port, on_skip: SkipHook) -> tuple[int, ...] | None:
+        """The port's ``ethtool -S`` values, read once a scrape; ``None`` (and a skip) when they can't be had."""
+        if not port.plan.needs_ethtool:
+            return ()
+        if link.ifindex not in snapshot.driver_stats:
+            values = None
+            try:
+                values = self._ioctl.stats(link.raw_name, len(port.names))
+            except PlumblineError as error:
+                on_skip(link.name, skip_reason(error))
+            else:
+                if values is None:
+                    self.wants_refresh = True
+                    on_skip(link.name, "changed")
+            snapshot.driver_stats[link.ifindex] = values
+        return snapshot.driver_stats[link.ifindex]
+
+    def _steady(self, link: Link, port: Port, now: NicLoss) -> NicLoss:
+        packets = link.stats.rx_packets + link.stats.tx_packets if link.stats else 0
+        last_packets, last = self._before.get(link.ifindex, (packets, now))
+        if packets >= last_packets:  # fewer packets than before: the driver has reset its counters
+            now = drivers.hold(port.plan, last, now)
+        self._before[link.ifindex] = (packets, now)
+        return now
+
+    def _with_driver_counters(
+        self, snapshot: _Snapshot, link: Link, state: PauseState, on_skip: SkipHook
+    ) -> PauseState:
+        """Pause frames from ``ethtool -S`` where the kernel does not count them through netlink."""
+        port = snapshot.facts.ports.get(link.ifindex)
+        if state.receive_frames is not None or state.transmit_frames is not None or not port or not port.plan.pause:
+            return state
+        values = self._driver_stats(snapshot, link, port, on_skip)
+        if values is None:
+            return state
+        frames = {count.direction: count.frames for count in drivers.losses(port.plan, values, link.stats).pause}
+        return PauseState(state.config, frames.get("receive"), frames.get("transmit"))
+
+
+def _master(snapshot: _Snapshot, link: Link) -> str:
+    master = snapshot.links.get(link.master_index)
+    return master.name if master else ""
+
+
+def _value(part: T | PlumblineError) -> T:
+    if isinstance(part, PlumblineError):
+        raise part.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
+    return part

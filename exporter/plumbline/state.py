@@ -1,0 +1,181 @@
+"""What survives a restart: the latest result of every periodic probe and its counters.
+
+One small JSON file, replaced atomically (write, fsync, rename), so that a crash at any moment leaves the old or the
+new one. A file that can't be read is kept aside under another name and reported: nothing is lost, and a monitor
+must start even when its own notes are damaged. The directory is locked, because two daemons would overwrite each
+other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from plumbline.errors import StateError
+from plumbline.probes.result import Outcome, ProbeResult
+
+SCHEMA_VERSION = 1
+
+log = logging.getLogger(__name__)
+
+
+class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything remembered of one periodic probe; immutable, so that a scrape reads it without a lock."""
+
+    result: ProbeResult | None = None
+    """The latest finished run, whatever its outcome."""
+    success: ProbeResult | None = None
+    """The latest successful run."""
+    failures: tuple[ProbeResult, ...] = ()
+    """The last few runs that did not succeed, newest first, for the status page."""
+    runs: dict[Outcome, int] = {}
+    skipped: dict[str, int] = {}
+    last_skip: str = ""
+    """Why the newest tick was skipped, in one line; empty once a run happened."""
+
+    def with_result(self, result: ProbeResult, *, keep_failures: int = 5) -> ProbeRecord:
+        """The record after a finished run."""
+        ok = result.outcome is Outcome.SUCCESS
+        return msgspec.structs.replace(
+            self,
+            result=result,
+            success=result if ok else self.success,
+            failures=self.failures if ok else (result, *self.failures)[:keep_failures],
+            runs={**self.runs, result.outcome: self.runs.get(result.outcome, 0) + 1},
+            last_skip="",
+        )
+
+    def with_skip(self, reason: str, message: str) -> ProbeRecord:
+        """The record after a tick at which the probe did not run."""
+        return msgspec.structs.replace(
+            self, skipped={**self.skipped, reason: self.skipped.get(reason, 0) + 1}, last_skip=message
+        )
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    schema_version: int
+    probes: dict[str, ProbeRecord]
+
+
+class StateStore:
+    """The state directory of one daemon. All methods may be called from any thread."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._file = directory / "state.json"
+        self._lock = threading.Lock()
+        self._lock_fd: int | None = None
+        self._probes: dict[str, ProbeRecord] = {}
+        self._save_failed = False
+
+    @property
+    def directory(self) -> Path:
+        """The state directory."""
+        return self._directory
+
+    @property
+    def save_failed(self) -> bool:
+        """True while the newest state could not be written (disk full, read-only …); it is kept in memory."""
+        return self._save_failed
+
+    def open(self) -> None:
+        """Create and lock the directory, load what is there. :class:`StateError` when that is impossible."""
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True, mode=0o750)
+            fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+        except OSError as error:
+            raise StateError(
+                f"{self._directory}: can't be used for state: {error.strerror}; choose another with --storage.path"
+            ) from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            raise StateError(
+                f"{self._directory}: another plumbline uses this storage path; stop it or choose another "
+                "with --storage.path"
+            ) from error
+        self._lock_fd = fd
+        self._probes = self._load()
+
+    def close(self) -> None:
+        """Release the directory for the next daemon."""
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+    def get(self, probe: str) -> ProbeRecord:
+        """What is remembered of ``probe``; an empty record when nothing is."""
+        return self._probes.get(probe, _EMPTY)
+
+    def put(self, probe: str, record: ProbeRecord) -> None:
+        """Remember, and write to disk. A failing write is logged once and retried at the next ``put``."""
+        with self._lock:
+            self._probes = {**self._probes, probe: record}
+            self._save(self._probes)
+
+    def forget_others(self, probes: frozenset[str]) -> None:
+        """Drop probes that the configuration no longer names."""
+        with self._lock:
+            self._probes = {name: record for name, record in self._probes.items() if name in probes}
+
+    def _load(self) -> dict[str, ProbeRecord]:
+        try:
+            data = self._file.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise StateError(f"{self._file}: can't be read: {error.strerror}") from error
+        try:
+            content = msgspec.json.decode(data, type=_File)
+            if content.schema_version != SCHEMA_VERSION:
+                raise msgspec.ValidationError(f"schema version {content.schema_version}, not {SCHEMA_VERSION}")
+        except msgspec.DecodeError as error:
+            aside = self._set_aside()
+            log.error("%s: unreadable state (%s); kept as %s, starting afresh", self._file, error, aside.name)
+            return {}
+        return content.probes
+
+    def _set_aside(self) -> Path:
+        """Rename the damaged file to the first free ``state.json.damaged-N``."""
+        number = 1
+        while (aside := self._file.with_name(f"{self._file.name}.damaged-{number}")).exists():
+            number += 1
+        self._file.rename(aside)
+        return aside
+
+    def _save(self, probes: Mapping[str, ProbeRecord]) -> None:
+        data = msgspec.json.encode(_File(schema_version=SCHEMA_VERSION, probes=dict(probes)))
+        new = self._file.with_suffix(".json.new")
+        try:
+            with new.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._file)
+            _fsync_directory(self._directory)
+        except OSError as error:
+            if not self._save_failed:
+                log.error("%s: can't be written: %s; results are kept in memory only", self._file, error.strerror)
+            self._save_failed = True
+            return
+        if self._save_failed:
+            log.info("%s: written again", self._file)
+        self._save_failed = False
+
+
+_EMPTY = ProbeRecord()
+
+
+def _fsync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

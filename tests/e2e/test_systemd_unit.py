@@ -1,0 +1,64 @@
+"""The unit file is one systemd accepts, and stays as tight as its README says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.programs import need
+
+FOLDER = Path(__file__).parents[2] / "systemd"
+
+
+@pytest.fixture
+def unit(tmp_path: Path) -> Path:
+    """The unit with the path of the installed program put in: verify wants it to exist."""
+    text = (FOLDER / "plumbline.service").read_text()
+    installed = Path(sys.prefix) / "bin" / "plumbline"
+    copy = tmp_path / "plumbline.service"
+    copy.write_text(text.replace("/opt/plumbline/bin/plumbline", str(installed)))
+    return copy
+
+
+def test_systemd_finds_no_fault(unit: Path) -> None:
+    done = subprocess.run(
+        [need("systemd-analyze"), "verify", "--man=no", str(unit)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    # verify also grumbles about other units of the host and then still exits 0
+    assert [line for line in done.stderr.splitlines() if "plumbline" in line] == []
+    assert done.returncode == 0
+
+
+def test_exposure_is_not_above_the_documented_level(unit: Path) -> None:
+    documented = re.search(r"exposure level of \*\*([\d.]+)\*\*", (FOLDER / "README.md").read_text())
+    assert documented
+
+    done = subprocess.run(
+        [need("systemd-analyze"), "security", "--offline=true", "--no-pager", str(unit)],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+
+    measured = re.search(r"Overall exposure level for plumbline\.service: ([\d.]+)", done.stdout)
+    assert measured, done.stdout[-500:]
+    assert float(measured[1]) <= float(documented[1])
+
+
+def test_reload_is_sighup_and_no_capability_is_left() -> None:
+    settings = dict(
+        line.split("=", 1)
+        for line in (FOLDER / "plumbline.service").read_text().splitlines()
+        if re.match(r"[A-Z]\w+=", line)
+    )
+
+    assert settings["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert settings["CapabilityBoundingSet"] == ""
+    assert settings["AmbientCapabilities"] == ""

@@ -1,0 +1,177 @@
+"""Every mistake in a configuration file is one line: file, key, value, reason."""
+
+import pytest
+
+from plumbline.config import (
+    DEFAULT_LISTEN_ADDRESS,
+    CanaryConfig,
+    Config,
+    Duration,
+    FioConfig,
+    load,
+    parse,
+    split_address,
+)
+from plumbline.errors import ConfigError
+from plumbline.workloads import load_catalogue
+
+CATALOGUE = load_catalogue()
+FIO = "probes: [{type: fio, name: f, workload: randread-4k-qd1-j1"
+
+BAD = {
+    "unknown key": ("colectors: {}", "c.yaml: colectors: no such key; see the configuration reference"),
+    "unknown nested key": ("web: {port: 1}", "c.yaml: web.port: no such key; see the configuration reference"),
+    "unknown key of a probe": (
+        "probes: [{type: canary, name: c, direktory: /x}]",
+        "c.yaml: probes[0].direktory: no such key; see the configuration reference",
+    ),
+    "wrong type": ("web: {listen_address: 5}", "c.yaml: web.listen_address = 5: expected `str`, got `int`"),
+    "not a mapping": ("- a\n- b", "c.yaml: expected `object`, got `array`"),
+    "a list for a mapping": (
+        "collectors: [softnet]",
+        "c.yaml: collectors = ['softnet']: expected `object`, got `array`",
+    ),
+    "address without port": (
+        "web: {listen_address: localhost}",
+        "c.yaml: web.listen_address = 'localhost': expected host:port, for example 127.0.0.1:10047 or [::1]:10047",
+    ),
+    "port out of range": (
+        "web: {listen_address: '127.0.0.1:70000'}",
+        "c.yaml: web.listen_address = '127.0.0.1:70000': expected host:port, for example 127.0.0.1:10047 or "
+        "[::1]:10047",
+    ),
+    "bad IPv6": (
+        "web: {listen_address: '[1::2::3]:80'}",
+        "c.yaml: web.listen_address = '[1::2::3]:80': what stands in [] is not an IPv6 address",
+    ),
+    "bare number as duration": (
+        FIO + ", interval: 3600}]",
+        "c.yaml: probes[0].interval = 3600: expected a duration such as 500ms, 15s, 5m, 6h or 1d",
+    ),
+    "decimal megabytes": (
+        FIO + ", file_size: 64MB}]",
+        "c.yaml: probes[0].file_size = '64MB': expected bytes or a size such as 64MiB or 1GiB (binary units only)",
+    ),
+    "a rate that would hurt": (
+        "probes: [{type: canary, name: c, rate: 5000}]",
+        "c.yaml: probes[0].rate = 5000: expected `float` <= 100.0",
+    ),
+    "a rate of nothing": (
+        "probes: [{type: canary, name: c, rate: 0}]",
+        "c.yaml: probes[0].rate = 0: expected `float` > 0.0",
+    ),
+    "unknown probe type": ("probes: [{type: dd, name: x}]", "c.yaml: probes[0].type = 'dd': invalid value 'dd'"),
+    "probe without name": ("probes: [{type: canary}]", None),
+    "unspeakable name": (
+        "probes: [{type: canary, name: 'a b'}]",
+        "c.yaml: probes[0].name = 'a b': use lower-case letters, digits, '.', '_' and '-'",
+    ),
+    "a name twice": (
+        "probes: [{type: canary, name: c}, {type: canary, name: c}]",
+        "c.yaml: probes[1].name = 'c': another probe has this name",
+    ),
+    "unknown workload": (
+        "probes: [{type: fio, name: f, workload: randread-4k-qd1-j2}]",
+        None,
+    ),
+    "a canary of queue depth 16": (
+        "probes: [{type: canary, name: c, workloads: [randread-4k-qd16-j1]}]",
+        "c.yaml: probes[0].workloads = 'randread-4k-qd16-j1': the canary does single O_DIRECT operations: a disk "
+        "workload with qd1-j1",
+    ),
+    "a canary of no workload": (
+        "probes: [{type: canary, name: c, workloads: []}]",
+        "c.yaml: probes[0].workloads = []: name at least one workload",
+    ),
+    "a canary with two kinds of write": (
+        "probes: [{type: canary, name: c, workloads: [randwrite-4k-qd1-j1, randwrite-4k-qd1-j1-dsync]}]",
+        "c.yaml: probes[0].workloads = 'randwrite-4k-qd1-j1-dsync': two workloads with the same operation",
+    ),
+    "a timeout shorter than the run": (
+        FIO + ", runtime: 30s, timeout: 20s}]",
+        "c.yaml: probes[0].timeout = '20s': must be longer than runtime",
+    ),
+    "a probe that never rests": (
+        FIO + ", interval: 1m, timeout: 50s}]",
+        "c.yaml: probes[0].interval = '60s': must be at least twice the timeout, or the probe never rests",
+    ),
+    "a file smaller than a block": (
+        "probes: [{type: fio, name: f, workload: write-4m-qd4-j4, file_size: 1MiB}]",
+        "c.yaml: probes[0].file_size = 1048576: smaller than the workload's block",
+    ),
+    "not a regular expression": (
+        "devices: {disk_exclude: '('}",
+        "c.yaml: devices.disk_exclude = '(': not a regular expression: missing ), "
+        "unterminated subpattern at position 0",
+    ),
+    "a key twice": ("web: {}\nweb: {}", "c.yaml:2: not valid YAML: the key 'web' stands twice"),
+    "not YAML": ("web: [", "c.yaml:2: not valid YAML: did not find expected node content"),
+    "a control character": ("web: \x01", None),
+    "a tag": ("web: !!python/object:os.system {}", None),
+    "unknown collector": (
+        "collectors: {softnett: true}",
+        "c.yaml: collectors.softnett: no such collector; there are: baseline, canary, device, disk, ethtool, link, "
+        "pause, probe, ring, softnet",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD, ids=[case.replace(" ", "-") for case in BAD])
+def test_a_mistake_is_one_line(case):
+    text, message = BAD[case]
+    with pytest.raises(ConfigError) as caught:
+        parse(text, where="c.yaml", catalogue=CATALOGUE)
+    said = str(caught.value)
+    assert said.startswith("c.yaml")
+    assert "\n" not in said
+    if message is not None:
+        assert said == message
+
+
+def test_an_unknown_workload_names_its_neighbours():
+    with pytest.raises(ConfigError, match=r"near: .*randread-4k-qd2-j1"):
+        parse("probes: [{type: fio, name: f, workload: randread-4k-qd2}]", where="c", catalogue=CATALOGUE)
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "{}"])
+def test_nothing_is_the_default(text):
+    config = parse(text, where="c.yaml", catalogue=CATALOGUE)
+    assert config == Config()
+    assert config.web.listen_address == DEFAULT_LISTEN_ADDRESS
+    assert [type(probe) for probe in config.probes] == [CanaryConfig, FioConfig]
+    assert parse("probes: []", where="c", catalogue=CATALOGUE).probes == ()
+
+
+def test_the_defaults_pass_their_own_checks():
+    text = "probes: [{type: canary, name: canary}, {type: fio, name: f, workload: randwrite-4k-qd1-j1}]"
+    assert len(parse(text, where="c", catalogue=CATALOGUE).probes) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500ms", 0.5), ("15s", 15), ("5m", 300), ("6h", 21600), ("1d", 86400), ("1w", 604800)]
+)
+def test_durations(text, seconds):
+    assert Duration.parse(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:80", ("127.0.0.1", 80)),
+        (":10047", ("", 10047)),
+        ("[::1]:1", ("::1", 1)),
+        ("node7.example:9", ("node7.example", 9)),
+    ],
+)
+def test_addresses(text, expected):
+    assert split_address(text) == expected
+
+
+def test_files_that_cant_be_read(tmp_path):
+    with pytest.raises(ConfigError, match=r"c\.yaml: can't be read: No such file or directory"):
+        load(tmp_path / "c.yaml", CATALOGUE)
+    with pytest.raises(ConfigError, match="can't be read: Is a directory"):
+        load(tmp_path, CATALOGUE)
+    (tmp_path / "latin.yaml").write_bytes(b"storage_path: /caf\xe9\n")
+    with pytest.raises(ConfigError, match="is not UTF-8 at byte 18"):
+        load(tmp_path / "latin.yaml", CATALOGUE)

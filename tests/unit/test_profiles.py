@@ -1,0 +1,328 @@
+"""The documented profiles against a second transcription of the documents, and the loader's refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from plumbline.baseline import profiles
+from plumbline.baseline.arithmetic import Rule
+from plumbline.baseline.model import Source
+from plumbline.errors import BaselineError, ConfigError
+from plumbline.workloads import load_catalogue
+
+CATALOGUE = load_catalogue()
+UNNOBA = profiles.load_profiles(CATALOGUE)["unnoba-2020"]
+BY_KEY = {(row.entry.device_class, row.entry.workload): row for row in UNNOBA.rows}
+MIB = 1048576
+
+# Typed from the document a second time, not from the YAML. One line is a row of Figura 55 (HDD, latency in ms) or
+# Figura 64 (SSD, latency in us): block size; IOPS, MiB/s, latency writing; the same reading.
+HDD_SEQUENTIAL = """
+    4k     1062    4.15   15.06    53000  207.00    0.26
+    16k    1808   28.20    8.84    19800  309.00    0.70
+    64k     768   48.00   20.53     3306  207.00    4.28
+    128k    699   87.40   22.80     2082  260.00    7.82
+    256k    563  141.00   27.97      870  218.00   15.82
+    512k    353  177.00   40.80      397  199.00   36.63
+    1m      195  196.00   59.08      205  206.00   68.81
+    4m       47  188.00  320.00       48  194.00  304.00
+"""
+HDD_RANDOM = """
+    4k      144    0.56   47.85      431    1.68   21.02
+    16k     138    2.16   49.67      412    6.45   22.05
+    64k     121    7.57   55.19      357   22.30   25.75
+    128k    104   13.10   63.42      304   38.10   30.40
+    256k     84   21.00   74.92      240   60.20   39.44
+    512k     59   29.90   99.78      171   85.60   58.14
+    1m       35   35.00  150.83      101  101.00  102.76
+    4m       11   44.90  398.16       33  135.00  332.21
+"""  # the scan reads 1 for the 11: test_a_digit_lost_in_the_scan
+SSD_SEQUENTIAL = """
+    4k    51600  202.00     308.00   67000  266.00     233.96
+    16k   23300  364.00     684.78   25500  398.00     626.29
+    64k    7322  458.00    2182.00    7995  500.00    1998.01
+    128k   3824  478.00    4177.00    4111  514.00    3885.00
+    256k   1955  489.00    8172.00    2122  528.00    7566.00
+    512k    987  494.00   16178.00    1066  533.00   14983.00
+    1m      497  497.00   32139.00     534  535.00   29877.00
+    4m      122  491.00  117310.00     133  535.00  108000.00
+"""
+SSD_RANDOM = """
+    4k    17700   69.00     145.53   52800  206.00     252.42
+    16k    6552  102.00     385.93   19500  305.00     686.07
+    64k    1906  119.00    1774.00    5624  352.00    2235.00
+    128k   1007  126.00    3848.01    2927  366.00    4131.00
+    256k    520  130.00    7865.00    1490  373.00    7975.00
+    512k    252  126.00   16460.00     724  362.00   16322.00
+    1m      123  124.00   34419.00     348  348.00   33645.00
+    4m       32  131.00  120030.00      98  393.00  115550.00
+"""
+
+
+def block_size_cases():
+    for table, device_class, unit, write, read in (
+        (HDD_SEQUENTIAL, "hdd", 1e-3, "write", "read"),
+        (HDD_RANDOM, "hdd", 1e-3, "randwrite", "randread"),
+        (SSD_SEQUENTIAL, "ssd", 1e-6, "write", "read"),
+        (SSD_RANDOM, "ssd", 1e-6, "randwrite", "randread"),
+    ):
+        for line in table.strip().splitlines():
+            block, *figures = line.split()
+            numbers = [float(figure) for figure in figures]
+            yield device_class, f"{write}-{block}-qd4-j4", numbers[:3], unit
+            yield device_class, f"{read}-{block}-qd4-j4", numbers[3:], unit
+
+
+@pytest.mark.parametrize(("device_class", "workload", "figures", "unit"), list(block_size_cases()))
+def test_block_size_tables(device_class, workload, figures, unit):
+    entry = BY_KEY[device_class, workload].entry
+    iops, mib_per_second, latency = figures
+    assert entry.iops == iops
+    assert entry.throughput == pytest.approx(mib_per_second * MIB, rel=1e-12)
+    assert entry.latency == {"mean": pytest.approx(latency * unit, rel=1e-12)}
+    assert entry.config_hash == CATALOGUE.by_id[workload].config_hash()
+    assert entry.source is Source.DOCUMENTED
+    assert entry.profile == "unnoba-2020"
+
+
+# Typed from the document a second time: the bars of the queue-depth pictures, IOPS and mean latency in seconds.
+QUEUE_DEPTH = [
+    ("hdd", "write", {1: (120, 8.33e-3), 2: (239, 8.35e-3), 4: (479, 8.34e-3), 8: (None, 8.41e-3)}),
+    ("hdd", "write", {16: (3047, 5.25e-3), 32: (11000, 2.92e-3), 64: (28000, 2.26e-3)}),
+    ("hdd", "read", {1: (27000, 37e-6), 2: (52000, None), 4: (52000, None), 8: (52000, None), 16: (52000, None)}),
+    ("hdd", "read", {32: (52000, None), 64: (52000, 1223e-6)}),
+    ("hdd", "randwrite", {64: (185, 346e-3), 32: (175, None)}),
+    ("hdd", "randread", {1: (87, None), 2: (103, None), 4: (120, 33e-3), 8: (145, 55e-3), 16: (175, 92e-3)}),
+    ("hdd", "randread", {32: (209, 153e-3), 64: (221, 290e-3)}),
+    ("ssd", "write", {1: (28000, 35e-6), 2: (52000, 38e-6), 4: (54000, 74e-6), 8: (54000, 149e-6)}),
+    ("ssd", "write", {16: (54000, 298e-6), 32: (54000, 596e-6), 64: (73000, 874e-6), 128: (92000, 1385e-6)}),
+    ("ssd", "read", {1: (33000, None), 2: (62000, None), 4: (81000, None), 8: (81000, 98e-6), 16: (81000, None)}),
+    ("ssd", "read", {32: (82000, 392e-6), 64: (None, 638e-6), 128: (116000, 1106e-6)}),
+    ("ssd", "randwrite", {1: (27000, None), 2: (51000, None), 4: (53000, None), 8: (53000, None)}),
+    ("ssd", "randwrite", {16: (53000, 300e-6), 32: (53000, 600e-6), 64: (53000, 1204e-6), 128: (53000, 2408e-6)}),
+    ("ssd", "randread", {1: (12000, 84e-6), 2: (22000, 91e-6), 4: (36000, 109e-6), 8: (61000, 131e-6)}),
+    ("ssd", "randread", {16: (74000, 214e-6), 32: (82000, 390e-6), 64: (82000, 778e-6), 128: (82000, 1555e-6)}),
+]
+
+
+@pytest.mark.parametrize(
+    ("device_class", "workload", "iops", "latency"),
+    [
+        (device_class, f"{pattern}-4k-qd{depth}-j1", iops, latency)
+        for device_class, pattern, bars in QUEUE_DEPTH
+        for depth, (iops, latency) in bars.items()
+    ],
+)
+def test_queue_depth_pictures(device_class, workload, iops, latency):
+    entry = BY_KEY[device_class, workload].entry
+    assert entry.iops == iops
+    assert entry.throughput is None
+    assert entry.latency == ({} if latency is None else {"mean": pytest.approx(latency, rel=1e-12)})
+
+
+@pytest.mark.parametrize(
+    ("device_class", "workload", "throughput"),
+    [
+        ("hdd", "write-1g-qd1-j1", 202e6),  # Figura 54
+        ("ssd", "write-1g-qd1-j1", 478e6),  # Figura 63
+        ("hdd", "write-1g-qd1-j1-buffered", 216e6),  # Figura 50
+        ("ssd", "write-1g-qd1-j1-buffered", 427e6),
+        ("nvme", "write-1g-qd1-j1-buffered", 1100e6),
+    ],
+)
+def test_dd_runs_are_megabytes_not_mebibytes(device_class, workload, throughput):
+    row = BY_KEY[device_class, workload]
+    assert row.entry.throughput == throughput
+    assert row.entry.iops is None
+    assert row.entry.latency == {}
+    assert row.point.transferred.value == 5368709120
+
+
+def test_nothing_stands_in_the_profile_that_is_not_transcribed_here():
+    transcribed = {(device_class, workload) for device_class, workload, _, _ in block_size_cases()}
+    transcribed |= {(cls, f"{pattern}-4k-qd{depth}-j1") for cls, pattern, bars in QUEUE_DEPTH for depth in bars}
+    transcribed |= {("hdd", "write-1g-qd1-j1"), ("ssd", "write-1g-qd1-j1")}
+    transcribed |= {(cls, "write-1g-qd1-j1-buffered") for cls in ("hdd", "ssd", "nvme")}
+    transcribed |= {("hdd", "randwrite-4k-qd2-j32"), ("hdd", "randwrite-4k-qd32-j32")}
+    assert set(BY_KEY) == transcribed
+    assert len(transcribed) == 126
+
+
+def test_prose_on_the_pictures_of_many_processes():
+    assert BY_KEY["hdd", "randwrite-4k-qd2-j32"].entry.iops == 175
+    assert BY_KEY["hdd", "randwrite-4k-qd32-j32"].entry.latency == {"mean": 5.0}
+
+
+def test_rows_that_break_arithmetic_are_exactly_these():
+    broken = {
+        rule: {(row.entry.device_class, row.entry.workload) for row in UNNOBA.rows if rule in row.point.breaks}
+        for rule in Rule
+    }
+    assert broken[Rule.DURATION] == set()
+    assert broken[Rule.THROUGHPUT] == {("ssd", "read-4k-qd4-j4"), ("ssd", "read-256k-qd4-j4")}
+    blocks = ("4k", "16k", "64k", "128k", "256k", "512k", "1m", "4m")
+    assert broken[Rule.CONCURRENCY] == (
+        {("hdd", f"write-{block}-qd4-j4") for block in ("512k", "1m", "4m")}
+        | {("hdd", f"read-{block}-qd4-j4") for block in blocks if block != "128k"}
+        | {("hdd", f"{pattern}-{block}-qd4-j4") for pattern in ("randwrite", "randread") for block in blocks}
+        | {("ssd", "write-4m-qd4-j4"), ("ssd", "read-4m-qd4-j4")}
+        | {("ssd", f"{pattern}-{block}-qd4-j4") for pattern in ("randwrite", "randread") for block in blocks}
+    )
+
+
+def test_every_row_agrees_with_arithmetic_or_says_why_not():
+    for row in UNNOBA.rows:
+        entry, workload = row.entry, CATALOGUE.by_id[row.entry.workload]
+        at = (entry.device_class, entry.workload)
+        if entry.iops and entry.throughput and Rule.THROUGHPUT not in row.point.breaks:
+            # fio cuts IOPS to a whole number, which is 10 % of the smallest of them
+            off = entry.iops * workload.block_size / entry.throughput
+            assert 1 - 1 / entry.iops - 0.005 < off < 1.005 + 0.005, at
+        if entry.iops and "mean" in entry.latency and Rule.CONCURRENCY not in row.point.breaks:
+            in_flight = entry.iops * entry.latency["mean"]
+            assert in_flight == pytest.approx(workload.iodepth * workload.jobs, rel=0.05), at
+        assert all(why.strip() for why in row.point.breaks.values()), at
+
+
+def test_random_writes_of_both_tables_never_judge():
+    """Their figures are more than a factor of two from Little's law."""
+    doubtful = {(row.entry.device_class, row.entry.workload) for row in UNNOBA.rows if row.entry.doubt}
+    blocks = ("4k", "16k", "64k", "128k", "256k", "512k", "1m", "4m")
+    assert doubtful == {(cls, f"randwrite-{block}-qd4-j4") for cls in ("hdd", "ssd") for block in blocks}
+
+
+def test_a_digit_lost_in_the_scan():
+    row = BY_KEY["hdd", "randwrite-4m-qd4-j4"]
+    assert row.entry.iops == 11
+    assert [(other.figure, other.printed) for other in row.point.not_used] == [("iops", "1 IOPS")]
+
+
+def test_the_plateau_that_chapter_ten_begins_too_early():
+    for depth in (1, 2):
+        row = BY_KEY["ssd", f"write-4k-qd{depth}-j1"]
+        assert [(other.printed, other.where) for other in row.point.not_used] == [("54000 IOPS", "10.2")]
+    assert BY_KEY["ssd", "write-4k-qd4-j1"].point.not_used == ()
+
+
+@pytest.mark.parametrize(
+    ("device_class", "workload", "restated"),
+    [
+        ("hdd", "write-1g-qd1-j1", {"202 MB/s"}),
+        ("hdd", "write-1m-qd4-j4", {"196 MiB/s", "59 ms"}),
+        ("hdd", "read-16k-qd4-j4", {"309 MiB/s", "0.7 ms"}),
+        ("hdd", "randwrite-4m-qd4-j4", {"44.9 MiB/s", "400 ms"}),
+        ("hdd", "randread-4m-qd4-j4", {"135 MiB/s", "332 ms"}),
+        ("ssd", "write-1g-qd1-j1", {"478 MB/s"}),
+        ("ssd", "write-1m-qd4-j4", {"497 MiB/s", "32 ms"}),
+        ("ssd", "read-1m-qd4-j4", {"535 MiB/s", "29.8 ms"}),
+        ("ssd", "randwrite-256k-qd4-j4", {"130 MiB/s", "7.8 ms"}),
+        ("ssd", "randread-256k-qd4-j4", {"373 MiB/s", "7.9 ms"}),
+        ("ssd", "write-4k-qd64-j1", {"73000 IOPS"}),
+        ("ssd", "write-4k-qd128-j1", {"92000 IOPS"}),
+        ("ssd", "read-4k-qd128-j1", {"116000 IOPS"}),
+        ("ssd", "randread-4k-qd32-j1", {"82000 IOPS"}),
+    ],
+)
+def test_figures_that_chapter_ten_repeats(device_class, workload, restated):
+    repeats = BY_KEY[device_class, workload].point.restated
+    assert {other.printed for other in repeats if other.where.startswith("10.")} == restated
+
+
+def test_pictures_are_named_and_have_no_figures():
+    assert [picture.where for picture in UNNOBA.profile.pictures] == [
+        "Figura 60",
+        "Figura 61",
+        "Figura 69",
+        "Figura 70",
+        "Figura 71",
+    ]
+
+
+def test_hardware_is_named():
+    hardware = UNNOBA.profile.hardware
+    assert (hardware["hdd"].model, hardware["hdd"].capacity.value) == ("MB4000GVYZK", 4000787030016)
+    assert (hardware["ssd"].model, hardware["ssd"].capacity.value) == ("MK001920GWSSE", 1920383410176)
+
+
+MINIMAL = """
+schema_version: 1
+name: other
+title: t
+document: {title: t, year: 2020, language: en, text: t.txt}
+hardware: {disk: {device_class: ssd, description: d}}
+series:
+- where: Table 1
+  line: 1
+  hardware: disk
+  tool: fio
+  command: fio
+  points:
+    - {line: 2, workload: randread-4k-qd1-j1, iops: 12K IOPS, latency: {mean: 84 us}}
+"""
+
+
+def test_a_minimal_profile_loads():
+    loaded = profiles.parse_profile(MINIMAL, "other.yaml", CATALOGUE)
+    assert [(entry.iops, entry.latency) for entry in loaded.entries] == [(12000.0, {"mean": 84e-6})]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("schema_version: 1", "schema_version: 2", "schema_version = 2: this Plumbline reads version 1"),
+        ("schema_version: 1", "", "schema_version: is missing"),
+        ("name: other", "name: unlike", "name = 'unlike': is not the file's name"),
+        ("hardware: disk", "hardware: tape", "series[0].hardware = 'tape': the profile has: disk"),
+        ("randread-4k-qd1-j1", "randread-5k", "series[0].points[0].workload = 'randread-5k': no such workload"),
+        (
+            "12K IOPS",
+            "12 MB/s",
+            "iops = '12 MB/s': expected a figure with its unit, such as 51600 IOPS or 28K IOPS",
+        ),
+        (
+            "mean: 84 us",
+            "mean: 84",
+            "series[0].points[0].latency.mean = 84: expected a figure with its unit, such as 412us",
+        ),
+        ("mean: 84 us", "p51: 84 us", "latency.p51: no such key"),
+        ("iops: 12K IOPS, latency: {mean: 84 us}", "note: n", "series[0].points[0]: has no figure"),
+        (
+            "84 us",
+            "42 us",
+            "breaks.concurrency: IOPS × latency makes 0.5 operations in flight, 1 were asked for; say why",
+        ),
+        ("84 us}", "84 us}, breaks: {throughput: why}", "breaks.throughput: the row does not break this"),
+        ("84 us}", "84 us}, operation: write", "operation = 'write': the workload has: read"),
+        (
+            "84 us}",
+            "84 us}, restated: [{figure: iops, printed: 14000 IOPS, where: w, line: 1}]",
+            "restated[0].printed = '14000 IOPS': is not the row's figure",
+        ),
+        (
+            "84 us}",
+            "84 us}, not_used: [{figure: iops, printed: 12000 IOPS, where: w, line: 1, why: w}]",
+            "not_used[0].printed = '12000 IOPS': agrees with the row",
+        ),
+    ],
+)
+def test_refusals_name_file_key_value_and_reason(old, new, message):
+    with pytest.raises(BaselineError) as caught:
+        profiles.parse_profile(MINIMAL.replace(old, new, 1), "other.yaml", CATALOGUE)
+    assert str(caught.value).startswith("other.yaml: ")
+    assert message in str(caught.value)
+
+
+def test_a_row_that_stands_twice():
+    text = MINIMAL + "    - {line: 3, workload: randread-4k-qd1-j1, iops: 13K IOPS}\n"
+    with pytest.raises(BaselineError, match=r"points\[1\]\.workload = .*: stands twice; first in Table 1, line 2"):
+        profiles.parse_profile(text, "other.yaml", CATALOGUE)
+
+
+def test_judge_names_known_profiles_only():
+    loaded = {"unnoba-2020": UNNOBA}
+    profiles.check_judge({"ssd": "unnoba-2020"}, loaded, "config.yaml")
+    with pytest.raises(ConfigError) as caught:
+        profiles.check_judge({"ssd": "unnoba"}, loaded, "config.yaml")
+    assert str(caught.value) == (
+        "config.yaml: baseline.judge.ssd = 'unnoba': no such documented profile; there are: unnoba-2020"
+    )
