@@ -92,7 +92,7 @@ golden: $(TEST_VENV)/.installed-$(KEY) ## rewrite the golden expositions from th
 
 .PHONY: bench
 bench: $(TEST_VENV)/.installed-$(KEY) ## scrape cost against node_exporter and the exposition against the stock one; prints ratios
-	@$(TEST_VENV)/bin/python -m tests.bench $(ARGS)
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench $(ARGS)
 
 # What is still missing afterwards was named; those tests skip and say why.
 .PHONY: debian-packages

@@ -6,8 +6,8 @@ local variables = import 'lib/variables.libsonnet';
 local q = import 'queries/node.libsonnet';
 
 local config = (import '../alerts/config.libsonnet')._config;
-local tolerance = config.dashboards.degradationWarning;
-local bad = config.dashboards.degradationBad;
+local tolerance = config.minimumTolerance;
+local bad = config.alerts.PlumblineCanaryLatencyHigh.shortRatio;
 
 local operationColours = [
   p.fixedColour('/(^| )read/', p.colour.read),

@@ -1,4 +1,4 @@
-"""``make demo``, ``make demo-slow``: see ``--help``. Ctrl-C or SIGTERM stops everything and leaves only the baseline."""
+"""``make demo`` and ``make demo-slow``. Ctrl-C or SIGTERM stops everything and leaves only the recorded baseline."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from deploy.demo import slowdown, stack
 from deploy.demo.processes import DemoError, Processes, program
 from deploy.demo.story import Story
 from deploy.demo.webhook import Webhook
-from plumbline.sources.block import device_below
 
 from plumbline.roots import Roots
+from plumbline.sources.block import device_below
 
 STORAGE = Path(".demo")
 CONFIG = Path(__file__).with_name("plumbline.yaml")
@@ -73,11 +73,11 @@ def _slowdown(options: argparse.Namespace, processes: Processes, storage: Path) 
     """Said before the minute of recording, so that nobody waits for a demo this host can't do."""
     roots = Roots.under(Path("/"))
     device = device_below(storage, roots)
-    number = (
-        None if device is None else (device.name, (roots.sys / "block" / device.name / "dev").read_text().strip())
-    )
+    disk = None
+    if device is not None:
+        disk = slowdown.Disk(device.name, (roots.sys / "block" / device.name / "dev").read_text().strip())
     return slowdown.choose(
-        device=number,
+        disk=disk,
         processes=processes,
         directory=storage / "load",
         duration_s=60 * options.minutes,
@@ -113,7 +113,7 @@ def _watch(running: stack.Stack) -> None:
         time.sleep(1)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 

@@ -22,6 +22,14 @@ IOPS = 1
 WORKER = b"canary_worker"
 
 
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A whole disk; ``number`` is ``major:minor``."""
+
+    name: str
+    number: str
+
+
 class Slowdown(Protocol):
     """A way to slow the canary."""
 
@@ -81,7 +89,7 @@ class CompetingLoad:
     description: str = "a competing fio load (4 jobs, 64 requests in flight each) in the same file system"
     _load: Process | None = None
 
-    def apply(self, workers: Iterable[int]) -> None:
+    def apply(self, workers: Iterable[int]) -> None:  # noqa: ARG002
         """Start the load once; which workers run does not matter."""
         if self._load is None:
             self.directory.mkdir(exist_ok=True)
@@ -103,20 +111,18 @@ class CompetingLoad:
             self.directory.rmdir()
 
 
-def choose(
-    *, device: tuple[str, str] | None, processes: Processes, directory: Path, duration_s: int, proc: Path
-) -> Slowdown:
-    """The strongest way this host allows. ``device`` is the whole disk below the canary: name and ``major:minor``.
+def choose(*, disk: Disk | None, processes: Processes, directory: Path, duration_s: int, proc: Path) -> Slowdown:
+    """The strongest way this host allows. ``disk`` is the one below the canary.
 
     Raises :class:`DemoError` saying what each way lacks.
     """
     missing: list[str] = []
     if os.geteuid() != 0:
         missing.append("not root, so no cgroup")
-    elif device is None:
+    elif disk is None:
         missing.append("no block device below the canary's directory (a memory or network file system)")
     else:
-        throttle = _throttle(device, (proc / "self" / "mountinfo").read_text(), proc)
+        throttle = _throttle(disk, (proc / "self" / "mountinfo").read_text(), proc)
         if throttle is not None:
             return throttle
         missing.append("no writable cgroup with the blkio (v1) or io (v2) controller")
@@ -129,26 +135,25 @@ def choose(
     return CompetingLoad(processes, directory, duration_s)
 
 
-def _throttle(device: tuple[str, str], mountinfo: str, proc: Path) -> Throttle | None:
-    name, number = device
+def _throttle(disk: Disk, mountinfo: str, proc: Path) -> Throttle | None:
     v1, v2 = controllers(mountinfo)
     group = f"plumbline-demo-{os.getpid()}"
     if v1 is not None and os.access(v1, os.W_OK) and (v1 / "blkio.throttle.write_iops_device").exists():
         mount = v1
-        limit = f"{number} {IOPS}"
+        limit = f"{disk.number} {IOPS}"
         return Throttle(
             cgroup=mount / group,
             limits={f"blkio.throttle.{way}_iops_device": limit for way in ("read", "write")},
             home=lambda pid: mount / membership((proc / str(pid) / "cgroup").read_text(), "blkio"),
-            description=f"blkio throttle (cgroup v1): {IOPS} operation a second on {name} for the canary's worker",
+            description=f"blkio throttle (cgroup v1): {IOPS} operation/s on {disk.name} for the canary's worker",
         )
     if v2 is not None and _io_enabled(v2):
         mount = v2
         return Throttle(
             cgroup=mount / group,
-            limits={"io.max": f"{number} riops={IOPS} wiops={IOPS}"},
+            limits={"io.max": f"{disk.number} riops={IOPS} wiops={IOPS}"},
             home=lambda pid: mount / membership((proc / str(pid) / "cgroup").read_text(), ""),
-            description=f"io.max (cgroup v2): {IOPS} operation a second on {name} for the canary's worker",
+            description=f"io.max (cgroup v2): {IOPS} operation/s on {disk.name} for the canary's worker",
         )
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +37,7 @@ class Story:
         self.started = time.monotonic()
         if ALERT not in self.stack.prometheus.alerts_loaded():
             raise DemoError(f"Prometheus has loaded no rule {ALERT}")
-        self._wait(
-            "the canary's latency compared with its baseline", lambda: bool(self.stack.prometheus.query(RATIO))
-        )
+        self._wait("the canary's latency compared with its baseline", lambda: bool(self.stack.prometheus.query(RATIO)))
         self._tell("throttle ON: " + self.slow.description)
         try:
             self._wait("firing", lambda: self.state == "firing", before_each=self._hold)
@@ -84,14 +82,12 @@ class Story:
 
     def _figures(self) -> str:
         """Baseline and live p50 of each operation, as Prometheus has them."""
-        live = self.stack.prometheus.query(LIVE)
+        live = sorted(self.stack.prometheus.query(LIVE), key=lambda series: key(series[0]))
         if not live:
             return "waiting for the canary's first two minutes"
         workloads = "|".join(labels["workload"] for labels, _ in live)
         baseline = {key(labels): value for labels, value in self.stack.prometheus.query(BASELINE % workloads)}
-        return "; ".join(
-            _line(labels, value, baseline.get(key(labels))) for labels, value in sorted_by_operation(live)
-        )
+        return "; ".join(_line(labels, value, baseline.get(key(labels))) for labels, value in live)
 
     def _tell(self, text: str) -> None:
         self.told = time.monotonic()
@@ -101,11 +97,6 @@ class Story:
 def key(labels: dict[str, str]) -> tuple[str, str]:
     """What makes a live figure and a baseline comparable here, on one host."""
     return labels["workload"], labels["operation"]
-
-
-def sorted_by_operation(series: Iterable[tuple[dict[str, str], float]]) -> list[tuple[dict[str, str], float]]:
-    """A stable order for the terminal."""
-    return sorted(series, key=lambda item: key(item[0]))
 
 
 def _line(labels: dict[str, str], live: float, baseline: float | None) -> str:

@@ -1,8 +1,8 @@
 """The composition root: the one place that knows every part, and the daemon's life from start to reload to stop.
 
-    scrape    sources.read_x() → Reading → collectors.samples() → exposition → server
-    probes    probing (canary processes, scheduled jobs) → state → collectors
-    reload    new file → checked → planned → applied; whatever fails before "applied" leaves the old one running
+scrape    sources.read_x() → Reading → collectors.samples() → exposition → server
+probes    probing (canary processes, scheduled jobs) → state → collectors
+reload    new file → checked → planned → applied; whatever fails before "applied" leaves the old one running
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ import os
 import re
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 from prometheus_client import ProcessCollector
 
 from plumbline import __version__
-from plumbline.baseline.book import Book, load_book
+from plumbline.baseline.book import RECORDED, Book, load_book
 from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
 from plumbline.collectors import baseline as baseline_metrics
 from plumbline.collectors import canary as canary_metrics
@@ -32,8 +31,9 @@ from plumbline.collectors import nic as nic_metrics
 from plumbline.collectors import probe as probe_metrics
 from plumbline.collectors import softnet as softnet_metrics
 from plumbline.config import Config, load, split_address
-from plumbline.errors import PlumblineError, Unavailable
-from plumbline.exposition import Collector, Exposition, SkipHook
+from plumbline.errors import ConfigError, PlumblineError, Unavailable
+from plumbline.exposition import Collector, Exposition
+from plumbline.overview import Overview
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler
@@ -47,9 +47,11 @@ from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.netlink import NetlinkSocket
-from plumbline.sources.network import NetworkReader, Transports
+from plumbline.sources.network import NetworkReader
+from plumbline.sources.portfacts import Transports
 from plumbline.sources.softnet import read_softnet
 from plumbline.state import StateStore
+from plumbline.status import render_status
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 log = logging.getLogger("plumbline")
@@ -57,11 +59,14 @@ log = logging.getLogger("plumbline")
 FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
 RELOAD_CHECK_EVERY_S = 5.0
+NETLINK_GENERIC = 16  # linux/netlink.h; the socket module does not name it
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
 RELOAD_OK = MetricSpec(
-    "plumbline_config_last_reload_successful", Kind.GAUGE, "1: the running configuration is the file's; 0: it is older."
+    "plumbline_config_last_reload_successful",
+    Kind.GAUGE,
+    "1: the running configuration is the file's; 0: it is older.",
 )
 RELOAD_AT = MetricSpec(
     "plumbline_config_last_reload_success_timestamp_seconds",
@@ -79,7 +84,7 @@ class Overrides:
     """What the command line sets over the file, at start and at every reload."""
 
     listen_address: str | None = None
-    collectors: Mapping[str, bool] = msgspec.field(default_factory=dict)
+    collectors: Mapping[str, bool] = field(default_factory=dict)
 
     def apply(self, config: Config) -> Config:
         """The configuration that holds."""
@@ -159,7 +164,7 @@ class HostFacts:
     def refresh(self, _cancel: threading.Event) -> None:
         """Read everything again. Each part fails for itself; the other parts' facts are new all the same."""
         try:
-            self._network.refresh(lambda item, reason: log.debug("network facts: %s left out: %s", item, reason))
+            self._network.refresh()
         except PlumblineError as error:
             log.warning("network facts: %s", error)
         try:
@@ -197,8 +202,11 @@ class Daemon:
         self._host = socket.gethostname()
         self._wake = threading.Event()
         self._stop_asked = self._reload_asked = False
-        self._started = False
-        self._reload_ok = True
+        self._started_at: float | None = None
+        self._reload_error = ""
+        self._softnet = softnet_metrics.SoftnetUnwrapper()  # lives as long as the daemon: its counters must not jump
+        self._overview = Overview(host=self._host, started=time.time())
+        self._page_lock = threading.Lock()
         self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
         self._running = self._prepare(config)
         self._network = NetworkReader(
@@ -223,11 +231,15 @@ class Daemon:
 
     def run(self) -> int:
         """Serve until told to stop; 0."""
-        for number, act in ((signal.SIGTERM, self._ask_stop), (signal.SIGINT, self._ask_stop), (signal.SIGHUP, self._ask_reload)):
+        for number, act in (
+            (signal.SIGTERM, self._ask_stop),
+            (signal.SIGINT, self._ask_stop),
+            (signal.SIGHUP, self._ask_reload),
+        ):
             signal.signal(number, lambda *_args, act=act: act())
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         refresh = self._housekeeping
-        events = [
+        events: list[LinkEvents | BlockHotplug] = [
             LinkEvents(lambda: refresh.kick("facts")),
             BlockHotplug(self._roots, lambda: refresh.kick("facts")),
         ]
@@ -237,9 +249,12 @@ class Daemon:
                 _start_events(each)
             self._facts.read_once.wait(3.0)  # a disk that hangs must not hang the start
             self._apply(self._running)
-            self._started = True
+            self._started_at = time.time()
             address = self._server.address
-            print(f"plumbline {__version__}: status page http://{address}/  metrics http://{address}/metrics", flush=True)
+            print(
+                f"plumbline {__version__}: status page http://{address}/  metrics http://{address}/metrics",
+                flush=True,
+            )
             self._loop()
         finally:
             self._end(events)
@@ -291,14 +306,14 @@ class Daemon:
         try:
             running = self._prepare(self._reread())
         except PlumblineError as error:
-            self._reload_ok = False
+            self._reload_error = str(error)
             log.error("reload refused, the running configuration stays: %s", error)
             return False
         old = self._running.config
         if running.config.web != old.web or running.config.storage_path != old.storage_path:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         self._apply(running)
-        self._reload_ok = True
+        self._reload_error = ""
         log.info("configuration reloaded")
         return True
 
@@ -307,7 +322,8 @@ class Daemon:
         plan = make_plan(config, storage=self._store.directory, roots=self._roots, catalogue=self._catalogue)
         book = load_book(
             config.baseline,
-            recorded=self._store.directory / "baseline.yaml",
+            where=str(self._config_file or "configuration"),
+            storage=self._store.directory,
             host=self._host,
             catalogue=self._catalogue,
             targets=plan.targets(),
@@ -316,12 +332,12 @@ class Daemon:
 
     def _apply(self, running: Running) -> None:
         self._running = running
-        self._probing.apply(running.plan, running.book.bounds)
+        self._probing.apply(running.plan, running.book.bounds())
         off = {name for name, on in running.config.collectors.items() if not on}
         self._exposition.replace(each for each in self._collectors(running) if each.name not in off)
 
     def _signatures(self) -> tuple[tuple[int, int, int] | None, ...]:
-        files = [self._store.directory / "baseline.yaml", *map(Path, self._running.config.baseline.files)]
+        files = [self._store.directory / RECORDED, *map(Path, self._running.config.baseline.files)]
         if self._config_file:
             files.append(self._config_file)
         return tuple(_signature(file) for file in files)
@@ -331,32 +347,40 @@ class Daemon:
     def _collectors(self, running: Running) -> list[Collector]:
         """Every collector there is, literally."""
         network, roots = self._network, self._roots
-        softnet = softnet_metrics.SoftnetUnwrapper()
+        softnet = self._softnet
         disks = WholeDisks(roots, exclude=re.compile(running.config.devices.disk_exclude))
-        baseline = tuple(baseline_metrics.samples(running.book))
+        baseline = tuple(baseline_metrics.samples(running.book.selection))
         return [
-            Collector("softnet", softnet_metrics.SPECS, lambda _skip: softnet_metrics.samples(softnet.unwrap(read_softnet(roots)))),
-            Collector("link", nic_metrics.LINK_SPECS, lambda _skip: nic_metrics.link_samples(network.read_links())),
-            Collector("ethtool", nic_metrics.ETHTOOL_SPECS, lambda skip: nic_metrics.ethtool_samples(network.read_losses(skip))),
-            Collector("ring", nic_metrics.RING_SPECS, lambda _skip: nic_metrics.ring_samples(network.read_rings())),
-            Collector("pause", nic_metrics.PAUSE_SPECS, lambda skip: nic_metrics.pause_samples(network.read_pause(skip))),
-            Collector("disk", disk_metrics.SPECS, lambda _skip: disk_metrics.samples(read_diskstats(roots, keep=disks))),
+            _steady(
+                "softnet", softnet_metrics.SPECS, lambda: softnet_metrics.samples(softnet.unwrap(read_softnet(roots)))
+            ),
+            _steady("link", nic_metrics.LINK_SPECS, lambda: nic_metrics.link_samples(network.read_links())),
             Collector(
+                "ethtool",
+                nic_metrics.ETHTOOL_SPECS,
+                lambda skip: nic_metrics.ethtool_samples(network.read_losses(skip)),
+            ),
+            _steady("ring", nic_metrics.RING_SPECS, lambda: nic_metrics.ring_samples(network.read_rings())),
+            Collector(
+                "pause", nic_metrics.PAUSE_SPECS, lambda skip: nic_metrics.pause_samples(network.read_pause(skip))
+            ),
+            _steady("disk", disk_metrics.SPECS, lambda: disk_metrics.samples(read_diskstats(roots, keep=disks))),
+            _steady(
                 "device",
                 disk_metrics.DEVICE_SPECS,
-                lambda _skip: disk_metrics.device_samples(d for d in self._facts.devices if disks(d.name)),
+                lambda: disk_metrics.device_samples(each for each in self._facts.devices if disks(each.name)),
             ),
-            Collector("canary", canary_metrics.SPECS, lambda _skip: canary_metrics.samples(self._probing.readings())),
-            Collector(
-                "probe", probe_metrics.SPECS, lambda _skip: probe_metrics.samples(self._probing.statuses(), now=time.time())
+            _steady("canary", canary_metrics.SPECS, lambda: canary_metrics.samples(self._probing.readings())),
+            _steady(
+                "probe", probe_metrics.SPECS, lambda: probe_metrics.samples(self._probing.statuses(), now=time.time())
             ),
-            Collector("baseline", baseline_metrics.SPECS, lambda _skip: baseline),
+            _steady("baseline", baseline_metrics.SPECS, lambda: _or_raise(baseline, running.book.recorded_error)),
             Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False),
         ]
 
     def _samples(self) -> list[Sample]:
         return [
-            (RELOAD_OK, (), int(self._reload_ok)),
+            (RELOAD_OK, (), int(not self._reload_error)),
             (RELOAD_AT, (), self._running.since),
             (STATE_SAVED, (), int(not self._store.save_failed)),
         ]
@@ -366,4 +390,51 @@ class Daemon:
         return not (exclude and re.fullmatch(exclude, name))
 
     def _not_ready_because(self) -> str | None:
-        return None if self._started else "starting: the host's facts are being read"
+        return None if self._started_at else "the host's facts are being read"
+
+    def _status_page(self) -> str:
+        snapshot = self._exposition.scrape()
+        with self._page_lock:
+            return render_status(
+                self._overview.model(
+                    snapshot,
+                    probing=self._probing,
+                    book=self._running.book,
+                    waiting_for=self._not_ready_because(),
+                    config_error=self._reload_error,
+                )
+            )
+
+
+def _steady(name: str, specs: tuple[MetricSpec, ...], collect: Callable[[], Samples]) -> Collector:
+    """A collector that gives all or nothing: it has no items to leave out."""
+    return Collector(name, specs, lambda _skip: collect(), skip_reasons=())
+
+
+def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:
+    """A recorded baseline that can't be read fails the collector, so that an alert says so."""
+    if error is not None:
+        raise error
+    return baselines
+
+
+def _transports() -> Transports:
+    return Transports(
+        route=NetlinkSocket(socket.NETLINK_ROUTE), generic=NetlinkSocket(NETLINK_GENERIC), ioctl=EthtoolSocket()
+    )
+
+
+def _start_events(events: LinkEvents | BlockHotplug) -> None:
+    try:
+        events.start()
+    except (PlumblineError, OSError) as error:
+        log.info("%s; changes are found by the periodic look", error)
+
+
+def _signature(file: Path) -> tuple[int, int, int] | None:
+    """Changes when the file is edited, replaced or removed."""
+    try:
+        facts = file.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino

@@ -107,10 +107,12 @@ def _serve(options: argparse.Namespace) -> int:
 
     return app.serve(
         config_file=options.config_file,
-        storage_path=options.storage_path,
+        storage_path_flag=options.storage_path,
         roots=_roots(options),
-        listen_address=options.listen_address,
-        collectors={name: on for name in COLLECTORS if (on := getattr(options, f"collector_{name}")) is not None},
+        overrides=app.Overrides(
+            listen_address=options.listen_address,
+            collectors={name: on for name in COLLECTORS if (on := getattr(options, f"collector_{name}")) is not None},
+        ),
     )
 
 

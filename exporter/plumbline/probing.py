@@ -29,7 +29,7 @@ from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler, splay
 from plumbline.sources.block import BlockDevice, device_below
 from plumbline.sources.diskstats import read_diskstats
-from plumbline.state import StateStore
+from plumbline.state import ProbeRecord, StateStore
 from plumbline.workloads import Workload, WorkloadCatalogue
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,6 @@ class CanaryJob:
     directory: Path
     device: str
     device_class: str
-    rate: float
     workloads: tuple[Workload, ...]
 
 
@@ -117,8 +116,7 @@ def make_plan(config: Config, *, storage: Path, roots: Roots, catalogue: Workloa
             workloads = tuple(
                 catalogue.get(each, where="configuration", key=f"{probe.name}.workloads") for each in probe.workloads
             )
-            rate = probe.rate or (1.0 if device_class == "hdd" else 10.0)
-            canaries.append(CanaryJob(probe, directory, name, device_class, rate, workloads))
+            canaries.append(CanaryJob(probe, directory, name, device_class, workloads))
         else:
             workload = catalogue.get(probe.workload, where="configuration", key=f"{probe.name}.workload")
             plan = FioPlan.of(probe, workload, directory=directory, device_class=device_class)
@@ -150,7 +148,7 @@ class Probing:
         self._environment, self._clock = environment, clock
         self._scheduler = Scheduler()
         self._canaries: dict[str, tuple[CanaryPlan, Canary]] = {}
-        self._recent: dict[tuple[str, str], RecentHistogram] = {}
+        self._recent: dict[tuple[str, str, str], RecentHistogram] = {}
         self._fio: tuple[FioJob, ...] = ()
         self._tool = FioTool()
         self._heavy = gates.HeavyLock(store.directory / "heavy-probe.lock")
@@ -158,16 +156,16 @@ class Probing:
 
     def apply(self, plan: ProbingPlan, bounds: Bounds) -> None:
         """Run exactly ``plan``. Canaries and jobs whose plan is unchanged are not touched."""
-        wanted = {job.config.name: _canary_plan(job, bounds) for job in plan.canaries}
+        wanted = {job.config.name: canary_plan(job, bounds) for job in plan.canaries}
         for name, (running, canary) in list(self._canaries.items()):
             if wanted.get(name) != running:
                 del self._canaries[name]
                 canary.stop(timeout=1.0)
                 self._leaving.append(canary)
-        for name, canary_plan in wanted.items():
+        for name, new in wanted.items():
             if name not in self._canaries:
-                canary = Canary(canary_plan)
-                self._canaries[name] = (canary_plan, canary)
+                canary = Canary(new)
+                self._canaries[name] = (new, canary)
                 canary.start()
         self._fio = plan.fio
         self._store.forget_others(frozenset(job.config.name for job in plan.fio))
@@ -179,15 +177,20 @@ class Probing:
         for name, (_, canary) in self._canaries.items():
             canary.poll()
             for each in canary.read().workloads:
-                self._recent.setdefault((name, each.workload), RecentHistogram()).add(now, each.latency)
+                key = (name, each.workload, each.operation)
+                self._recent.setdefault(key, RecentHistogram()).add(now, each.latency)
 
     def readings(self) -> list[CanaryReading]:
         """Every canary now; never blocks."""
         return [canary.read() for _, canary in self._canaries.values()]
 
-    def recent(self, probe: str, workload: str) -> RecentHistogram | None:
-        """The last minutes of one workload of a canary."""
-        return self._recent.get((probe, workload))
+    def recent(self, probe: str, workload: str, operation: str) -> RecentHistogram | None:
+        """The last minutes of one operation of a canary."""
+        return self._recent.get((probe, workload, operation))
+
+    def record(self, job: FioJob) -> ProbeRecord:
+        """What is remembered of a periodic probe."""
+        return self._store.get(job.config.name)
 
     def statuses(self) -> list[ProbeStatus]:
         """Every periodic probe now; never blocks."""
@@ -217,7 +220,7 @@ class Probing:
             name=job.config.name,
             interval_s=float(job.config.interval),
             first_delay_s=self._first_delay(job),
-            run=lambda _cancel: self._run(job, runner),
+            run=lambda cancel: self._run(job, runner, cancel),
             cancel=runner.stop,
             config=job,
         )
@@ -233,7 +236,7 @@ class Probing:
         # a clock that jumped back must not put the next run off for longer than an interval
         return delay if age < 0 else max(delay, interval - age)
 
-    def _run(self, job: FioJob, runner: ProcessRunner) -> None:
+    def _run(self, job: FioJob, runner: ProcessRunner, cancel: threading.Event) -> None:
         name = job.config.name
         try:
             result = run_fio(
@@ -242,7 +245,7 @@ class Probing:
                 tool=self._tool,
                 lock=self._heavy,
                 clock=self._clock,
-                gates=self._gates(job),
+                gates=self._gates(job, cancel),
             )
         except ProbeRefused as refusal:
             if refusal.reason == "stopped":
@@ -262,7 +265,7 @@ class Probing:
             log.error("probe %s: %s: %s", name, result.outcome, result.message)
         self._store.put(name, self._store.get(name).with_result(result))
 
-    def _gates(self, job: FioJob) -> list[gates.Gate]:
+    def _gates(self, job: FioJob, cancel: threading.Event) -> list[gates.Gate]:
         cpus = os.cpu_count() or 1
         found: list[gates.Gate] = [
             lambda: gates.check_load(self._roots, limit=job.config.max_load_per_cpu, cpus=cpus),
@@ -270,19 +273,13 @@ class Probing:
         if job.device:
             found.append(
                 lambda: gates.check_device_busy(
-                    lambda: self._busy(job.device),
+                    lambda: device_busy_ms(self._roots, job.device),
                     device=job.device,
                     limit=job.config.max_device_busy,
-                    wait=time.sleep,
+                    wait=cancel.wait,
                 )
             )
         return found
-
-    def _busy(self, device: str) -> tuple[float, float]:
-        (stats,) = read_diskstats(self._roots, keep=lambda name: name == device) or (None,)
-        if stats is None:
-            raise ProbeRefused("device-gone", f"{device}: no longer in {self._roots.proc / 'diskstats'}")
-        return float(stats.busy_ms), time.monotonic()
 
     def _status(self, job: FioJob) -> ProbeStatus:
         name = job.config.name
@@ -308,7 +305,16 @@ class Probing:
         )
 
 
-def _canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
+def device_busy_ms(roots: Roots, device: str) -> tuple[float, float]:
+    """Busy time of a disk in milliseconds, and the moment in monotonic seconds; refuses when the disk is gone."""
+    stats = read_diskstats(roots, keep=lambda name: name == device)
+    if not stats:
+        raise ProbeRefused("device-gone", f"{device}: no longer in {roots.proc / 'diskstats'}")
+    return float(stats[0].busy_ms), time.monotonic()
+
+
+def canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
+    """What the canary's engine needs to know."""
     return CanaryPlan(
         name=job.config.name,
         directory=job.directory,
@@ -318,6 +324,6 @@ def _canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
             for workload in job.workloads
         ),
         device_class=job.device_class,
-        rate=job.rate,
+        rate=job.config.rate,
         stuck_after_s=float(job.config.stuck_after),
     )

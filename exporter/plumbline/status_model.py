@@ -196,11 +196,10 @@ def judge(model: StatusModel) -> Verdict:
     if not judged:
         return Verdict(Level.NOTE, "Nothing has failed, but no probe can be judged yet", (), notes)
     level = Level.NOTE if notes else Level.GOOD
-    share = (
-        "every probe" if len(judged) == len(model.probes) else f"{len(judged)} of {len(model.probes)} measurements"
-    )
-    verb = "performs" if len(judged) == len(model.probes) else "perform, the rest can't be judged,"
-    return Verdict(level, f"Nothing is wrong: {share} {verb} as accepted", (), notes)
+    if len(judged) == len(model.probes):
+        return Verdict(level, "Nothing is wrong: every probe performs as accepted", (), notes)
+    share = f"{len(judged)} of {len(model.probes)} measurements"
+    return Verdict(level, f"Nothing is wrong where there is a baseline to judge by ({share})", (), notes)
 
 
 def _judge_daemon(model: StatusModel, found: _Findings) -> None:
@@ -231,9 +230,7 @@ def _judge_probe(row: ProbeRow, found: _Findings) -> None:
     elif not row.baseline:
         found.notes.append(f"{what} has no baseline; record one with: plumbline baseline record")
     elif not row.judges:
-        found.notes.append(
-            f"{what} is shown beside another site's figures ({row.baseline}), which judge nothing here"
-        )
+        found.notes.append(f"{what} is shown beside another site's figures ({row.baseline}), which judge nothing here")
 
 
 def _judge_losses(model: StatusModel, found: _Findings) -> None:

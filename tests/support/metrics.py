@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from plumbline import collectors, exposition
+from plumbline import app, collectors, self_metrics
 from plumbline.catalogue import Kind, MetricSpec
 
 ROOT = Path(__file__).parents[2]
@@ -21,10 +21,11 @@ PROCESS = (
 
 
 def specs() -> list[MetricSpec]:
-    """All specs of all collectors, and the exposition's own."""
-    found = list(exposition.SPECS)
+    """All specs of all collectors, and the daemon's own."""
+    found = [*self_metrics.SPECS, *app.DAEMON_SPECS]
     for module in pkgutil.iter_modules(collectors.__path__):
-        found += importlib.import_module(f"{collectors.__name__}.{module.name}").SPECS
+        members = vars(importlib.import_module(f"{collectors.__name__}.{module.name}")).values()
+        found += [each for each in members if isinstance(each, MetricSpec)]
     return found
 
 

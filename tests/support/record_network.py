@@ -3,8 +3,8 @@
     PYTHONPATH=exporter:tests python -m support.record_network <scenario directory> [--ioctl <device> ...]
 
 Writes ``netlink/*.bin`` (whole dumps, datagrams one after the other), ``netlink/family.txt``, for each named device
-``ioctl/<device>.<what>.bin`` or, where the kernel refuses, ``.errno`` with the reason; and the two text files of softnet. Run
-it in a namespace made for it (``ip netns exec``) unless the host's own links may be shown to everybody.
+``ioctl/<device>.<what>.bin`` or, where the kernel refuses, ``.errno`` with the reason; and the two text files of
+softnet. Run it in a namespace made for it (``ip netns exec``) unless everybody may see the host's own links.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from plumbline.sources import ethnl, ethtool
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.links import RTM_GETLINK
-from plumbline.sources.netlink import Netlink, NetlinkSocket, Refused
+from plumbline.sources.netlink import NETLINK_GENERIC, NETLINK_ROUTE, Netlink, NetlinkSocket, Refused
 
 from .replay_network import ETHNL_COMMANDS, IOCTLS
 
@@ -43,16 +43,19 @@ class Recorder:
     def reset(self) -> None:
         self._socket.reset()
 
+    def close(self) -> None:
+        self._socket.close()
+
 
 def record_netlink(out: Path) -> None:
     """All dumps the exporter asks for."""
     out.mkdir(parents=True, exist_ok=True)
-    route = Recorder(0)
+    route = Recorder(NETLINK_ROUTE)
     Netlink(route, source="record").dump(RTM_GETLINK, bytes(16))
     (out / "links.bin").write_bytes(b"".join(route.datagrams))
     family = resolve_family(ethnl.FAMILY)
     (out / "family.txt").write_text(f"{family}\n")
-    generic = Recorder(16)
+    generic = Recorder(NETLINK_GENERIC)
     for name, command in ETHNL_COMMANDS.items():
         Netlink(generic, source="record").dump(family, ethnl.request(command, flags=_FLAGS[name]))
         (out / f"{name}.bin").write_bytes(b"".join(generic.datagrams))

@@ -1,4 +1,4 @@
-"""Recorded kernel replies in place of the kernel: netlink datagrams and ethtool structures, from files or from bytes."""
+"""Recorded kernel replies in place of the kernel: netlink datagrams and ethtool structures, from files or bytes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ class ReplayNetlink:
     def send(self, request: bytes) -> None:
         _length, kind, _flags, sequence, _port = HEADER.unpack_from(request)
         self.requests.append(request)
-        answer = self.answers.get((kind, request[HEADER.size]), self.answers.get(kind, []))
+        command = request[HEADER.size] if len(request) > HEADER.size else 0
+        answer = self.answers.get((kind, command), self.answers.get(kind, []))
         self._waiting = [_numbered(data, sequence) for data in ([answer] if isinstance(answer, bytes) else answer)]
 
     def receive(self) -> bytes:
@@ -74,6 +75,9 @@ class ReplayNetlink:
 
     def reset(self) -> None:
         self.resets += 1
+        self._waiting = []
+
+    def close(self) -> None:
         self._waiting = []
 
 
@@ -102,6 +106,9 @@ class ReplayEthtool:
             netlink.raise_errno(answer, f"replay: {device!r}")
             raise AssertionError("unreachable")
         return answer[:size]
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def drvinfo(driver: str, firmware: str, bus: str, statistics: int) -> bytes:

@@ -198,9 +198,7 @@ class TestFile:
         with guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE) as directory:
             yield directory
 
-    def opened(
-        self, directory: guard.ProbeDirectory, size_bytes: int = SIZE, *, dsync: bool = False
-    ) -> os.stat_result:
+    def opened(self, directory: guard.ProbeDirectory, size_bytes: int = SIZE, *, dsync: bool = False) -> os.stat_result:
         fd = directory.open_file("canary.dat", size_bytes, direct=True, dsync=dsync, pause=no_pause)
         try:
             return os.fstat(fd)

@@ -1,259 +1,97 @@
-"""Site and recorded baseline files: what is read, every refusal by its message, and writing."""
+"""What each URL answers, without sockets."""
 
-from __future__ import annotations
-
-from datetime import UTC, datetime
+import gzip
+import logging
 
 import pytest
 
-from plumbline.baseline.files import Latencies
-from plumbline.baseline.model import Source
-from plumbline.baseline.site import Device, SiteEntry, SiteFile, format_site, parse_site, read_site
-from plumbline.baseline.units import Iops, Latency, Throughput
-from plumbline.errors import BaselineError
-from plumbline.workloads import load_catalogue
+from plumbline.catalogue import Kind, MetricSpec, Samples
+from plumbline.exposition import Collector, Exposition, SkipHook
+from plumbline.site import Request, Response, Site
 
-CATALOGUE = load_catalogue()
-
-HAND_WRITTEN = """\
-schema_version: 1
-entries:
-- workload: randread-4k-qd1-j1
-  device_class: nvme
-  latency: {p50: 84us, p99: 160us}
-"""
-
-MEASURED = """\
-schema_version: 1
-source: measured
-host: storage1
-recorded: 2025-11-03T10:22:41Z
-kernel: 6.12.0
-tools: {plumbline: 0.1.0, fio: fio-3.33}
-devices:
-- {name: nvme0n1, model: Micron 7450, serial: "0123", device_class: nvme}
-entries:
-- workload: randread-4k-qd1-j1
-  operation: read
-  device_class: nvme
-  device: nvme0n1
-  latency: {mean: 86.5us, p50: 84us, p95: 120us, p99: 160us, p999: 0.4ms, max: 2ms}
-  runs: 5
-  p50_of_runs: [83us, 84us, 84us, 84us, 86us]
-  median_of_runs: 84us
-  mad_ratio: 0.0
-  spread_ratio: 1.036
-  tolerance_ratio: 1.25
-- workload: randwrite-4k-qd1-j1
-  device_class: nvme
-  rate_iops: 50
-  latency: {p50: 20us}
-  throughput: 41.3 MiB/s
-  iops: 10573.2
-"""
+MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
 
 
-def parse(text, where="/etc/plumbline/ours.yaml", host="storage1"):
-    return parse_site(text, where=where, host=host, catalogue=CATALOGUE)
+class Headers(dict[str, str]):
+    """As email.message.Message: whatever the case."""
+
+    def get(self, name: str, /) -> str | None:  # type: ignore[override]
+        return next((value for key, value in self.items() if key.lower() == name.lower()), None)
 
 
-def test_a_hand_written_file_needs_little():
-    (entry,) = parse(HAND_WRITTEN).entries
-    assert (entry.source, entry.profile, entry.layer, entry.operation) == (Source.SITE, "ours", "disk", "read")
-    assert entry.latency == {"p50": 84e-6, "p99": 160e-6}
-    assert (entry.iops, entry.throughput, entry.tolerance_ratio, entry.measured) == (None, None, None, None)
-    assert entry.config_hash == CATALOGUE.by_id["randread-4k-qd1-j1"].config_hash()
+def collect(_skip: SkipHook) -> Samples:
+    return [(MTU, ("eth0",), 1500)]
 
 
-def test_a_measured_file():
-    read, write = parse(MEASURED).entries
-    assert read.source is Source.MEASURED
-    assert read.measured == datetime(2025, 11, 3, 10, 22, 41, tzinfo=UTC).timestamp()
-    assert read.latency["p999"] == 0.0004
-    assert read.tolerance_ratio == 1.25
-    assert write.config_hash == CATALOGUE.by_id["randwrite-4k-qd1-j1"].config_hash(rate_iops=50)
-    assert write.throughput == pytest.approx(41.3 * 1048576)
-    assert write.iops == 10573.2
+def site(*, ready: str | None = None, page: str = "<p>fine</p>") -> Site:
+    exposition = Exposition([Collector("link", (MTU,), collect)], clock=lambda: 0.0, logger=logging.getLogger("test"))
+    return Site(exposition, status=lambda: page, ready=lambda: ready)
 
 
-def test_a_kept_hash_that_is_no_longer_the_catalogues_is_kept():
-    """Measured with other parameters of that name: not an error, but never comparable."""
-    text = HAND_WRITTEN + "  config_hash: 0123456789ab\n"
-    assert parse(text).entries[0].config_hash == "0123456789ab"
+def get(target: str, method: str = "GET", ready: str | None = None, **headers: str) -> Response:
+    named = Headers({name.replace("_", "-"): value for name, value in headers.items()})
+    return site(ready=ready).respond(Request(method, target, named))
+
+
+def test_metrics_as_text_by_default() -> None:
+    response = get("/metrics")
+    assert (response.status, response.content_type) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert b'\nplumbline_nic_mtu_bytes{device="eth0"} 1500\n' in response.body
+    assert "Content-Encoding" not in dict(response.headers)
+
+
+def test_metrics_as_openmetrics_and_compressed() -> None:
+    response = get("/metrics", accept="application/openmetrics-text;version=1.0.0", accept_encoding="gzip")
+    assert response.content_type == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert dict(response.headers)["Content-Encoding"] == "gzip"
+    assert gzip.decompress(response.body).endswith(b"# EOF\n")
+
+
+@pytest.mark.parametrize("query", ["name[]=plumbline_nic_mtu_bytes", "name%5B%5D=plumbline_nic_mtu_bytes&name[]=x"])
+def test_names(query: str) -> None:
+    assert get(f"/metrics?{query}").body.splitlines()[2:] == [b'plumbline_nic_mtu_bytes{device="eth0"} 1500']
+
+
+def test_a_name_that_does_not_exist_is_an_empty_page() -> None:
+    assert get("/metrics?name[]=up").body == b""
+
+
+def test_too_many_names() -> None:
+    assert get("/metrics?" + "name[]=a&" * 2000).status == 400
+
+
+def test_health_and_readiness() -> None:
+    assert (get("/-/healthy").status, get("/-/healthy").body) == (200, b"healthy\n")
+    assert (get("/-/ready").status, get("/-/ready").body) == (200, b"ready\n")
+    waiting = get("/-/ready", ready="the first collection")
+    assert (waiting.status, waiting.body) == (503, b"not ready: the first collection\n")
+    assert get("/-/healthy", ready="the first collection").status == 200
+
+
+def test_the_status_page_can_run_no_script_and_survives_any_text() -> None:
+    response = site(page="<p>\udcff ü</p>").respond(Request("GET", "/", Headers()))
+    assert response.body == "<p>\\udcff ü</p>".encode()
+    assert response.content_type == "text/html; charset=utf-8"
+    assert dict(response.headers)["Content-Security-Policy"].startswith("default-src 'none'; style-src")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("method", "target", "status", "text"),
     [
-        ("schema_version: 1", "schema_version: '1'", "schema_version = '1': this Plumbline reads version 1"),
-        ("schema_version: 1\n", "", "schema_version: is missing; write schema_version: 1"),
-        (
-            "p50: 84us",
-            "p50: 0.000084",
-            "entries[0].latency.p50 = 8.4e-05: expected a figure with its unit, such as 412us",
-        ),
-        ("p50: 84us", "p50: 84", "entries[0].latency.p50 = 84: expected a figure with its unit"),
-        ("p50: 84us", "p50: 0us", "latency.p50 = '0us': must be greater than 0; leave out what was not measured"),
-        ("p50: 84us", "p51: 84us", "entries[0].latency.p51: no such key"),
-        ("p99: 160us", "p99: 16us", "entries[0].latency.p99 = '16us': is below p50 = 84us"),
-        ("{p50: 84us, p99: 160us}", "{}", "entries[0]: has no figure; write latency, iops or throughput"),
-        ("randread-4k-qd1-j1", "randread-4k-q1", "entries[0].workload = 'randread-4k-q1': no such workload"),
-        ("device_class: nvme", "class: nvme", "entries[0].class: no such key"),
-        ("device_class: nvme", "device_class: ''", "entries[0].device_class = '': expected `str` of length >= 1"),
-        ("device_class: nvme", "device_class: 7", "entries[0].device_class = 7: expected `str`, got `int`"),
-        (
-            "device_class: nvme",
-            "device_class: nvme\n  operation: write",
-            "entries[0].operation = 'write': the workload has: read",
-        ),
-        (
-            "device_class: nvme",
-            "device_class: nvme\n  tolerance_ratio: 0.9",
-            "entries[0].tolerance_ratio = 0.9: expected `float` >= 1",
-        ),
-        ("device_class: nvme", "device_class: nvme\n  tolerance_ratio: .nan", "tolerance_ratio = nan: expected"),
-        ("device_class: nvme", "device_class: nvme\n  throughput: 9 MB", "throughput = '9 MB': expected a figure"),
-        ("device_class: nvme", "device_class: nvme\n  config_hash: xyz", "config_hash = 'xyz': expected"),
-        ("entries:", "source: guessed\nentries:", "source = 'guessed': invalid enum value"),
-        (
-            "entries:",
-            "recorded: 2025-11-03T10:22:41\nentries:",
-            "recorded = '2025-11-03 10:22:41': needs a time zone",
-        ),
-        ("entries:", "recorded: yesterday\nentries:", "recorded = 'yesterday': invalid"),
-        ("entries:", "source: measured\nentries:", "host: a measured baseline says where and when it was measured"),
-        ("- workload", "-\n- workload", "entries[0]: expected `object`, got `null`"),
-        ("schema_version: 1", "schema_version: 1\nschema_version: 1", "the key 'schema_version' stands twice"),
-        ("entries:", "entries: [", "not valid YAML"),
+        ("GET", "/favicon.ico", 404, b"nothing here; there are /, /metrics, /-/healthy, /-/ready\n"),
+        ("GET", "/metrics/", 404, b"nothing here"),
+        ("GET", "http://[::1/metrics", 400, b"the URL can't be read\n"),
+        ("POST", "/metrics", 405, b"use GET or HEAD\n"),
+        ("DELETE", "/", 405, b"use GET or HEAD\n"),
+        ("POST", "/x", 404, b"nothing here"),
     ],
 )
-def test_refusals_name_file_key_value_and_reason(old, new, message):
-    with pytest.raises(BaselineError) as caught:
-        parse(HAND_WRITTEN.replace(old, new, 1))
-    assert str(caught.value).startswith("/etc/plumbline/ours.yaml:")
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_errors(method: str, target: str, status: int, text: bytes) -> None:
+    response = get(target, method)
+    assert response.status == status
+    assert response.body.startswith(text)
+    assert (dict(response.headers).get("Allow") == "GET, HEAD") == (status == 405)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "7", "schema_version", "- a: 1"])
-def test_not_a_mapping(text):
-    with pytest.raises(BaselineError, match="expected a mapping that begins with schema_version: 1"):
-        parse(text)
-
-
-def test_no_entries():
-    with pytest.raises(BaselineError, match="entries: has no entries; write at least one"):
-        parse("schema_version: 1\nentries: []")
-
-
-def test_the_same_figure_twice():
-    text = HAND_WRITTEN + HAND_WRITTEN.partition("entries:\n")[2]
-    with pytest.raises(BaselineError, match=r"entries\[1\]\.workload = .*the same figure stands in entries\[0\]"):
-        parse(text)
-
-
-def test_the_same_workload_with_another_cap_is_another_figure():
-    text = HAND_WRITTEN + HAND_WRITTEN.partition("entries:\n")[2] + "  rate_iops: 50\n"
-    assert len({entry.config_hash for entry in parse(text).entries}) == 2
-
-
-def test_a_measured_baseline_belongs_to_its_host():
-    with pytest.raises(BaselineError) as caught:
-        parse(MEASURED, host="storage2")
-    assert str(caught.value) == (
-        "/etc/plumbline/ours.yaml: host = 'storage1': measured on another host than this one (storage2); record one "
-        "here with `plumbline baseline record`, or write source: site to judge this host by it"
-    )
-
-
-def test_a_site_file_may_come_from_any_host():
-    text = MEASURED.replace("source: measured", "source: site")
-    assert {entry.source for entry in parse(text, host="storage2").entries} == {Source.SITE}
-
-
-RECORDED = SiteFile(
-    schema_version=1,
-    source="measured",
-    host="storage1",
-    recorded=datetime(2025, 11, 3, 10, 22, 41, tzinfo=UTC),
-    kernel="6.12.0",
-    tools={"plumbline": "0.1.0", "fio": "fio-3.33"},
-    devices=(Device(name="nvme0n1", device_class="nvme", model="Micron 7450: «x»", serial="0123"),),
-    entries=(
-        SiteEntry(
-            workload="randread-4k-qd1-j1",
-            operation="read",
-            device_class="nvme",
-            device="nvme0n1",
-            latency=Latencies(p50=Latency.of(0.00008421553), p99=Latency.of(0.00016)),
-            iops=Iops.of(10573.25),
-            throughput=Throughput.of(43308032.0),
-            tolerance_ratio=1.25,
-            runs=5,
-            p50_of_runs=(Latency.of(0.00008421553), Latency.of(0.000085)),
-            median_of_runs=Latency.of(0.00008421553),
-            mad_ratio=0.0,
-            spread_ratio=1.0093,
-            config_hash="0123456789ab",
-        ),
-    ),
-)
-
-RECORDED_TEXT = """\
-# Plumbline baseline: what this host's devices gave when it was known to be good.
-# Live figures are compared with these; tolerance_ratio says how far they may stray.
-schema_version: 1
-source: measured
-host: storage1
-recorded: '2025-11-03T10:22:41Z'
-kernel: 6.12.0
-tools: {plumbline: 0.1.0, fio: fio-3.33}
-devices:
-- {name: nvme0n1, device_class: nvme, model: 'Micron 7450: «x»', serial: '0123'}
-entries:
-- workload: randread-4k-qd1-j1
-  operation: read
-  device_class: nvme
-  device: nvme0n1
-  latency: {p50: 84.21553us, p99: 160us}
-  iops: 10573.25 IOPS
-  throughput: 43.308032 MB/s
-  tolerance_ratio: 1.25
-  runs: 5
-  p50_of_runs: [84.21553us, 85us]
-  median_of_runs: 84.21553us
-  mad_ratio: 0.0
-  spread_ratio: 1.0093
-  config_hash: 0123456789ab
-"""
-
-
-def test_the_written_text():
-    assert format_site(RECORDED) == RECORDED_TEXT
-
-
-def test_written_and_read_again():
-    assert parse(format_site(RECORDED)).file == RECORDED
-
-
-def test_unreadable_files(tmp_path):
-    def message(path):
-        with pytest.raises(BaselineError) as caught:
-            read_site(path, host="storage1", catalogue=CATALOGUE)
-        return str(caught.value).removeprefix(f"{path}: ")
-
-    missing = tmp_path / "missing.yaml"
-    assert message(missing) == "can't be read: No such file or directory"
-    assert message(tmp_path) == "can't be read: Is a directory"
-    binary = tmp_path / "binary.yaml"
-    binary.write_bytes(b"schema_version: \xff")
-    assert message(binary) == "is not UTF-8 at byte 16"
-    large = tmp_path / "large.yaml"
-    large.write_bytes(b"#" * (2**20 + 1))
-    assert message(large) == "is larger than 1048576 bytes; is this a baseline file?"
-
-
-def test_read_site(tmp_path):
-    path = tmp_path / "node.yaml"
-    path.write_text(HAND_WRITTEN)
-    assert read_site(path, host="any", catalogue=CATALOGUE).entries[0].profile == "node"
+def test_absolute_targets_are_understood() -> None:
+    assert get("http://proxy:1/-/healthy").body == b"healthy\n"

@@ -106,30 +106,43 @@ class ProcessRunner:
             return Completed(command, None, cancelled=True)
         started = self._clock()
         process = self._start(command, cwd_fd, keep_fds)
-        with _Pipes(process, max_output_bytes) as pipes:
-            timed_out = cancelled = False
-            while not _exited(process) and not pipes.overflowed:
-                cancelled = self._stopping.is_set()
-                timed_out = not cancelled and self._clock() - started >= timeout_s
-                if timed_out or cancelled:
-                    break
-                pipes.read(_POLL_S)
-            truncated = pipes.overflowed and not timed_out and not cancelled
-            returncode = self._end(process, pipes, _STOP_GRACE_S if cancelled else _TERM_GRACE_S)
-            return Completed(
-                command,
-                returncode,
-                bytes(pipes.stdout),
-                bytes(pipes.stderr),
-                self._clock() - started,
-                timed_out,
-                cancelled,
-                truncated or (pipes.overflowed and not timed_out and not cancelled),
-            )
+        try:
+            with _Pipes(process, max_output_bytes) as pipes:
+                return self._follow(command, process, pipes, started, timeout_s)
+        except BaseException:
+            # an interrupt or a mistake of ours must not leave it running
+            _signal_group(process, signal.SIGKILL)
+            self._abandon(process)
+            raise
 
-    def _start(
-        self, command: tuple[str, ...], cwd_fd: int | None, keep_fds: Sequence[int]
-    ) -> subprocess.Popen[bytes]:
+    def _follow(
+        self,
+        command: tuple[str, ...],
+        process: subprocess.Popen[bytes],
+        pipes: _Pipes,
+        started: float,
+        timeout_s: float,
+    ) -> Completed:
+        timed_out = cancelled = False
+        while not _exited(process) and not pipes.overflowed:
+            cancelled = self._stopping.is_set()
+            timed_out = not cancelled and self._clock() - started >= timeout_s
+            if timed_out or cancelled:
+                break
+            pipes.read(_POLL_S)
+        returncode = self._end(process, pipes, _STOP_GRACE_S if cancelled else _TERM_GRACE_S)
+        return Completed(
+            command,
+            returncode,
+            bytes(pipes.stdout),
+            bytes(pipes.stderr),
+            self._clock() - started,
+            timed_out=timed_out,
+            cancelled=cancelled,
+            truncated=pipes.overflowed and not (timed_out or cancelled),
+        )
+
+    def _start(self, command: tuple[str, ...], cwd_fd: int | None, keep_fds: Sequence[int]) -> subprocess.Popen[bytes]:
         launch = str(Path(__file__).with_name("launch.py"))
         try:
             return subprocess.Popen(
@@ -158,8 +171,7 @@ class ProcessRunner:
         # nobody else. Children that outlived the leader have no more business either.
         _signal_group(process, signal.SIGKILL)
         if not self._await_exit(process, pipes, _KILL_WAIT_S):
-            with self._lock:
-                self._abandoned.append(process)
+            self._abandon(process)
             return None
         deadline = self._clock() + _DRAIN_S
         while pipes.open and not pipes.overflowed and self._clock() < deadline:
@@ -173,6 +185,10 @@ class ProcessRunner:
                 return False
             pipes.read(_POLL_S)
         return True
+
+    def _abandon(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._abandoned.append(process)
 
     def _reap_abandoned(self) -> None:
         with self._lock:

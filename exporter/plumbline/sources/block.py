@@ -138,7 +138,8 @@ def device_below(path: Path, roots: Roots) -> BlockDevice | None:
     class it is the first of them; over disks of unlike or unknown class it is the stacked device itself, whose
     ``device_class`` is then ``None``. A multi-device btrfs counts by the device its mount names, an overlay by its
     upper directory. A path that does not exist yet is where its nearest existing ancestor is.
-    Raises :class:`Unavailable` where the path or sysfs can't be read.
+    Raises :class:`Unavailable` where the path or sysfs can't be read. Looking at a path on a dead NFS server or a
+    hung disk hangs, so this is not for a scrape.
     """
     path = path.absolute()
     while True:
@@ -163,7 +164,8 @@ def _below_existing(path: Path, roots: Roots, depth: int) -> BlockDevice | None:
     if mount.filesystem in ("btrfs", "bcachefs"):  # st_dev is anonymous, one a subvolume
         return _disk_of_node(mount.source.split(":")[0], roots, depth)
     upper = mount.option("upperdir") if mount.filesystem == "overlay" else None
-    return _below_if_exists(upper, roots, depth + 1) if upper else None
+    # overlay keeps its own escapes of comma and colon, inside those of mountinfo
+    return _below_if_exists(re.sub(r"\\(.)", r"\1", upper), roots, depth + 1) if upper else None
 
 
 def _below_if_exists(path: str, roots: Roots, depth: int) -> BlockDevice | None:

@@ -53,6 +53,9 @@ class EthtoolTransport(Protocol):
         :class:`~plumbline.errors.Unavailable` when the device has gone, its driver lacks this, or we may not.
         """
 
+    def close(self) -> None:
+        """Give back what is open; the next call opens it again."""
+
 
 @dataclass(frozen=True, slots=True)
 class DriverInfo:

@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 import pyudev
 
@@ -20,6 +21,16 @@ from plumbline.errors import Unavailable
 from plumbline.roots import Roots
 
 _log = logging.getLogger(__name__)
+
+
+class _Monitor(Protocol):
+    """What is used of ``pyudev.Monitor``, which has no types of its own."""
+
+    def filter_by(self, subsystem: str) -> None: ...
+    def set_receive_buffer_size(self, size: int) -> None: ...
+    def start(self) -> None: ...
+    def fileno(self) -> int: ...
+    def poll(self, timeout: float) -> object | None: ...
 
 
 class BlockHotplug:
@@ -53,7 +64,8 @@ class BlockHotplug:
         if self._thread is not None:
             raise RuntimeError("already started")
         try:
-            monitor = pyudev.Monitor.from_netlink(pyudev.Context(), source=self.source)
+            context = pyudev.Context()  # type: ignore[no-untyped-call]
+            monitor: _Monitor = pyudev.Monitor.from_netlink(context, source=self.source)  # type: ignore[no-untyped-call]
             monitor.filter_by("block")
             self._enlarge(monitor)
             monitor.start()
@@ -75,7 +87,7 @@ class BlockHotplug:
         self._thread = self._wake = None
         return not thread.is_alive()
 
-    def _enlarge(self, monitor: pyudev.Monitor) -> None:
+    def _enlarge(self, monitor: _Monitor) -> None:
         """Beyond net.core.rmem_max that takes CAP_NET_ADMIN; without it, as much as the limit allows."""
         try:
             monitor.set_receive_buffer_size(self._receive_buffer_bytes)
@@ -83,7 +95,7 @@ class BlockHotplug:
             with suppress(OSError), socket.socket(fileno=os.dup(monitor.fileno())) as netlink:
                 netlink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
 
-    def _run(self, monitor: pyudev.Monitor, woken: socket.socket) -> None:
+    def _run(self, monitor: _Monitor, woken: socket.socket) -> None:
         poll = select.poll()
         poll.register(monitor.fileno(), select.POLLIN)
         poll.register(woken.fileno(), select.POLLIN)
@@ -97,7 +109,7 @@ class BlockHotplug:
                 self._drain(monitor)
                 self._on_change()
 
-    def _drain(self, monitor: pyudev.Monitor) -> bool:
+    def _drain(self, monitor: _Monitor) -> bool:
         """Take every event that waits; true when there was one, or when some were lost."""
         seen = False
         while not self._stopping.is_set():

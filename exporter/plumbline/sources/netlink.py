@@ -26,6 +26,7 @@ from typing import NamedTuple, Protocol
 
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 
+NETLINK_ROUTE, NETLINK_GENERIC = 0, 16
 NLMSG_ERROR, NLMSG_DONE, NLMSG_OVERRUN = 0x2, 0x3, 0x4
 NLM_F_REQUEST, NLM_F_DUMP = 0x1, 0x300
 NLM_F_DUMP_INTR = 0x10
@@ -60,6 +61,9 @@ class Transport(Protocol):
 
     def reset(self) -> None:
         """Forget everything under way, so that no late reply is taken for the answer to a later request."""
+
+    def close(self) -> None:
+        """Give back what is open; the next request opens it again."""
 
 
 class Message(NamedTuple):

@@ -14,10 +14,10 @@ from plumbline.errors import PlumblineError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources import drivers, ethnl
 from plumbline.sources.drivers import DriverTable, Plan
-from plumbline.sources.ethtool import DriverInfo, Ethtool, EthtoolTransport, PauseConfig, RingSizes
+from plumbline.sources.ethtool import DriverInfo, Ethtool, EthtoolSocket, EthtoolTransport, PauseConfig, RingSizes
 from plumbline.sources.links import Link, read_links
 from plumbline.sources.linkspeed import parse_speed, read_sysfs_speed
-from plumbline.sources.netlink import Netlink, Transport, skip_reason
+from plumbline.sources.netlink import NETLINK_GENERIC, NETLINK_ROUTE, Netlink, NetlinkSocket, Transport, skip_reason
 from plumbline.sources.pause import parse_pause
 from plumbline.sources.rings import parse_rings
 
@@ -35,6 +35,17 @@ class Transports:
     route: Transport
     generic: Transport
     ioctl: EthtoolTransport
+
+    @classmethod
+    def to_kernel(cls) -> Transports:
+        """The real ones, of the network namespace of whoever uses them first."""
+        return cls(NetlinkSocket(NETLINK_ROUTE), NetlinkSocket(NETLINK_GENERIC), EthtoolSocket())
+
+    def close(self) -> None:
+        """Give the file descriptors back."""
+        self.route.close()
+        self.generic.close()
+        self.ioctl.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,122 @@
+// Watching the watcher: the probes. Their own trouble is layer `self`; what they prove of a disk carries its layer.
+local alert = import '../lib/alert.libsonnet';
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local alerts = config.alerts,
+  local labels = promql.labels(config),
+  local self_ = { layer: 'self', signal: 'health' },
+
+  // Multiplying by 1 gives an expression the layer its probe measures.
+  local withLayer = |||
+    * on (%(probe)s) group_left (layer)
+    max by (%(probe)s, layer) (plumbline_probe_info)
+  ||| % labels,
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'plumbline-probe',
+      rules: [
+        alert.new(
+          config,
+          'PlumblineProbeOverdue',
+          'plumbline:probe_since_success:intervals > %g' % config.probe.staleIntervals,
+          self_,
+          'A periodic probe has had no success for several intervals.',
+          'Probe {{ $labels.probe }} on {{ $labels.instance }} last succeeded {{ printf "%.1f" $value }} intervals ago; its old result is no longer compared with the baseline.',
+        ),
+        alert.new(
+          config,
+          'PlumblineCanaryOverdue',
+          // Counted, not timed: a node's clock may be off by more than the window.
+          |||
+            max by (%(probe)s) (plumbline_probe_info{kind="canary"})
+            unless on (%(probe)s)
+            (sum by (%(probe)s) (increase(plumbline_canary_latency_seconds_count[%(window)s])) > 0)
+          ||| % (labels + alerts.PlumblineCanaryOverdue),
+          self_,
+          'A canary completes no operation.',
+          'Canary {{ $labels.probe }} on {{ $labels.instance }} has completed no operation for %s: it was refused, cannot start, or its disk hangs.' % alerts.PlumblineCanaryOverdue.window,
+        ),
+        alert.new(
+          config,
+          'PlumblineProbeStuck',
+          |||
+            (
+              max by (%(probe)s) (plumbline_probe_in_flight_seconds) > %(canarySeconds)d
+              and on (%(probe)s)
+              plumbline_probe_info{kind="canary"}
+              or
+              max by (%(probe)s) (plumbline_probe_in_flight_seconds) > %(periodicSeconds)d
+            )
+          ||| % (labels + alerts.PlumblineProbeStuck) + withLayer,
+          { signal: 'latency' },
+          'A probe hangs in one operation or run.',
+          'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: I/O of layer {{ $labels.layer }} hangs below it, and so does everything else that uses that device.',
+        ),
+        alert.new(
+          config,
+          'PlumblineProbeFailing',
+          |||
+            max by (%(probe)s) (plumbline_probe_success) == 0
+            and on (%(probe)s)
+            plumbline_probe_interval_seconds
+            and on (%(probe)s)
+            (
+              plumbline:probe_since_success:intervals > %(missed)g
+              or
+              (
+                plumbline_probe_last_run_timestamp_seconds
+                unless on (%(probe)s)
+                plumbline_probe_last_success_timestamp_seconds
+              )
+            )
+          ||| % (labels { missed: config.probe.missedIntervals }),
+          self_,
+          'A periodic probe fails.',
+          'The last run of probe {{ $labels.probe }} on {{ $labels.instance }} failed, and no run before it succeeded recently.',
+        ),
+        alert.new(
+          config,
+          'PlumblineCanaryFailing',
+          // `unless ... offset`: a counter that is born with its first error has no increase yet.
+          |||
+            sum by (%(probe)s, operation, error) (
+              increase(plumbline_canary_errors_total[%(window)s]) > 0
+              or
+              (plumbline_canary_errors_total > 0 unless plumbline_canary_errors_total offset %(window)s)
+            )
+          ||| % (labels + alerts.PlumblineCanaryFailing) + withLayer,
+          { signal: 'error' },
+          'Canary operations fail with I/O errors.',
+          '{{ printf "%%.0f" $value }} {{ $labels.operation }} operations of canary {{ $labels.probe }} on {{ $labels.instance }} ended in {{ $labels.error }} within %s.' % alerts.PlumblineCanaryFailing.window,
+        ),
+        alert.new(
+          config,
+          'PlumblineProbeSkipped',
+          |||
+            sum by (%(probe)s, reason) (
+              increase(plumbline_probe_skipped_total[%(window)s]) > 0
+              or
+              (plumbline_probe_skipped_total > 0 unless plumbline_probe_skipped_total offset %(window)s)
+            )
+            and on (%(probe)s)
+            plumbline:probe_since_run:intervals > %(missed)g
+          ||| % (labels + alerts.PlumblineProbeSkipped { missed: config.probe.missedIntervals }),
+          self_,
+          'A periodic probe is always skipped.',
+          'Probe {{ $labels.probe }} on {{ $labels.instance }} does not run: its last starts were skipped, reason {{ $labels.reason }}.',
+        ),
+        alert.new(
+          config,
+          'PlumblineBaselineMissing',
+          'sum by (%s, layer, device_class) (plumbline_baseline_missing == 1)' % labels.instance,
+          { signal: 'health' },
+          'Measurements have no baseline to be judged by.',
+          '{{ $value }} measured operations of layer {{ $labels.layer }}, device class {{ $labels.device_class }}, on {{ $labels.instance }} have no baseline in force: they are shown, never judged.',
+        ),
+      ],
+    }],
+  },
+}

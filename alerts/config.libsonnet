@@ -1,0 +1,212 @@
+// Every tunable of the rules and alerts, each with its reason; no number stands anywhere else.
+//
+// A site changes values without editing this file: `alerts/render.py --site site.libsonnet --out DIR`, where
+// site.libsonnet is for example
+//   { _config+:: { dashboardBaseUrl: 'https://grafana.example.org', alerts+: { PlumblineDown+: { 'for': '2m' } } } }
+//
+// Durations are PromQL durations. Windows assume a scrape at least every 30 s (a rate needs four samples).
+// The groups carry no interval of their own: Prometheus's `evaluation_interval` holds; keep it at 1 m or less.
+{
+  _config+:: {
+    // --- where things are -------------------------------------------------------------------------------------
+
+    // Selects Plumbline's targets in `up`, the one metric we don't name ourselves. Nothing else looks at `job`.
+    plumblineSelector: 'job="plumbline"',
+
+    // What identifies a node. `cluster` may be absent: PromQL takes a missing label as empty on both sides.
+    instanceLabels: ['cluster', 'instance'],
+
+    // Reserved names, so that an unconfigured link leads nowhere instead of to somebody else's pages.
+    runbookBaseUrl: 'https://plumbline.example/runbooks',
+    dashboardBaseUrl: 'http://localhost:3000',  // Grafana's own default
+    dashboardUid: 'plumbline-node',
+
+    // --- baselines --------------------------------------------------------------------------------------------
+
+    // Strongest first: what this node measured itself beats what the site wrote down beats another site's hardware.
+    baselineSources: ['measured', 'site', 'documented'],
+
+    // A run may be this much worse than its baseline before it counts against it, also where the baseline's own
+    // spread is smaller: five runs of a minute don't show a day's spread. Benchmark suites use 10 to 25 %.
+    minimumTolerance: 1.25,
+
+    // --- the canary -------------------------------------------------------------------------------------------
+
+    canary: {
+      // Window of the figures that are shown and judged. A median over it flips after half of it, which a hiccup
+      // of up to 4 minutes can cause; that is why the long window has to agree.
+      shortWindow: '5m',
+
+      // A 4-minute hiccup is 13 % of half an hour: the median doesn't see it, a lasting step shows after 15 min.
+      longWindow: '30m',
+
+      // A mean follows every hiccup: 4 minutes at 8 times the latency move a mean over 30 m to 1.9, over 2 h to
+      // 1.2. Only used where the baseline has no median (documented profiles often print a mean alone).
+      meanLongWindow: '2h',
+
+      // For catastrophes only, where minutes count; four scrapes at 30 s.
+      fastWindow: '2m',
+
+      // Fewer operations than this in the window and nothing is judged: at 30 the median's own error is about
+      // 25 % of the spread. A rotational disk's canary (1 operation a second over two operations) gives 150 in
+      // the short window and 60 in the fast one.
+      minimumOperations: { short: 30, long: 100, fast: 20 },
+
+      // Share of operations that may be slower than the baseline's bound: the bound is a high percentile, so
+      // about this many are slower by definition.
+      slowOperationsBudget: 0.01,
+
+      // The share is sampled at the width of its own window, so that every operation counts once.
+      burnStep: '5m',
+
+      // A burn window with holes is judged when this part of it has data; with less, ten minutes after a start
+      // one hiccup would be the whole history.
+      burnCoverage: 0.8,
+    },
+
+    // --- periodic probes --------------------------------------------------------------------------------------
+
+    probe: {
+      // A result older than this many intervals is stale: no longer compared, and the probe is overdue.
+      staleIntervals: 3,
+
+      // Two starts in a row came to nothing: one interval is normal, the next start comes at two (+ slack for
+      // the splay and the run itself).
+      missedIntervals: 2.1,
+
+      // Votes: the last runs, and how many samples of each run's reign are taken. The share of time a bad result
+      // stood in the last `runs` intervals must exceed one half; one bad run of three can't reach that.
+      votes: { runs: 3, samplesPerRun: 6 },
+
+      // PromQL can't take a window from a label, so probes are judged with the smallest class that holds their
+      // interval. Exact at the class's own interval, stricter (more runs must agree) below it. Longer intervals
+      // than the last class are not judged: three of their runs don't fit Prometheus's default retention of 15 d.
+      intervalClasses: ['10m', '1h', '6h', '1d', '3d'],
+    },
+
+    // --- alerts: severity, `for` and thresholds ---------------------------------------------------------------
+    //
+    // critical: somebody is woken. warning: a ticket. info: read when convenient.
+    alerts: {
+      // Always firing; the receiver alarms when it stops.
+      PlumblineWatchdog: { severity: 'info' },
+
+      // Blind everywhere. 10 m outlasts a Prometheus restart with service discovery.
+      PlumblineTargetsAbsent: { severity: 'critical', 'for': '10m' },
+
+      // Blind on one node, and the node may be dead. Critical because it silences all other alerts of the node:
+      // an inhibitor must not be quieter than what it silences. 5 m outlasts a reboot of the daemon, not of the node.
+      PlumblineDown: { severity: 'critical', 'for': '5m' },
+
+      // One subject is blind, the rest works.
+      PlumblineCollectorFailing: { severity: 'warning', 'for': '10m' },
+
+      // The old configuration stays in force, so nothing burns; but whoever wrote the new one believes it is active.
+      PlumblineConfigReloadFailed: { severity: 'warning', 'for': '5m' },
+
+      // 15 m: a start may be splayed, and a running probe is not overdue.
+      PlumblineProbeOverdue: { severity: 'warning', 'for': '15m' },
+
+      // The slowest canary (one operation a second) completes hundreds in this window.
+      PlumblineCanaryOverdue: { severity: 'warning', window: '10m', 'for': '2m' },
+
+      PlumblineProbeStuck: {
+        // I/O hangs: whatever lives on this disk hangs too.
+        severity: 'critical',
+        'for': '1m',
+        // A disk with error-recovery control gives up after 7 s; 30 s is beyond every healthy stall.
+        canarySeconds: 30,
+        // Longer than the longest `timeout` of a periodic probe (default 60 s): a run that outlives its timeout
+        // could not even be killed, which means uninterruptible sleep in the kernel.
+        periodicSeconds: 900,
+      },
+
+      // The last run failed; a first run that never succeeded tells at once, others after two failures.
+      PlumblineProbeFailing: { severity: 'warning', 'for': '5m' },
+
+      // One I/O error is one too many; the window keeps the alert visible long enough to be seen.
+      PlumblineCanaryFailing: { severity: 'warning', window: '10m', 'for': '0m' },
+
+      // The gates did their work; but a probe that never runs measures nothing. The window holds the reason of
+      // probes of up to three days' interval.
+      PlumblineProbeSkipped: { severity: 'warning', window: '3d', 'for': '5m' },
+
+      // Nothing is judged without a baseline: a to-do, not a fault. 15 m leaves time to record one.
+      PlumblineBaselineMissing: { severity: 'info', 'for': '15m' },
+
+      PlumblineCanaryLatencyHigh: {
+        severity: 'warning',
+        'for': '5m',
+        // Two windows have to agree (simulated over 1,160 series-days with six hiccups a day: no false alert,
+        // a doubled latency found in 14 minutes).
+        shortRatio: 1.75,
+        longRatio: 1.5,
+        // The short window wavers around its threshold while a disk recovers; one ticket, not five.
+        keepFiringFor: '10m',
+      },
+
+      PlumblineCanaryLatencyExtreme: {
+        severity: 'critical',
+        // Fast on purpose: benign hiccups reach 8 times, a throttled or dying disk 10 and far more.
+        'for': '1m',
+        ratio: 10,
+      },
+
+      // The tail: tuned by the same simulation. `page` 0.04 false a series-month, finds a tail of 15 % in 37 min;
+      // `ticket` 0.09, finds smaller tails in hours.
+      PlumblineCanaryBudgetBurn: {
+        'for': '2m',
+        keepFiringFor: '10m',
+        windows: [
+          { severity: 'critical', long: '2h', short: '15m', burn: 5 },
+          { severity: 'warning', long: '6h', short: '1h', burn: 2.5 },
+        ],
+      },
+
+      // Never on one run; the votes take more than an interval, so `for` only bridges evaluation jitter.
+      PlumblineProbeLatencyHigh: { severity: 'warning', 'for': '5m' },
+      PlumblineProbeThroughputLow: { severity: 'warning', 'for': '5m' },
+
+      PlumblineNicRingDrops: {
+        severity: 'warning',
+        window: '5m',
+        // Twice the window: one burst, however big, has left it by then.
+        'for': '10m',
+        // Below this many in the window a share means nothing.
+        minimumDrops: 10,
+        // Mathis: a TCP flow can't exceed MSS/RTT * 1.22/sqrt(loss). At 1460 B, 0.16 ms and this share that is
+        // 28 Gb/s: from here on loss itself limits a fast link. Measured on a storage node with too small rings: 8e-5.
+        share: 1e-5,
+      },
+      // The card's own buffer: as above.
+      PlumblineNicFifoDrops: self.PlumblineNicRingDrops,
+
+      PlumblineNicPauseStorm: {
+        severity: 'warning',
+        window: '5m',
+        'for': '10m',
+        // One pause frame holds a 10 Gb/s link for at most 3.4 ms: 100 a second stop it for up to a third of the time.
+        framesPerSecond: 100,
+      },
+
+      PlumblineSoftnetTimeSqueeze: {
+        severity: 'warning',
+        window: '5m',
+        'for': '15m',
+        // The floor; below it others found nothing but noise.
+        squeezesPerSecond: 10,
+        // Growing with load: squeezes per packet. A round that uses up netdev_budget (300 packets) squeezes
+        // once in 300 packets (3.3e-3); at a third of that, a third of the packets sat in cut-off rounds.
+        perPacket: 1e-3,
+      },
+
+      PlumblineSoftnetBacklogOverflow: {
+        severity: 'warning',
+        window: '5m',
+        // One burst has left the window by then.
+        'for': '10m',
+        minimumDrops: 10,
+      },
+    },
+  },
+}

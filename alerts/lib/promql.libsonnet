@@ -1,0 +1,41 @@
+// Label sets and small PromQL builders shared by rules and alerts. Every join names its labels; none names `job`.
+local join(labels) = std.join(', ', labels);
+
+local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
+
+{
+  join:: join,
+
+  // '5m' → 300. One number and one unit, which is all the configuration uses.
+  seconds(duration)::
+    local last = std.length(duration) - 1;
+    std.parseInt(std.substr(duration, 0, last)) * unitSeconds[duration[last]],
+
+  // What makes two figures comparable, besides the configuration hash (and the statistic).
+  likeness:: ['layer', 'device_class', 'workload', 'operation'],
+
+  // Label lists of one configuration, as text for `by (...)` and `on (...)`.
+  labels(config):: {
+    local instance = config.instanceLabels,
+    instance: join(instance),
+    probe: join(instance + ['probe']),
+    device: join(instance + ['device', 'direction']),
+    // one operation of one probe
+    series: join(instance + ['probe'] + $.likeness),
+    // one baseline, whatever its source
+    key: join(instance + $.likeness + ['config_hash']),
+    // one entry of one source
+    entry: join(instance + $.likeness + ['source', 'profile', 'config_hash']),
+    // one degradation ratio, without its statistic
+    judged: join(instance + ['probe'] + $.likeness + ['source', 'profile']),
+  },
+
+  // The latency ratio that judges: the median, or the mean where the baseline has no median.
+  judgedLatency(config, metric)::
+    '%(metric)s{statistic="p50"} or on (%(series)s) %(metric)s{statistic="mean"}'
+    % { metric: metric, series: $.labels(config).series },
+
+  // The ratio that judges throughput: the worse of the two (with one block size they say the same).
+  judgedThroughput(config, metric)::
+    'max without (statistic) (%(metric)s{statistic=~"iops|throughput"})' % { metric: metric },
+}

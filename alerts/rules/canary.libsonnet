@@ -1,0 +1,76 @@
+// The canary's latency over the windows that are shown and judged, and its share of slow operations.
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local canary = config.canary,
+  local labels = promql.labels(config),
+
+  // `>= 0` drops the NaN that an idle window gives: no operation, no figure.
+  local quantile(q, window) = |||
+    histogram_quantile(
+      %(q)g,
+      sum by (%(series)s, le) (rate(plumbline_canary_latency_seconds_bucket[%(window)s]))
+    ) >= 0
+  ||| % (labels { q: q, window: window }),
+
+  local mean(window) = |||
+    sum by (%(series)s) (rate(plumbline_canary_latency_seconds_sum[%(window)s]))
+    /
+    (sum by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s])) > 0)
+  ||| % (labels { window: window }),
+
+  // A long window says nothing before it is full: on a new node one hiccup would be most of its history.
+  local full(expr, window) = expr + |||
+    and on (%(series)s)
+    plumbline_canary_latency_seconds_count offset %(window)s
+  ||| % (labels { window: window }),
+
+  local latency(span, statistic, expr) = {
+    record: 'plumbline:canary_latency%s:seconds' % span,
+    expr: expr,
+    labels: { statistic: statistic },
+  },
+
+  prometheusRules+:: {
+    groups+: [{
+      name: 'plumbline-canary',
+      rules: [
+        latency('', 'p50', quantile(0.5, canary.shortWindow)),
+        latency('', 'p99', quantile(0.99, canary.shortWindow)),
+        latency('', 'mean', mean(canary.shortWindow)),
+        latency('_long', 'p50', full(quantile(0.5, canary.longWindow), canary.longWindow)),
+        latency('_long', 'mean', full(mean(canary.meanLongWindow), canary.meanLongWindow)),
+        latency('_fast', 'p50', quantile(0.5, canary.fastWindow)),
+        {
+          // Share of operations above the baseline's bound. The bound is the `le` of one bucket, as text, so the
+          // edge is never written down here. `offset`: right after a new bound its bucket has no history while
+          // the count has; their quotient would call everything slow.
+          record: 'plumbline:canary_slow_operations:ratio',
+          expr: |||
+            clamp_min(
+              1
+              -
+              sum by (%(series)s) (
+                rate(plumbline_canary_latency_seconds_bucket[%(window)s])
+                and on (%(series)s, le)
+                plumbline_canary_bound_info
+              )
+              /
+              sum by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s])),
+              0
+            )
+            and on (%(series)s)
+            (sum by (%(series)s) (increase(plumbline_canary_latency_seconds_count[%(window)s])) >= %(minimum)d)
+            and on (%(series)s)
+            (
+              plumbline_canary_latency_seconds_bucket offset %(window)s
+              and on (%(series)s, le)
+              plumbline_canary_bound_info
+            )
+          ||| % (labels { window: canary.burnStep, minimum: canary.minimumOperations.short }),
+        },
+      ],
+    }],
+  },
+}

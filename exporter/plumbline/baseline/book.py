@@ -1,0 +1,84 @@
+"""All baselines of this node in one place: what the package documents, what the site wrote, what was measured here.
+
+A site file that is configured and wrong stops the start, or the reload, with its one line: somebody wrote it and
+believes it holds. The recorded file is the daemon's own: damaged, it must not keep the monitor from running, so the
+others hold and the mistake is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.baseline.model import BaselineEntry, Target
+from plumbline.baseline.profiles import check_judge, load_profiles
+from plumbline.baseline.selection import Selection, select
+from plumbline.baseline.site import read_site
+from plumbline.config import BaselineConfig
+from plumbline.errors import BaselineError
+from plumbline.workloads import WorkloadCatalogue
+
+RECORDED = "baseline.yaml"
+"""What ``plumbline baseline record`` writes into the storage path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The baselines, and what was decided between them for this node's targets."""
+
+    selection: Selection
+    recorded_error: BaselineError | None = None
+    """Why the recorded file is not used, if it can't be."""
+
+    def in_force(self, target: Target) -> BaselineEntry | None:
+        """The baseline that judges ``target``; ``None``: nothing may."""
+        for verdict in self.selection.verdicts:
+            if verdict.target.key == target.key and verdict.target.config_hash == target.config_hash:
+                return verdict.in_force
+        return None
+
+    def shown(self, target: Target) -> BaselineEntry | None:
+        """The baseline to put beside ``target``: the one in force, else one that is only shown."""
+        judging = self.in_force(target)
+        if judging is not None:
+            return judging
+        for one in self.selection.comparable:
+            if one.entry.key == target.key and one.entry.config_hash == target.config_hash:
+                return one.entry
+        return None
+
+    def bounds(self) -> Mapping[tuple[str, str, str], tuple[float, ...]]:
+        """(probe, workload, operation) → the latency bound in seconds, for the canary's bucket edges."""
+        return {
+            (verdict.target.probe, verdict.target.workload, verdict.target.operation): (verdict.bound,)
+            for verdict in self.selection.verdicts
+            if verdict.bound is not None
+        }
+
+
+def load_book(
+    config: BaselineConfig,
+    *,
+    where: str,
+    storage: Path,
+    host: str,
+    catalogue: WorkloadCatalogue,
+    targets: Sequence[Target],
+) -> Book:
+    """Read everything and decide. ``where`` names the configuration in errors.
+
+    Raises :class:`ConfigError` for an unknown profile, :class:`BaselineError` for a configured file that is wrong.
+    """
+    profiles = load_profiles(catalogue)
+    check_judge(config.judge, profiles, where)
+    entries = [entry for profile in profiles.values() for entry in profile.entries]
+    for name in config.files:
+        entries += read_site(Path(name), host=host, catalogue=catalogue).entries
+    recorded, error = storage / RECORDED, None
+    if recorded.exists():
+        try:
+            entries += read_site(recorded, host=host, catalogue=catalogue).entries
+        except BaselineError as caught:
+            error = caught
+    return Book(select(entries, targets, config.judge), error)

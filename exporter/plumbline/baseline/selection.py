@@ -1,0 +1,174 @@
+"""Which baselines this node shows, which may judge, which is in force, and the latency bound that follows.
+
+Comparable is what agrees in layer, device class, workload, operation *and* ``config_hash`` with something a probe of
+this node measures. Of those, measured and site baselines may judge; a documented one only where the configuration's
+``baseline.judge`` chooses its profile for the device class, and never where the document contradicts itself. Of two
+of one source the newer judges. In force is the strongest that judges: measured, then site, then documented.
+
+The bound of a target in force, an exact bucket edge of the canary's histogram::
+
+    bound = max(p99 × tolerance, 2 × p50), rounded up to three significant digits
+
+Where there is no p99 it is estimated from p95, mean or p50, in this order, as for exponentially distributed
+latencies, for which the share above x is exp(−x ÷ mean): p99 = mean × ln 100 = p95 × ln 100 ÷ ln 20 = p50 × ln 100 ÷
+ln 2. ``tolerance`` is the baseline's own, or 1.5. The second term is there because a minute of recording sees less of
+the tail than a day does; a shifted median has rules of its own, the bound is for the tail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from plumbline.baseline.model import BaselineEntry, Source, Target
+
+DEFAULT_TOLERANCE = 1.5
+"""For baselines that don't say: between the 1.25 that a recorded one has at least and the 2 that is never normal."""
+
+TAIL_FLOOR = 2.0
+"""The bound is at least so many medians."""
+
+_TO_P99 = {"p99": 1.0, "p95": math.log(100) / math.log(20), "mean": math.log(100), "p50": math.log(100) / math.log(2)}
+_STRENGTH = {source: rank for rank, source in enumerate(Source)}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparable:
+    """An entry to export. ``reason`` says why it does not judge; empty where it does."""
+
+    entry: BaselineEntry
+    judges: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Incomparable:
+    """An entry for the same layer, device class, workload and operation as ``target``, but another experiment."""
+
+    entry: BaselineEntry
+    target: Target
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The baseline in force for a target, and its latency bound in seconds; ``None``: there is none."""
+
+    target: Target
+    in_force: BaselineEntry | None
+    bound: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What :func:`select` decided; everything in the order it was given."""
+
+    comparable: tuple[Comparable, ...]
+    incomparable: tuple[Incomparable, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def missing(self) -> tuple[Target, ...]:
+        """Targets without a baseline in force."""
+        return tuple(verdict.target for verdict in self.verdicts if verdict.in_force is None)
+
+    def bounds(self, probe: str) -> dict[tuple[str, str], float]:
+        """(workload, operation) → bound in seconds, of one probe."""
+        return {
+            (verdict.target.workload, verdict.target.operation): verdict.bound
+            for verdict in self.verdicts
+            if verdict.target.probe == probe and verdict.bound is not None
+        }
+
+
+def select(entries: Sequence[BaselineEntry], targets: Sequence[Target], judge: Mapping[str, str]) -> Selection:
+    """Compare ``entries`` of all sources with this node's ``targets``; ``judge``: device class → profile."""
+    wanted = {_experiment(target) for target in targets}
+    candidates = [entry for entry in entries if _experiment(entry) in wanted]
+    newest = _newest_of_each_source(candidates)
+    comparable = tuple(_unique(_comparable(entry, newest, judge) for entry in candidates))
+    in_force: dict[_Experiment, BaselineEntry] = {}
+    for one in sorted((one for one in comparable if one.judges), key=lambda one: _STRENGTH[one.entry.source]):
+        in_force.setdefault(_experiment(one.entry), one.entry)
+    return Selection(
+        comparable=comparable,
+        incomparable=tuple(_incomparable(entries, targets)),
+        verdicts=tuple(_verdict(target, in_force.get(_experiment(target))) for target in targets),
+    )
+
+
+def bound(entry: BaselineEntry) -> float | None:
+    """The latency bound in seconds, see the module; ``None`` where the baseline has no latency to base it on."""
+    statistic = next((name for name in _TO_P99 if name in entry.latency), None)
+    if statistic is None:
+        return None
+    tolerance = DEFAULT_TOLERANCE if entry.tolerance_ratio is None else entry.tolerance_ratio
+    tail = entry.latency[statistic] * _TO_P99[statistic] * tolerance
+    return _round_up(max(tail, TAIL_FLOOR * entry.latency.get("p50", 0.0)))
+
+
+_Experiment = tuple[tuple[str, str, str, str], str]
+
+
+def _experiment(one: BaselineEntry | Target) -> _Experiment:
+    return one.key, one.config_hash
+
+
+def _newest_of_each_source(entries: Iterable[BaselineEntry]) -> dict[tuple[_Experiment, Source], BaselineEntry]:
+    """Of equally old ones, or without a date, the last given wins, as in configuration everywhere.
+
+    Documented profiles don't compete: the configuration chooses between them.
+    """
+    newest: dict[tuple[_Experiment, Source], BaselineEntry] = {}
+    for entry in entries:
+        slot = (_experiment(entry), entry.source)
+        if slot not in newest or (entry.measured or 0.0) >= (newest[slot].measured or 0.0):
+            newest[slot] = entry
+    return newest
+
+
+def _comparable(
+    entry: BaselineEntry, newest: Mapping[tuple[_Experiment, Source], BaselineEntry], judge: Mapping[str, str]
+) -> Comparable:
+    if entry.source is Source.DOCUMENTED:
+        if judge.get(entry.device_class) != entry.profile:
+            reason = f"another site's hardware; baseline.judge does not choose it for {entry.device_class}"
+            return Comparable(entry, False, reason)
+        return Comparable(entry, not entry.doubt, entry.doubt)
+    winner = newest[_experiment(entry), entry.source]
+    if winner is not entry:
+        return Comparable(entry, False, f"superseded by the {winner.source} baseline {winner.profile}")
+    return Comparable(entry, True, "")
+
+
+def _unique(comparable: Iterable[Comparable]) -> list[Comparable]:
+    """Two site files may have one name; their series would be the same, so the one that judges stands for both."""
+    kept: dict[tuple[_Experiment, Source, str], Comparable] = {}
+    for one in comparable:
+        label = (_experiment(one.entry), one.entry.source, one.entry.profile)
+        if label not in kept or one.judges:
+            kept[label] = one
+    return list(kept.values())
+
+
+def _incomparable(entries: Sequence[BaselineEntry], targets: Sequence[Target]) -> Iterable[Incomparable]:
+    for target in targets:
+        for entry in entries:
+            if entry.key == target.key and entry.config_hash != target.config_hash:
+                reason = (
+                    f"another experiment: config_hash {entry.config_hash}, {target.probe} has {target.config_hash} "
+                    "(another rate_iops, or recorded with another workload catalogue)"
+                )
+                yield Incomparable(entry, target, reason)
+
+
+def _verdict(target: Target, entry: BaselineEntry | None) -> Verdict:
+    return Verdict(target, entry, bound(entry) if entry else None)
+
+
+def _round_up(seconds: float) -> float:
+    """To three significant digits and whole nanoseconds: a short ``le`` that is the same after every restart."""
+    ns = max(1, math.ceil(round(seconds * 1e9, 3)))
+    unit: int = 10 ** max(0, len(str(ns)) - 3)
+    return -(-ns // unit) * unit / 1e9

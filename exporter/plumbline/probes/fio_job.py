@@ -1,0 +1,165 @@
+"""What fio is told: a typed plan and the command lines made from it.
+
+fio's options: https://fio.readthedocs.io/en/latest/fio_doc.html. They are rendered from a typed plan and never
+taken from a user. What is chosen here, and why:
+
+- ``thread``: fio's job *processes* call ``setsid`` and would escape the kill of the process group.
+- ``ioengine``: psync for one operation in flight (the plain system call, least overhead), libaio above.
+- ``overwrite``, files laid out and flushed before the first run and then reused: every measured write goes to blocks
+  that exist. fio by itself only *allocates* files for a write job, and the first write to an allocated but
+  unwritten block costs a file system transaction. ``allow_file_create=0``: a run never makes a file of its own.
+- No ``io_submit_mode=offload`` for a rate-capped workload. It is meant against coordinated omission (a stall delays
+  the submissions behind it, so that they are never seen to wait), but it needs free queue slots for that: at queue
+  depth 1, against a device throttled to a quarter of the rate, fio 3.33 gave the same 200 ms with and without,
+  and with 16 slots it was another workload with 2.5 s. What it does add is a hand-over between threads: 60 % on a
+  latency of 0.18 ms. A fio run states the service time of its workload; that a stall is charged for every
+  arrival that fell into it is the canary's part.
+- A cap is kept in even steps (fio's default), not Poisson-paced: then the IOPS of a capped run are the cap, and less
+  only where the device can't hold it. Poisson pacing gave 61 for a cap of 50 in 2 s, noise that a comparison of IOPS
+  would take for a change.
+- No ``max_latency``: it would turn the one slow operation one wants to see as ``max`` into a failed run without
+  figures. A device that answers no more is the timeout's part.
+- Percentiles of ``lat`` (what the program waited) instead of ``clat``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.config import FioConfig
+from plumbline.errors import ConfigError
+from plumbline.workloads import Pattern, Sync, Workload
+
+JOB = "plumbline"
+"""The measured job's name in fio's report."""
+REPORT = "fio.json"
+FILE = "fio"
+"""Data files are fio.0, fio.1, … one a job; all probes of a directory share them, and one runs at a time."""
+PARTIAL = "fio-partial"
+"""What they are called until they are complete."""
+_LAYOUT_BYTES_PER_S = 32 << 20  # a pace that a disk in production hardly notices
+
+
+@dataclass(frozen=True, slots=True)
+class FioPlan:
+    """One probe's run, fully decided. Sizes in bytes, times in seconds; ``file_size`` of each job's file."""
+
+    probe: str
+    workload: Workload
+    directory: Path
+    device_class: str
+    runtime_s: float
+    timeout_s: float
+    file_size: int
+    rate_iops: int | None = None
+    """Cap on each job's operations per second, reads and writes together. A capped run exports its IOPS and
+    throughput like any other, they are measured; but its ``config_hash`` differs from an uncapped baseline's, so
+    nothing compares them with what the device can do."""
+
+    @classmethod
+    def of(cls, config: FioConfig, workload: Workload, *, directory: Path, device_class: str) -> FioPlan:
+        """The plan of a configured probe; :class:`ConfigError` for a rate that fio can't be told."""
+        rate = config.rate_iops
+        if rate is not None and rate != int(rate):
+            raise ConfigError(
+                f"probe {config.name}", "fio takes whole operations per second", key="rate_iops", value=rate
+            )
+        return cls(
+            probe=config.name,
+            workload=workload,
+            directory=directory,
+            device_class=device_class,
+            runtime_s=float(config.runtime),
+            timeout_s=float(config.timeout),
+            file_size=int(config.file_size) // workload.block_size * workload.block_size,
+            rate_iops=None if rate is None else int(rate),
+        )
+
+    @property
+    def total_bytes(self) -> int:
+        """What all files take together."""
+        return self.file_size * self.workload.jobs
+
+    @property
+    def ioengine(self) -> str:
+        """fio's engine for this depth."""
+        return "psync" if self.workload.iodepth == 1 else "libaio"
+
+    @property
+    def config_hash(self) -> str:
+        """See :meth:`Workload.config_hash`."""
+        return self.workload.config_hash(rate_iops=self.rate_iops)
+
+
+def measure_argv(plan: FioPlan) -> tuple[str, ...]:
+    """fio's command line for the measured run, to be started in the probe's directory.
+
+    File names are relative to it: fio splits a path with a colon into several files.
+    """
+    workload = plan.workload
+    return (
+        *_common(plan, JOB, FILE),
+        f"--rw={workload.pattern.value}",
+        f"--bs={workload.block_size}",
+        f"--iodepth={workload.iodepth}",
+        f"--direct={int(workload.direct)}",
+        *(("--sync=dsync",) if workload.sync is Sync.DSYNC else ()),
+        *((f"--rwmixread={workload.rwmix_read}",) if workload.pattern is Pattern.RANDRW else ()),
+        *_rate(plan),
+        "--time_based=1",
+        f"--runtime={max(1, round(plan.runtime_s * 1000))}ms",
+        *(("--overwrite=1",) if "write" in workload.operations else ("--readonly",)),
+        "--allow_file_create=0",
+        "--randrepeat=0",
+        "--lat_percentiles=1",
+        "--clat_percentiles=0",
+        "--percentile_list=50:95:99:99.9",
+        "--output-format=json+",
+        f"--output={REPORT}",
+    )
+
+
+def layout_argv(plan: FioPlan) -> tuple[str, ...]:
+    """fio's command line that writes every file once, to stable media, at a gentle pace where time allows it."""
+    block = min(plan.file_size & -plan.file_size, 1 << 20)  # O_DIRECT wants the size to be a multiple
+    needed = 2 * plan.total_bytes / (plan.timeout_s - plan.runtime_s)
+    pace = max(_LAYOUT_BYTES_PER_S, needed) / plan.workload.jobs
+    return (
+        *_common(plan, "layout", PARTIAL),
+        "--rw=write",
+        f"--bs={block}",
+        f"--direct={int(plan.workload.direct)}",
+        f"--rate={max(block, int(pace))}",
+        "--end_fsync=1",
+    )
+
+
+def _common(plan: FioPlan, job: str, file: str) -> tuple[str, ...]:
+    return (
+        "fio",
+        f"--name={job}",
+        f"--filename_format={file}.$jobnum",
+        f"--size={plan.file_size}",
+        f"--numjobs={plan.workload.jobs}",
+        f"--ioengine={plan.ioengine if job == JOB else 'psync'}",
+        "--thread=1",
+        "--group_reporting=1",
+        "--refill_buffers=1",
+        "--exitall_on_error=1",
+        "--allow_mounted_write=0",
+        "--unlink=0",
+        "--eta=never",
+    )
+
+
+def _rate(plan: FioPlan) -> Iterator[str]:
+    if plan.rate_iops is None:
+        return
+    if plan.workload.pattern is Pattern.RANDRW:
+        # fio caps each direction by itself; a share of 0 would mean "no cap"
+        reads = min(max(1, round(plan.rate_iops * plan.workload.rwmix_read / 100)), max(1, plan.rate_iops - 1))
+        yield f"--rate_iops={reads},{max(1, plan.rate_iops - reads)}"
+    else:
+        yield f"--rate_iops={plan.rate_iops}"

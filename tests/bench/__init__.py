@@ -1,0 +1,1 @@
+"""Benchmarks: ratios between peers on the same host in the same run, never absolute times."""

@@ -1,0 +1,125 @@
+"""``make bench``: prints what a scrape costs beside node_exporter, and the exposition beside the stock one.
+
+Two hosts: this one as it is, and (as root) a network namespace of its own with many interfaces, where the cost of
+reading and of rendering shows instead of the cost of one HTTP request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench import scrape
+from support.ports import free_port
+
+PLUMBLINE = Path(sys.prefix) / "bin" / "plumbline"
+# What node_exporter has too. Its own process metrics are off; ours stay on.
+MATCHED = ("softnet", "link", "ethtool", "disk", "device")
+UNMATCHED = ("ring", "pause", "canary", "probe", "baseline")
+PEER = ("softnet", "netdev", "netclass", "ethtool", "diskstats")
+
+
+def main() -> int:
+    """Exit code 0: measured. Nothing is judged here."""
+    options = _parser().parse_args()
+    if options.inside:
+        _add_interfaces(options.inside)
+        _compare(f"{options.inside} veth interfaces", options.scrapes)
+        return 0
+    if shutil.which("prometheus-node-exporter") is None:
+        print("prometheus-node-exporter is not installed; as root: apt-get install prometheus-node-exporter")
+    else:
+        _compare("this host", options.scrapes)
+        if os.geteuid() == 0 and options.interfaces:
+            _in_namespace(options)
+        else:
+            print("(not root: the comparison with many interfaces in a network namespace is left out)")
+    if not options.scrape_only:
+        print("\nexposition", flush=True)
+        subprocess.run([sys.executable, "-m", "bench.exposition"], check=True)
+    return 0
+
+
+def _compare(title: str, scrapes: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="plumbline-bench-") as folder:
+        no_probes = Path(folder) / "plumbline.yaml"
+        no_probes.write_text("probes: []\n")
+        peer_port, port = free_port(), free_port()
+        peer = scrape.Exporter(
+            "node_exporter",
+            ["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{peer_port}",
+             "--web.disable-exporter-metrics", "--collector.disable-defaults", "--collector.netclass.netlink",
+             *(f"--collector.{name}" for name in PEER)],
+            peer_port,
+        )  # fmt: skip
+        ours = scrape.Exporter(
+            "plumbline",
+            [PLUMBLINE, "serve", "--config.file", no_probes, "--storage.path", folder,
+             "--web.listen-address", f"127.0.0.1:{port}", *(f"--collector.{name}" for name in MATCHED),
+             *(f"--no-collector.{name}" for name in UNMATCHED)],
+            port,
+        )  # fmt: skip
+        _print(title, *scrape.measure([peer, ours], scrapes, pause_s=0.02), scrapes)
+
+
+def _print(title: str, peer: scrape.Figures, ours: scrape.Figures, scrapes: int) -> None:
+    rows = [
+        ("CPU a scrape", "ms", peer.cpu_s * 1e3, ours.cpu_s * 1e3),
+        ("CPU a sample", "µs", peer.cpu_per_sample_s * 1e6, ours.cpu_per_sample_s * 1e6),
+        ("wall a scrape", "ms", peer.wall_s * 1e3, ours.wall_s * 1e3),
+        ("samples", "", peer.samples, ours.samples),
+        ("on the wire", "B", peer.bytes_on_wire, ours.bytes_on_wire),
+        ("RSS", "MiB", peer.rss_bytes / 2**20, ours.rss_bytes / 2**20),
+        ("PSS", "MiB", peer.pss_bytes / 2**20, ours.pss_bytes / 2**20),
+    ]
+    print(f"\nscrape, {title}: medians of {scrapes} scrapes each, alternating; families that both have")
+    print(f"{'':16}{'node_exporter':>16}{'plumbline':>16}{'ratio':>8}")
+    for name, unit, theirs, own in rows:
+        shown = "{:.0f}" if unit in ("", "B") else "{:.3g}"
+        print(
+            f"{name:16}{f'{shown.format(theirs)} {unit}':>16}{f'{shown.format(own)} {unit}':>16}{own / theirs:>8.2f}",
+            flush=True,
+        )
+
+
+def _in_namespace(options: argparse.Namespace) -> None:
+    """Again in a network and mount namespace: /sys shows the interfaces of the namespace that mounts it."""
+    again = [
+        sys.executable,
+        "-m",
+        "bench",
+        "--inside",
+        str(options.interfaces),
+        "--scrapes",
+        str(options.scrapes),
+    ]
+    subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", 'mount -t sysfs sysfs /sys && exec "$@"', "sh", *again],
+        check=True,
+    )
+
+
+def _add_interfaces(count: int) -> None:
+    """``count`` veth interfaces, up; they go away with the namespace."""
+    commands = ["link set lo up"]
+    for pair in range(count // 2):
+        commands += [f"link add a{pair} type veth peer name b{pair}", f"link set a{pair} up", f"link set b{pair} up"]
+    subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="make bench ARGS=…", description=__doc__)
+    parser.add_argument("--scrapes", type=int, default=200, help="of each exporter (200)")
+    parser.add_argument("--interfaces", type=int, default=100, help="in the network namespace; 0 leaves it out (100)")
+    parser.add_argument("--scrape-only", action="store_true", help="without the exposition micro-benchmark")
+    parser.add_argument("--inside", type=int, default=0, help=argparse.SUPPRESS)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Every parser of the network sources is total: a value or ``ParseError``, whatever the bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from plumbline.errors import ConfigError, ParseError, PlumblineError
+from plumbline.sources import drivers, ethtool, linkspeed, pause, rings, softnet
+from plumbline.sources.links import RTM_GETLINK, Link, parse_link, read_links
+from plumbline.sources.netlink import Message, Netlink, attribute, attributes, parse_messages
+from support.replay_network import ReplayNetlink
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+RECORDED = sorted(FIXTURES.glob("net-*/netlink/*.bin"))
+IOCTLS = sorted(FIXTURES.glob("net-*/ioctl/*.bin"))
+
+# bytes that look like attributes often enough to get past the first check
+attribute_soup = st.recursive(
+    st.binary(max_size=24),
+    lambda inner: st.lists(st.builds(attribute, st.integers(0, 0xFFFF), inner), max_size=8).map(b"".join),
+    max_leaves=20,
+)
+likely = st.lists(
+    st.builds(attribute, st.sampled_from((1, 2, 3, 4, 5, 6, 9, 10, 16, 18, 23, 33, 35, 56)), attribute_soup),
+    max_size=12,
+).map(b"".join)
+
+
+def whole(payload: bytes) -> Message:
+    return Message(16, 2, 1, payload, 0, len(payload))
+
+
+@given(st.binary(max_size=200) | attribute_soup)
+@example(struct.pack("=IHHII", 16, 3, 0, 0, 0))
+def test_datagrams(data: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        for message in parse_messages(data, source="fuzz"):
+            assert 16 <= message.start <= message.end <= len(data)
+
+
+@given(st.binary(max_size=100) | attribute_soup)
+def test_attributes(data: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        for _kind, start, end in attributes(data, 0, len(data), source="fuzz"):
+            assert 4 <= start <= end <= len(data)
+
+
+@given(
+    st.binary(max_size=40) | st.builds(lambda soup: bytes(16) + attribute(3, b"x\0") + soup, likely | attribute_soup)
+)
+def test_links(payload: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        link = parse_link(whole(payload))
+        assert isinstance(link, Link)
+        assert link.name
+        link.name.encode("utf-8")  # a label must be encodable
+
+
+@pytest.mark.parametrize("parse", [rings.parse_rings, pause.parse_pause, linkspeed.parse_speed])
+@given(
+    payload=st.binary(max_size=40)
+    | st.builds(lambda soup: bytes(4) + attribute(1, attribute(1, bytes(4))) + soup, likely | attribute_soup)
+)
+def test_ethtool_replies(parse: Callable[[Message], tuple[int, object]], payload: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        ifindex, _ = parse(whole(payload))
+        assert ifindex >= 0
+
+
+@pytest.mark.parametrize(
+    "parse",
+    [
+        ethtool.parse_driver_info,
+        ethtool.parse_strings,
+        ethtool.parse_stats,
+        ethtool.parse_rings,
+        ethtool.parse_pause,
+    ],
+)
+@given(data=st.binary(max_size=300))
+def test_ethtool_structures(parse: Callable[[bytes], object], data: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        parse(data)
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parts[-3]}/{path.stem}")
+@given(data=st.data())
+def test_recorded_dumps_with_some_bytes_changed(path: Path, data: st.DataObject) -> None:
+    """A damaged dump is a value, a ParseError or, where the damage makes an errno or takes the end away, an error."""
+    damaged = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    del damaged[data.draw(st.integers(1, len(damaged))) :]
+    with contextlib.suppress(PlumblineError):
+        read_links(Netlink(ReplayNetlink({RTM_GETLINK: bytes(damaged)}), source="fuzz"))
+
+
+@pytest.mark.parametrize("path", IOCTLS, ids=lambda path: path.stem)
+@given(data=st.data())
+def test_recorded_structures_cut_short(path: Path, data: st.DataObject) -> None:
+    whole_data = path.read_bytes()
+    cut = whole_data[: data.draw(st.integers(0, len(whole_data) - 1))]
+    for parse in (ethtool.parse_driver_info, ethtool.parse_strings, ethtool.parse_stats):
+        with contextlib.suppress(ParseError):
+            parse(cut)
+
+
+hexadecimal = st.text("0123456789abcdefg", min_size=1, max_size=9)
+
+
+@given(
+    st.text(max_size=200) | st.lists(st.lists(hexadecimal, max_size=16).map(" ".join), max_size=4).map("\n".join),
+    st.none() | st.lists(st.integers(0, 8), max_size=4),
+)
+def test_softnet(text: str, online: list[int] | None) -> None:
+    with contextlib.suppress(ParseError):
+        reading = softnet.parse_softnet(text, source="fuzz", online=online)
+        assert all(0 <= cpu.processed < 1 << 32 for cpu in reading.cpus)
+        assert len({cpu.cpu for cpu in reading.cpus}) == len(reading.cpus) > 0
+
+
+@given(st.text("0123456789-,\n x", max_size=12) | st.text(max_size=20))
+def test_cpu_lists(text: str) -> None:
+    with contextlib.suppress(ParseError):
+        cpus = softnet.parse_cpu_list(text, source="fuzz")
+        assert list(cpus) == sorted(set(cpus))
+
+
+@given(st.text(max_size=20))
+@example("٣")
+@example("9" * 5000)
+def test_sysfs_speed(text: str) -> None:
+    with contextlib.suppress(ParseError):
+        speed = linkspeed.parse_sysfs_speed(text, source="fuzz")
+        assert speed is None or speed > 0
+
+
+forms = st.text("abrtnl._%d+- []()", max_size=30) | st.sampled_from(["rtnl.rx_dropped - rx_drops", "a + %d", "a - "])
+
+
+@given(forms | st.lists(forms, max_size=3), st.lists(st.text("abd0 1", max_size=4), max_size=6))
+def test_driver_tables(form: str | list[str], names: list[str]) -> None:
+    """Any expression is either refused when the table is read, or can be bound and computed for any port."""
+    import yaml
+
+    entry = {"source": "s", "drops": {"receive": {"ring": form}}}
+    text = yaml.safe_dump(
+        {"fallback": {"source": "s"}, "software": {"source": "s"}, "kinds": {}, "drivers": {"x": entry}}
+    )
+    with contextlib.suppress(ConfigError):
+        plan = drivers.bind(drivers.parse_table(text, where="fuzz").drivers["x"], names)
+        loss = drivers.losses(plan, [3] * len(names), None)
+        assert all(count.frames >= 0 for count in loss.drops)
+
+
+@given(st.text(max_size=80))
+def test_driver_table_text(text: str) -> None:
+    with contextlib.suppress(ConfigError):
+        drivers.parse_table(text, where="fuzz")

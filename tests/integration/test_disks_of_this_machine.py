@@ -1,0 +1,203 @@
+"""Which disk lies below a path, on filesystems this kernel really mounts from loop devices.
+
+A loop device over a file is the one disk that a test may make and break; what lies below it is the file's disk.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import re
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from plumbline.roots import Roots
+from plumbline.sources.block import BlockDevice, device_below, read_block_devices
+from plumbline.sources.diskstats import WholeDisks, read_diskstats
+
+HERE = Roots.under(Path("/"))
+SIZE = 320 * 2**20  # sparse; mkfs.xfs takes no less than 300 MiB
+
+
+def run(*argv: str) -> str:
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+
+
+@pytest.fixture
+def undo() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def loop(tmp_path: Path, undo: ExitStack) -> Callable[..., str]:
+    """Attach a new sparse file to a free loop device; detached after the test."""
+    if os.geteuid() != 0 or not shutil.which("losetup"):
+        pytest.skip("attaching a loop device needs root and losetup")
+
+    def attach(directory: Path = tmp_path, *options: str) -> str:
+        image = directory / "disk image"
+        with image.open("wb") as file:
+            file.truncate(SIZE)
+        try:
+            device = run("losetup", "--find", "--show", *options, str(image))
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"no loop device here: {error.stderr.strip()}")
+        undo.callback(run, "losetup", "--detach", device)
+        return device
+
+    return attach
+
+
+@pytest.fixture
+def mount(undo: ExitStack) -> Callable[..., Path]:
+    """Mount something; unmounted after the test."""
+
+    def mount_on(directory: Path, *argv: str) -> Path:
+        directory.mkdir(exist_ok=True)
+        try:
+            run("mount", *argv, str(directory))
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"this kernel does not mount it: {error.stderr.strip()}")
+        undo.callback(run, "umount", str(directory))
+        return directory
+
+    return mount_on
+
+
+@pytest.fixture
+def own_disk(tmp_path: Path) -> BlockDevice:
+    """What the tests' files lie on."""
+    device = device_below(tmp_path, HERE)
+    if device is None:
+        pytest.skip("the temporary directory is on no disk")
+    return device
+
+
+def make_filesystem(kind: str, device: str) -> None:
+    tool = f"mkfs.{kind}"
+    if not shutil.which(tool):
+        pytest.skip(f"{tool} is not installed")
+    run(tool, "-q", *([] if kind == "ext4" else ["-f"]), device)
+
+
+def test_every_listed_disk_is_in_sysfs() -> None:
+    skipped: list[tuple[str, str]] = []
+    devices = read_block_devices(HERE, on_skip=lambda *item: skipped.append(item))
+    assert skipped == []
+    for device in devices:
+        number = f"{device.major}:{device.minor}"
+        assert (HERE.sys / "dev/block" / number).resolve() == (HERE.sys / "block" / device.name).resolve()
+
+
+def test_a_real_file(own_disk: BlockDevice, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    assert device_below(file, HERE) == own_disk
+    assert own_disk.size_bytes > 0
+    assert own_disk.transport is not None
+
+
+@pytest.mark.parametrize("path", ["/proc", "/sys", "/dev/shm"])
+def test_filesystems_without_a_disk(path: str) -> None:
+    assert device_below(Path(path), HERE) is None
+
+
+@pytest.mark.needs_root
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
+def test_a_filesystem_in_a_file(
+    kind: str, loop: Callable[..., str], mount: Callable[..., Path], own_disk: BlockDevice, tmp_path: Path
+) -> None:
+    device = loop()
+    make_filesystem(kind, device)
+    directory = mount(tmp_path / "mounted", device)
+    assert device_below(directory, HERE) == own_disk
+    assert device_below(directory / "not there yet", HERE) == own_disk
+
+
+@pytest.mark.needs_root
+def test_a_btrfs_subvolume(
+    loop: Callable[..., str], mount: Callable[..., Path], own_disk: BlockDevice, tmp_path: Path
+) -> None:
+    """Each subvolume has a device number of its own, which no mount line shows."""
+    device = loop()
+    make_filesystem("btrfs", device)
+    directory = mount(tmp_path / "mounted", device)
+    run("btrfs", "subvolume", "create", str(directory / "sub"))
+    assert (directory / "sub").stat().st_dev != directory.stat().st_dev
+    assert device_below(directory / "sub", HERE) == own_disk
+
+
+@pytest.mark.needs_root
+def test_an_overlay_counts_by_its_upper_directory(
+    loop: Callable[..., str], mount: Callable[..., Path], own_disk: BlockDevice, tmp_path: Path
+) -> None:
+    device = loop()
+    make_filesystem("ext4", device)
+    upper = mount(tmp_path / "upper, fs", device)
+    lower = mount(tmp_path / "lower", "-t", "tmpfs", "tmpfs")
+    for name in ("up", "work"):
+        (upper / name).mkdir()
+    escaped = str(upper).replace(",", r"\,")
+    options = f"lowerdir={lower},upperdir={escaped}/up,workdir={escaped}/work"
+    merged = mount(tmp_path / "merged", "-t", "overlay", "overlay", "-o", options)
+    assert device_below(merged, HERE) == own_disk
+
+
+@pytest.mark.needs_root
+def test_an_overlay_on_tmpfs_has_no_disk(loop: Callable[..., str], mount: Callable[..., Path], tmp_path: Path) -> None:
+    memory = mount(tmp_path / "memory", "-t", "tmpfs", "tmpfs")
+    for name in ("up", "work"):
+        (memory / name).mkdir()
+    options = f"lowerdir=/usr,upperdir={memory}/up,workdir={memory}/work"
+    merged = mount(tmp_path / "merged", "-t", "overlay", "overlay", "-o", options)
+    assert device_below(merged, HERE) is None
+
+
+@pytest.mark.needs_root
+def test_a_file_on_tmpfs_leaves_the_loop_device_itself(
+    loop: Callable[..., str], mount: Callable[..., Path], tmp_path: Path
+) -> None:
+    device = loop(mount(tmp_path / "memory", "-t", "tmpfs", "tmpfs"))
+    make_filesystem("ext4", device)
+    found = device_below(mount(tmp_path / "mounted", device), HERE)
+    assert found is not None
+    assert (found.name, found.transport, found.device_class) == (Path(device).name, "loop", None)
+
+
+@pytest.mark.needs_root
+def test_a_partition(
+    loop: Callable[..., str], mount: Callable[..., Path], own_disk: BlockDevice, tmp_path: Path
+) -> None:
+    device = loop(tmp_path, "--partscan")
+    make_filesystem("ext4", add_partition(device))
+    assert device_below(mount(tmp_path / "mounted", f"{device}p1"), HERE) == own_disk
+    keep = WholeDisks(HERE, exclude=re.compile(""))
+    names = {disk.name for disk in read_diskstats(HERE, keep=keep)}
+    assert Path(device).name in names
+    assert f"{Path(device).name}p1" not in names
+
+
+def add_partition(device: str) -> str:
+    """Tell the kernel of a first partition (linux/blkpg.h): some kernels read no partition tables."""
+    partition = struct.pack("=qqi64s64s4x", 2**20, SIZE - 2**20, 1, b"", b"")
+    memory = ctypes.create_string_buffer(partition)
+    blkpg_add_partition, blkpg = 1, 0x1269
+    argument = struct.pack("=iii4xQ", blkpg_add_partition, 0, len(partition), ctypes.addressof(memory))
+    with Path(device).open("rb") as file:
+        fcntl.ioctl(file, blkpg, argument)
+    return f"{device}p1"
+
+
+@pytest.mark.needs_root
+def test_a_loop_device_among_the_disks(loop: Callable[..., str], own_disk: BlockDevice) -> None:
+    name = Path(loop()).name
+    devices = read_block_devices(HERE, on_skip=lambda *_: None, keep=lambda candidate: candidate == name)
+    assert [(device.name, device.size_bytes, device.transport) for device in devices] == [(name, SIZE, "loop")]

@@ -1,0 +1,210 @@
+"""The fio probe with the real fio on a real disk: small files, one-second runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from plumbline.config import Duration, FioConfig, Size
+from plumbline.errors import ProbeRefused
+from plumbline.probes.fio import FioPlan, FioTool, run_fio
+from plumbline.probes.gates import HeavyLock
+from plumbline.probes.guard import prepare_directory
+from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.runner import Completed, ProcessRunner
+from plumbline.workloads import load_catalogue
+
+pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+MIB = 1 << 20
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A directory on a disk, also where the temporary directory is in memory."""
+    try:
+        prepare_directory(tmp_path / "try", size_bytes=MIB).close()
+    except ProbeRefused as refusal:
+        if refusal.reason != "memory-filesystem":
+            raise
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as elsewhere:
+            yield Path(elsewhere)
+    else:
+        yield tmp_path
+
+
+def plan(directory: Path, workload: str, **changes: object) -> FioPlan:
+    settings = {"runtime": Duration(1), "timeout": Duration(60), "file_size": Size(16 * MIB)} | changes
+    config = FioConfig(name="fio-a", workload=workload, **settings)
+    found = load_catalogue().get(workload, where="test", key="workload")
+    return FioPlan.of(config, found, directory=directory, device_class="ssd")
+
+
+def run(of: FioPlan, runner: object = None) -> ProbeResult:
+    return run_fio(
+        of,
+        runner=runner or ProcessRunner(os.environ),
+        tool=FioTool(),
+        lock=HeavyLock(of.directory.parent / "heavy.lock"),
+        clock=time.time,
+    )
+
+
+def left(of: FioPlan) -> list[str]:
+    return sorted(path.name for path in of.directory.iterdir())
+
+
+class Recorder:
+    """The real runner, and what it was asked to run."""
+
+    def __init__(self) -> None:
+        self.jobs: list[str] = []
+        self.inner = ProcessRunner(os.environ)
+
+    def run(self, argv: Sequence[str], **more: object) -> Completed:
+        self.jobs.append(argv[1])
+        return self.inner.run(argv, **more)
+
+
+@pytest.mark.parametrize(
+    ("workload", "files"),
+    [
+        ("randwrite-4k-qd1-j1", 1),
+        ("randwrite-4k-qd1-j1-dsync", 1),
+        ("randread-4k-qd16-j1", 1),
+        ("randrw75-4k-qd16-j4", 4),
+        ("write-4m-qd4-j4", 4),
+    ],
+)
+def test_workload(disk: Path, workload: str, files: int):
+    of = plan(disk / "probe", workload)
+    result = run(of)
+    assert (result.outcome, result.message) == (Outcome.SUCCESS, "")
+    assert result.duration > 1
+    assert [each.operation for each in result.operations] == list(of.workload.operations)
+    for each in result.operations:
+        assert each.iops > 0
+        # fio truncates both figures
+        assert each.throughput == pytest.approx(each.iops * of.workload.block_size, rel=0.01)
+        assert list(each.latency) == ["mean", "p50", "p95", "p99", "p999", "max"]
+        assert 0 < each.latency["p50"] <= each.latency["p99"] <= each.latency["max"] < 60
+    assert left(of) == [".plumbline-probe", *(f"fio.{number}" for number in range(files))]
+    for number in range(files):
+        found = (of.directory / f"fio.{number}").stat()
+        assert found.st_size == 16 * MIB
+        assert found.st_blocks * 512 >= 16 * MIB
+        assert found.st_mode & 0o777 == 0o600
+
+
+def test_files_are_laid_out_once_and_shared_by_smaller_runs(disk: Path):
+    recorder = Recorder()
+    assert run(plan(disk / "probe", "randread-4k-qd16-j1"), recorder).outcome is Outcome.SUCCESS
+    inode = (disk / "probe" / "fio.0").stat().st_ino
+    smaller = plan(disk / "probe", "randwrite-4k-qd1-j1", file_size=Size(4 * MIB), rate_iops=20.0)
+    result = run(smaller, recorder)
+    assert result.outcome is Outcome.SUCCESS
+    assert recorder.jobs == ["--version", "--name=layout", "--name=plumbline", "--version", "--name=plumbline"]
+    found = (disk / "probe" / "fio.0").stat()
+    assert (found.st_ino, found.st_size) == (inode, 16 * MIB)
+
+
+def test_a_cap_is_kept(disk: Path):
+    result = run(plan(disk / "probe", "randread-4k-qd1-j1", rate_iops=40.0, file_size=Size(MIB), runtime=Duration(2)))
+    assert result.operations[0].iops == pytest.approx(40, rel=0.1)
+
+
+def test_a_directory_with_a_colon(disk: Path):
+    of = plan(disk / "pci-0000:3b:00.0", "randwrite-4k-qd1-j1", file_size=Size(MIB))
+    assert run(of).outcome is Outcome.SUCCESS
+    assert left(of) == [".plumbline-probe", "fio.0"]
+    assert sorted(path.name for path in disk.iterdir() if path.name.startswith("pci")) == ["pci-0000:3b:00.0"]
+
+
+def test_stop_in_mid_run(disk: Path):
+    of = plan(disk / "probe", "randwrite-4k-qd1-j1", file_size=Size(MIB), runtime=Duration(30), rate_iops=10.0)
+    runner = ProcessRunner(os.environ)
+    stopped_at: list[float] = []
+
+    def stop_when_it_measures() -> None:
+        deadline = time.monotonic() + 20
+        while not (of.directory / "fio.0").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        stopped_at.append(time.monotonic())
+        runner.stop()
+
+    thread = threading.Thread(target=stop_when_it_measures)
+    thread.start()
+    with pytest.raises(ProbeRefused) as caught:
+        run(of, runner)
+    assert time.monotonic() - stopped_at[0] < 1
+    thread.join()
+    assert caught.value.reason == "stopped"
+    assert left(of) == [".plumbline-probe", "fio.0"]
+
+
+def test_a_fio_that_runs_too_long_is_ended(disk: Path):
+    class Endless(Recorder):
+        def run(self, argv: Sequence[str], **more: object) -> Completed:
+            return super().run(["--runtime=60s" if word.startswith("--runtime") else word for word in argv], **more)
+
+    of = plan(disk / "probe", "randread-4k-qd1-j1", file_size=Size(MIB), rate_iops=10.0, timeout=Duration(2.5))
+    result = run(of, Endless())
+    assert result.outcome is Outcome.TIMEOUT
+    assert result.message.startswith("fio: not finished in time; is the device slow")
+    assert result.operations == ()
+    assert result.duration < 8
+    assert left(of) == [".plumbline-probe", "fio.0"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A 96 MiB ext4 on a loop device."""
+    if os.geteuid() != 0:
+        pytest.skip("mounts a loop device: needs root")
+    image, point = tmp_path / "image", tmp_path / "small"
+    point.mkdir()
+    image.touch()
+    os.truncate(image, 96 * MIB)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=True)
+    command = ["mount", "-o", "loop", str(image), str(point)]
+    mounted = subprocess.run(command, check=False, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"no loop mounts here: {mounted.stderr.strip()}")
+    yield point
+    subprocess.run(["umount", str(point)], check=True)
+    image.unlink()
+
+
+@pytest.mark.needs_root
+def test_a_disk_without_the_space_is_refused(small_disk: Path):
+    of = plan(small_disk / "probe", "randwrite-4k-qd1-j1", file_size=Size(32 * MIB))
+    with pytest.raises(ProbeRefused) as caught:
+        run(of)
+    assert caught.value.reason == "no-space"
+    assert not of.directory.exists()
+
+
+@pytest.mark.needs_root
+def test_a_disk_that_fills_up_during_the_layout(small_disk: Path):
+    class SomebodyElseIsFaster(Recorder):
+        def run(self, argv: Sequence[str], **more: object) -> Completed:
+            if "--name=layout" in argv:
+                with (small_disk / "other").open("wb", buffering=0) as file:
+                    free = os.fstatvfs(file.fileno())
+                    os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - 2 * MIB)
+            return super().run(argv, **more)
+
+    of = plan(small_disk / "probe", "randwrite-4k-qd1-j1", file_size=Size(8 * MIB))
+    result = run(of, SomebodyElseIsFaster())
+    assert result.outcome is Outcome.FAILURE
+    assert result.message.startswith("laying out the files: ")
+    assert "No space left on device" in result.message
+    assert left(of) == [".plumbline-probe"]

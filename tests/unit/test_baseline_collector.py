@@ -1,0 +1,65 @@
+"""Baselines as samples, value by value."""
+
+from __future__ import annotations
+
+from plumbline.baseline.model import BaselineEntry, Source, Target
+from plumbline.baseline.selection import select
+from plumbline.collectors.baseline import SPECS, samples
+
+MEASURED = BaselineEntry(
+    layer="disk",
+    device_class="nvme",
+    workload="randread-4k-qd1-j1",
+    operation="read",
+    source=Source.MEASURED,
+    profile="baseline",
+    config_hash="0123456789ab",
+    latency={"p50": 84e-6, "p99": 160e-6},
+    iops=11000.0,
+    throughput=45056000.0,
+    tolerance_ratio=1.25,
+    measured=1762165361.0,
+)
+DOCUMENTED = BaselineEntry(
+    layer="disk",
+    device_class="nvme",
+    workload="randread-4k-qd1-j1",
+    operation="read",
+    source=Source.DOCUMENTED,
+    profile="unnoba-2020",
+    config_hash="0123456789ab",
+    latency={"mean": 84e-6},
+)
+READ = Target("canary", "disk", "nvme", "randread-4k-qd1-j1", "read", "0123456789ab")
+WRITE = Target("canary", "disk", "nvme", "randwrite-4k-qd1-j1-dsync", "write", "ba9876543210")
+
+
+def test_samples():
+    emitted = [
+        (spec.name, labels, value) for spec, labels, value in samples(select([MEASURED, DOCUMENTED], [READ, WRITE], {}))
+    ]
+    measured = ("disk", "nvme", "randread-4k-qd1-j1", "read", "measured", "baseline", "0123456789ab")
+    documented = ("disk", "nvme", "randread-4k-qd1-j1", "read", "documented", "unnoba-2020", "0123456789ab")
+    assert emitted == [
+        ("plumbline_baseline_latency_seconds", (*measured, "p50"), 84e-6),
+        ("plumbline_baseline_latency_seconds", (*measured, "p99"), 160e-6),
+        ("plumbline_baseline_iops", measured, 11000.0),
+        ("plumbline_baseline_throughput_bytes_per_second", measured, 45056000.0),
+        ("plumbline_baseline_tolerance_ratio", measured, 1.25),
+        ("plumbline_baseline_measured_timestamp_seconds", measured, 1762165361.0),
+        ("plumbline_baseline_judges", measured, 1.0),
+        ("plumbline_baseline_latency_seconds", (*documented, "mean"), 84e-6),
+        ("plumbline_baseline_judges", documented, 0.0),
+        ("plumbline_baseline_missing", ("canary", "disk", "nvme", "randread-4k-qd1-j1", "read"), 0.0),
+        ("plumbline_baseline_missing", ("canary", "disk", "nvme", "randwrite-4k-qd1-j1-dsync", "write"), 1.0),
+    ]
+
+
+def test_every_sample_fits_its_spec():
+    for spec, labels, _ in samples(select([MEASURED, DOCUMENTED], [READ, WRITE], {})):
+        assert spec in SPECS
+        assert len(labels) == len(spec.labels)
+
+
+def test_nothing_to_say_is_no_sample():
+    assert list(samples(select([MEASURED], [], {}))) == []

@@ -1,0 +1,168 @@
+"""Probe status → samples, with literal values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plumbline.collectors import probe
+from plumbline.collectors.probe import ProbeStatus, samples
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+
+RESULT = ProbeResult(
+    probe="fio-a",
+    layer="disk",
+    device_class="ssd",
+    workload="randrw75-4k-qd16-j4",
+    config_hash="abc",
+    tool="fio",
+    tool_version="3.33",
+    started=1000.0,
+    duration=12.5,
+    outcome=Outcome.SUCCESS,
+    operations=(
+        OperationResult(operation="read", iops=300.0, throughput=1228800.0, latency={"mean": 0.002, "p99": 0.004}),
+        OperationResult(operation="write", iops=None, throughput=0.0, latency={"max": 0.0}),
+    ),
+)
+FAILED = ProbeResult(
+    probe="fio-a",
+    layer="disk",
+    device_class="ssd",
+    workload="randrw75-4k-qd16-j4",
+    config_hash="abc",
+    tool="fio",
+    tool_version="3.33",
+    started=1100.0,
+    duration=1.0,
+    outcome=Outcome.FAILURE,
+    message="fio: no space",
+)
+FRESH = ProbeStatus(
+    probe="fio-a",
+    kind="fio",
+    interval_s=100.0,
+    result=None,
+    last_success_ts=None,
+    runs={},
+    skipped={},
+    in_flight_s=None,
+    success=None,
+    tool="fio",
+    tool_version="",
+    config_hash="abc",
+    layer="disk",
+    device_class="ssd",
+    workload="randrw75-4k-qd16-j4",
+)
+GOOD = replace(
+    FRESH,
+    result=RESULT,
+    good_result=RESULT,
+    last_success_ts=1012.5,
+    runs={Outcome.SUCCESS: 4, Outcome.TIMEOUT: 1},
+    skipped={"load": 2, "device-busy": 1},
+    success=True,
+    tool_version="3.33",
+)
+PLACE = 'probe="fio-a",layer="disk",device_class="ssd",workload="randrw75-4k-qd16-j4"'
+FIGURES = [
+    f'plumbline_probe_latency_seconds{{{PLACE},operation="read",statistic="mean"}} 0.002',
+    f'plumbline_probe_latency_seconds{{{PLACE},operation="read",statistic="p99"}} 0.004',
+    f'plumbline_probe_iops{{{PLACE},operation="read"}} 300.0',
+    f'plumbline_probe_throughput_bytes_per_second{{{PLACE},operation="read"}} 1228800.0',
+    f'plumbline_probe_latency_seconds{{{PLACE},operation="write",statistic="max"}} 0.0',
+    f'plumbline_probe_throughput_bytes_per_second{{{PLACE},operation="write"}} 0.0',
+]
+
+
+def lines(status: ProbeStatus, now: float = 1050.0) -> list[str]:
+    found = []
+    for spec, labels, value in samples([status], now=now):
+        pairs = ",".join(f'{name}="{label}"' for name, label in zip(spec.labels, labels, strict=True))
+        found.append(f"{spec.name}{{{pairs}}} {value}")
+    return found
+
+
+def figures(found: list[str]) -> list[str]:
+    return [line for line in found if 'operation="' in line]
+
+
+def test_before_the_first_run():
+    assert lines(FRESH) == [
+        'plumbline_probe_in_flight_seconds{probe="fio-a"} 0.0',
+        'plumbline_probe_info{probe="fio-a",kind="fio",tool="fio",tool_version="",layer="disk",device_class="ssd",'
+        'workload="randrw75-4k-qd16-j4",config_hash="abc"} 1',
+        'plumbline_probe_interval_seconds{probe="fio-a"} 100.0',
+        'plumbline_probe_runs_total{probe="fio-a",result="success"} 0',
+        'plumbline_probe_runs_total{probe="fio-a",result="failure"} 0',
+        'plumbline_probe_runs_total{probe="fio-a",result="timeout"} 0',
+    ]
+
+
+def test_after_a_good_run():
+    assert lines(GOOD) == [
+        'plumbline_probe_success{probe="fio-a"} 1.0',
+        'plumbline_probe_last_success_timestamp_seconds{probe="fio-a"} 1012.5',
+        'plumbline_probe_last_run_timestamp_seconds{probe="fio-a"} 1012.5',
+        'plumbline_probe_duration_seconds{probe="fio-a"} 12.5',
+        'plumbline_probe_in_flight_seconds{probe="fio-a"} 0.0',
+        'plumbline_probe_skipped_total{probe="fio-a",reason="device-busy"} 1',
+        'plumbline_probe_skipped_total{probe="fio-a",reason="load"} 2',
+        'plumbline_probe_info{probe="fio-a",kind="fio",tool="fio",tool_version="3.33",layer="disk",'
+        'device_class="ssd",workload="randrw75-4k-qd16-j4",config_hash="abc"} 1',
+        'plumbline_probe_interval_seconds{probe="fio-a"} 100.0',
+        'plumbline_probe_runs_total{probe="fio-a",result="success"} 4',
+        'plumbline_probe_runs_total{probe="fio-a",result="failure"} 0',
+        'plumbline_probe_runs_total{probe="fio-a",result="timeout"} 1',
+        *FIGURES,
+    ]
+
+
+@pytest.mark.parametrize(("now", "expected"), [(1312.5, FIGURES), (1312.6, [])])
+def test_figures_go_when_older_than_three_intervals(now: float, expected: list[str]):
+    found = lines(GOOD, now=now)
+    assert figures(found) == expected
+    assert 'plumbline_probe_last_success_timestamp_seconds{probe="fio-a"} 1012.5' in found
+
+
+def test_a_clock_that_was_set_back_makes_nothing_stale():
+    assert figures(lines(GOOD, now=10.0)) == FIGURES
+
+
+def test_after_a_failed_run_the_figures_of_the_good_one_stay_until_stale():
+    failed = replace(GOOD, result=FAILED, success=False)
+    found = lines(failed, now=1110.0)
+    assert 'plumbline_probe_success{probe="fio-a"} 0.0' in found
+    assert 'plumbline_probe_last_run_timestamp_seconds{probe="fio-a"} 1101.0' in found
+    assert figures(found) == FIGURES
+    assert figures(lines(failed, now=1313.0)) == []
+
+
+def test_a_probe_that_never_succeeded_has_no_figures():
+    assert figures(lines(replace(FRESH, result=FAILED, success=False))) == []
+
+
+def test_figures_of_other_parameters_are_not_the_probes_own():
+    assert figures(lines(replace(GOOD, config_hash="def"))) == []
+
+
+def test_in_flight():
+    assert 'plumbline_probe_in_flight_seconds{probe="fio-a"} 7.5' in lines(replace(GOOD, in_flight_s=7.5))
+
+
+def test_a_continuous_probe_has_state_but_neither_runs_nor_figures():
+    canary = replace(FRESH, kind="canary", interval_s=None, success=True, skipped={"no-space": 1}, workload="")
+    names = {line.partition("{")[0] for line in lines(canary)}
+    assert names == {
+        "plumbline_probe_success",
+        "plumbline_probe_in_flight_seconds",
+        "plumbline_probe_skipped_total",
+        "plumbline_probe_info",
+    }
+
+
+def test_every_spec_is_declared_once_and_used():
+    assert len({spec.name for spec in probe.SPECS}) == len(probe.SPECS)
+    assert {spec for spec, _, _ in samples([GOOD], now=1050.0)} == set(probe.SPECS)

@@ -1,0 +1,252 @@
+"""The runner with real commands: how they end, and that nothing of them is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plumbline.errors import Unavailable
+from plumbline.probes.runner import ProcessRunner
+
+ENV = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "SECRET": "not for probes", "LANG": "de_DE.UTF-8"}
+
+
+@pytest.fixture
+def runner() -> ProcessRunner:
+    return ProcessRunner(ENV)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that is dead and only waits to be reaped doesn't."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
+
+
+def eventually(true: Callable[[], bool], within_s: float = 5.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_both_outputs_and_the_exit_status(runner: ProcessRunner):
+    done = runner.run(["sh", "-c", "echo out; echo err >&2; exit 3"], timeout_s=10)
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"out\n", b"err\n")
+    assert (done.timed_out, done.cancelled, done.truncated) == (False, False, False)
+    assert done.argv == ("sh", "-c", "echo out; echo err >&2; exit 3")
+    assert 0 < done.duration_s < 10
+
+
+def test_environment_is_small_and_in_english(runner: ProcessRunner):
+    done = runner.run(["env"], timeout_s=10)
+    assert sorted(done.stdout.decode().splitlines()) == ["HOME=/nowhere", "LC_ALL=C", f"PATH={ENV['PATH']}"]
+
+
+def test_priorities_signals_session_and_umask(runner: ProcessRunner):
+    script = (
+        "import os,signal,ctypes;"
+        "c=ctypes.CDLL(None);n=ctypes.c_int();c.prctl(2,ctypes.byref(n),0,0,0);"
+        "print(os.nice(0),n.value,os.getsid(0)==os.getpid()==os.getpgid(0),oct(os.umask(0)),"
+        "signal.pthread_sigmask(0,())==set(),open('/proc/self/status').read().split('SigIgn:')[1].split()[0])"
+    )
+    # Python ignores SIGPIPE and SIGXFSZ by itself once it runs: those two bits are its own
+    done = runner.run([sys.executable, "-I", "-S", "-c", script], timeout_s=10)
+    assert done.stdout.split()[:5] == [b"10", b"9", b"True", b"0o77", b"True"]
+    ignored = runner.run(["grep", "SigIgn", "/proc/self/status"], timeout_s=10)
+    assert ignored.stdout.split() == [b"SigIgn:", b"0000000000000000"]
+
+
+def test_io_priority_is_the_lowest_of_best_effort(runner: ProcessRunner):
+    assert runner.run(["ionice"], timeout_s=10).stdout == b"best-effort: prio 7\n"
+
+
+def test_no_stdin(runner: ProcessRunner):
+    assert runner.run(["cat"], timeout_s=10).returncode == 0
+
+
+def test_runs_in_the_directory_that_was_opened_even_if_it_was_renamed(runner: ProcessRunner, tmp_path: Path):
+    (tmp_path / "checked").mkdir()
+    descriptor = os.open(tmp_path / "checked", os.O_RDONLY | os.O_DIRECTORY)
+    (tmp_path / "checked").rename(tmp_path / "moved")
+    (tmp_path / "checked").mkdir()
+    try:
+        assert runner.run(["touch", "here"], timeout_s=10, cwd_fd=descriptor).returncode == 0
+    finally:
+        os.close(descriptor)
+    assert (tmp_path / "moved" / "here").exists()
+
+
+def test_killed_by_a_signal(runner: ProcessRunner):
+    assert runner.run(["sh", "-c", "kill -KILL $$"], timeout_s=10).returncode == -9
+    assert runner.run(["sh", "-c", "exit 137"], timeout_s=10).returncode == 137
+
+
+def test_a_command_that_is_not_there(runner: ProcessRunner):
+    done = runner.run(["no-such-command"], timeout_s=10)
+    assert done.returncode == 127
+    assert done.stderr == b"no-such-command: can't be executed: No such file or directory\n"
+
+
+def test_a_directory_descriptor_that_is_not_open(runner: ProcessRunner):
+    with pytest.raises(Unavailable, match="true: can't be started"):
+        runner.run(["true"], timeout_s=10, cwd_fd=9999)
+
+
+def test_timeout(runner: ProcessRunner):
+    before = time.monotonic()
+    done = runner.run(["sleep", "60"], timeout_s=0.3)
+    assert done.timed_out
+    assert done.returncode == -signal.SIGTERM
+    assert time.monotonic() - before < 2
+
+
+def test_a_process_tree_is_gone_after_a_timeout(runner: ProcessRunner, tmp_path: Path):
+    pids = tmp_path / "pids"
+    child = f"(sleep 60 & echo $! >> {pids}; wait) & echo $! >> {pids}"
+    script = f"trap '' TERM; {child}; echo $$ >> {pids}; wait"
+    done = runner.run(["sh", "-c", script], timeout_s=0.5)
+    assert done.timed_out
+    assert done.returncode == -signal.SIGKILL  # it ignored SIGTERM
+    numbers = [int(line) for line in pids.read_text().split()]
+    assert len(numbers) == 3
+    assert eventually(lambda: not any(map(alive, numbers)))
+
+
+def test_children_that_outlive_the_command_are_gone_too(runner: ProcessRunner):
+    before = time.monotonic()
+    done = runner.run(["sh", "-c", "sleep 60 & echo $!"], timeout_s=30)
+    assert (done.returncode, done.timed_out) == (0, False)
+    assert time.monotonic() - before < 5  # although the child holds the pipes open
+    assert eventually(lambda: not alive(int(done.stdout)))
+
+
+def test_a_grandchild_in_another_session_cannot_hold_us_up(runner: ProcessRunner):
+    before = time.monotonic()
+    done = runner.run(["setsid", "-f", "sh", "-c", "echo $$; exec sleep 60"], timeout_s=30)
+    try:
+        assert time.monotonic() - before < 5
+        assert done.returncode == 0
+    finally:
+        os.kill(int(done.stdout), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("stream", ["", ">&2"])
+def test_a_flood_is_cut_and_ended(runner: ProcessRunner, stream: str):
+    before = time.monotonic()
+    done = runner.run(["sh", "-c", f"yes flood {stream}"], timeout_s=30, max_output_bytes=10_000)
+    assert done.truncated
+    assert not done.timed_out
+    assert len(done.stderr if stream else done.stdout) == 10_000
+    assert time.monotonic() - before < 10
+
+
+def test_output_up_to_the_cap_is_no_flood(runner: ProcessRunner):
+    done = runner.run(["head", "-c", "100000", "/dev/zero"], timeout_s=10, max_output_bytes=100_000)
+    assert (done.returncode, len(done.stdout), done.truncated) == (0, 100_000, False)
+
+
+def test_stop_ends_a_run_within_a_second_and_begins_no_other(runner: ProcessRunner):
+    stopped_at: list[float] = []
+
+    def stop() -> None:
+        stopped_at.append(time.monotonic())
+        runner.stop()
+
+    timer = threading.Timer(0.3, stop)
+    timer.start()
+    done = runner.run(["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"], timeout_s=30)
+    assert time.monotonic() - stopped_at[0] < 1
+    assert done.cancelled
+    assert not done.timed_out
+    timer.join()
+    again = runner.run(["true"], timeout_s=30)
+    assert again.cancelled
+    assert again.returncode is None
+
+
+def test_the_command_dies_with_a_daemon_that_is_killed(tmp_path: Path):
+    pid_file = tmp_path / "pid"
+    daemon = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import os,sys;from plumbline.probes.runner import ProcessRunner;"
+            "ProcessRunner(os.environ).run(['sh','-c',f'echo $$ > {sys.argv[1]}; exec sleep 60'],timeout_s=60)",
+            str(pid_file),
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    try:
+        assert eventually(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"), 20)
+        pid = int(pid_file.read_text())
+        assert alive(pid)
+    finally:
+        daemon.kill()
+        daemon.wait()
+    assert eventually(lambda: not alive(pid))
+
+
+def test_no_descriptor_and_no_zombie_is_left(runner: ProcessRunner):
+    def state() -> tuple[int, str]:
+        children = Path("/proc/self/task", str(threading.get_native_id()), "children").read_text()
+        return len(list(Path("/proc/self/fd").iterdir())), children
+
+    runner.run(["true"], timeout_s=10)
+    before = state()
+    runner.run(["true"], timeout_s=10)
+    runner.run(["sleep", "60"], timeout_s=0.1)
+    runner.run(["yes"], timeout_s=10, max_output_bytes=10)
+    assert state() == before
+
+
+def test_several_at_once(runner: ProcessRunner):
+    results: dict[int, bytes] = {}
+
+    def one(number: int) -> None:
+        results[number] = runner.run(["sh", "-c", f"sleep 0.2; echo {number}"], timeout_s=20).stdout
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {number: f"{number}\n".encode() for number in range(4)}
+
+
+@pytest.mark.needs_root
+def test_a_process_that_outlives_sigkill_is_reported_and_reaped_later(runner: ProcessRunner, tmp_path: Path):
+    """A freezer cgroup (v1) holds a process so that SIGKILL waits, as a hung disk does."""
+    freezer = Path("/sys/fs/cgroup/freezer")
+    if os.geteuid() != 0 or not (freezer / "cgroup.procs").exists():
+        pytest.skip("needs root and a version 1 freezer cgroup")
+    group = freezer / f"plumbline-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        script = f"echo $$ > {group}/cgroup.procs; echo FROZEN > {group}/freezer.state; sleep 60"
+        before = time.monotonic()
+        done = runner.run(["sh", "-c", script], timeout_s=0.5)
+        took = time.monotonic() - before
+        frozen = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+        assert done.timed_out
+        assert done.returncode is None
+        assert took < 5
+        assert len(frozen) == 1
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        assert eventually(lambda: not any(alive(int(pid)) for pid in (group / "cgroup.procs").read_text().split()))
+        runner.run(["true"], timeout_s=10)  # reaps what was abandoned
+        group.rmdir()
+    assert not Path(f"/proc/{frozen[0]}").exists()

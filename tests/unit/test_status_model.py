@@ -1,0 +1,185 @@
+"""The verdict: what is wrong, in words, and never more than is known."""
+
+from dataclasses import replace
+
+import pytest
+
+from plumbline.snapshot import CollectorHealth
+from plumbline.status_model import (
+    Comparison,
+    Level,
+    Loss,
+    NicRow,
+    ProbeRow,
+    SoftnetRow,
+    StatusModel,
+    Verdict,
+    judge,
+    seconds_text,
+)
+
+GOOD = ProbeRow(
+    "canary", "disk", "nvme", "randread-4k-qd1-j1", "read", True, 0.2,
+    Comparison(0.0001, 0.0001, 1.3), Comparison(0.0002, 0.0002, 1.3), "measured", True,
+)  # fmt: skip
+MODEL = StatusModel("host", "0.1.0", 1000.0, 0.0, probes=(GOOD,))
+
+
+def verdict(**changes: object) -> Verdict:
+    return judge(replace(MODEL, **changes))  # type: ignore[arg-type]
+
+
+def probe(**changes: object) -> ProbeRow:
+    return replace(GOOD, **changes)  # type: ignore[arg-type]
+
+
+def plain(text: str) -> str:
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_all_is_well_only_where_everything_was_judged() -> None:
+    assert verdict() == Verdict(Level.GOOD, "Nothing is wrong: every probe performs as accepted")
+
+
+def test_slower_than_accepted() -> None:
+    got = verdict(probes=(GOOD, probe(p50=Comparison(0.00019, 0.0001, 1.3), p99=Comparison(0.0024, 0.0002, 1.3))))
+    assert got.level is Level.BAD
+    assert plain(got.headline) == (
+        "canary: read randread-4k-qd1-j1 is slower than accepted: p50 1.9× slower (190 µs, accepted 100 µs), "
+        "p99 12× slower (2.4 ms, accepted 200 µs)"
+    )
+
+
+def test_a_documented_figure_of_another_site_never_judges() -> None:
+    row = probe(p50=Comparison(0.1, 0.0001, 1.3), baseline="documented: unnoba-2020", judges=False)
+    assert verdict(probes=(row,)) == Verdict(
+        Level.NOTE,
+        "Nothing has failed, but no probe can be judged yet",
+        (),
+        (
+            "canary: read randread-4k-qd1-j1 is shown beside another site's figures (documented: unnoba-2020), "
+            "which judge nothing here",
+        ),
+    )
+
+
+def test_no_baseline_is_said_with_what_to_do() -> None:
+    row = probe(p50=Comparison(0.1), p99=Comparison(0.1), baseline="", judges=False)
+    got = verdict(probes=(GOOD, row))
+    assert got.level is Level.NOTE
+    assert got.headline == "Nothing is wrong where there is a baseline to judge by (1 of 2 measurements)"
+    assert got.notes == ("canary: read randread-4k-qd1-j1 has no baseline; record one with: plumbline baseline record",)
+
+
+@pytest.mark.parametrize(
+    ("row", "headline"),
+    [
+        (probe(success=False, message="No space left"), "canary: read randread-4k-qd1-j1 failed: No space left"),
+        (
+            probe(success=False, stuck_s=75.0),
+            "canary: read randread-4k-qd1-j1 has been in flight for 75 s: the device hangs",
+        ),
+    ],
+)
+def test_failures(row: ProbeRow, headline: str) -> None:
+    got = verdict(probes=(row,))
+    assert (got.level, plain(got.headline)) == (Level.BAD, headline)
+
+
+@pytest.mark.parametrize(
+    ("row", "note"),
+    [
+        (probe(overdue=True, message="device-busy"), "canary: read randread-4k-qd1-j1 is overdue: device-busy"),
+        (
+            probe(success=None, message="fio is not installed"),
+            "canary: read randread-4k-qd1-j1 has not run yet: fio is not installed",
+        ),
+    ],
+)
+def test_notes(row: ProbeRow, note: str) -> None:
+    assert note in verdict(probes=(GOOD, row)).notes
+
+
+def nic(*losses: Loss) -> tuple[NicRow, ...]:
+    return (NicRow("eth0", losses=losses),)
+
+
+def test_loss_is_a_problem_when_it_grows_and_was_wanted() -> None:
+    old, unknown, benign = (
+        Loss("drops", "receive", "ring", 9000, 0),
+        Loss("drops", "receive", "fifo", 5),
+        Loss("drops", "receive", "filter", 99, 7),
+    )
+    assert verdict(nics=nic(old, unknown, benign)).level is Level.GOOD
+    got = verdict(nics=nic(old, Loss("errors", "receive", "crc", 12, 1200)))
+    assert got.headline == "eth0 is losing packets: 1,200 more receive errors (crc)"
+
+
+def test_softnet() -> None:
+    assert verdict(softnet=SoftnetRow(2, 10, 5, 5)).level is Level.GOOD
+    assert verdict(softnet=SoftnetRow(2, 10, 5, 5, 3, 0)).headline == (
+        "The kernel's backlog overflows: 3 more packets dropped"
+    )
+    squeezed = verdict(softnet=SoftnetRow(2, 10, 0, 5, 0, 4))
+    assert squeezed.level is Level.NOTE
+    assert squeezed.notes == ("Packet processing ran out of its time slice 4 more times (time squeeze)",)
+
+
+def test_the_daemons_own_troubles_come_after_the_clusters() -> None:
+    got = verdict(
+        config_error="/etc/x.yaml: web: no such key",
+        collectors=(
+            CollectorHealth("disk", False, True, 0.0, "OSError: gone", {}),
+            CollectorHealth("pause", True, False, 0.0, "no driver", {}),
+        ),
+        probes=(probe(success=False),),
+    )
+    assert got.headline == "3 problems"
+    assert got.problems == (
+        "canary: read randread-4k-qd1-j1 failed",
+        "The new configuration was refused, the old one is in force: /etc/x.yaml: web: no such key",
+        "Collector disk fails: OSError: gone",
+    )
+
+
+def test_starting() -> None:
+    assert verdict(waiting_for="the first result", probes=()).headline == "Still starting: the first result"
+
+
+@pytest.mark.parametrize(
+    ("figure", "word", "beyond"),
+    [
+        (Comparison(0.0019, 0.001, 1.3), "1.9× slower", True),
+        (Comparison(0.0012, 0.001, 1.3), "as accepted", False),
+        (Comparison(0.0013, 0.001, 1.3), "as accepted", False),
+        (Comparison(0.0005, 0.001, 1.3), "2.0× faster", False),
+        (Comparison(0.123, 0.001, 1.3), "123× slower", True),
+        (Comparison(0.0, 0.001, 1.3), "faster", False),
+        (Comparison(0.0019, 0.001), "1.9× slower", False),
+        (Comparison(0.00102, 0.001), "about the same", False),
+        (Comparison(None, 0.001, 1.3), "", False),
+        (Comparison(0.001, None, 1.3), "", False),
+        (Comparison(0.001, 0.0, 1.3), "", False),
+    ],
+)
+def test_ratio_in_words(figure: Comparison, word: str, beyond: bool) -> None:
+    assert (figure.word, figure.beyond) == (word, beyond)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 ns"),
+        (0.000000025, "25 ns"),
+        (0.000163, "163 µs"),
+        (0.00099996, "1 ms"),
+        (0.004721, "4.72 ms"),
+        (1.5, "1.5 s"),
+        (59.96, "60 s"),
+        (150.0, "2 min"),
+        (7200.0, "2 h"),
+        (86400 * 30.0, "30 days"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert plain(seconds_text(seconds)) == text
