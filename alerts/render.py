@@ -34,7 +34,7 @@ class RenderError(Exception):
 class _Dumper(yaml.SafeDumper):
     """Expressions of several lines as literal blocks, and no anchors: a person reads this."""
 
-    def ignore_aliases(self, data: object) -> bool:
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  (the signature is PyYAML's)
         return True
 
 
@@ -108,7 +108,9 @@ def main(argv: list[str]) -> int:
     """Exit status: 0 written or fresh, 1 stale, 2 the jsonnet doesn't evaluate."""
     parser = argparse.ArgumentParser(prog="alerts/render.py", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; diff and exit 1 when files are stale")
-    parser.add_argument("--out", type=Path, default=ROOT / "alerts" / "out", help="where to write (default: alerts/out)")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "alerts" / "out", help="where to write (default: alerts/out)"
+    )
     parser.add_argument("--site", type=Path, help="jsonnet added to the mixin; needs its own --out")
     arguments = parser.parse_args(argv)
     if arguments.site and arguments.out == ROOT / "alerts" / "out":

@@ -30,9 +30,7 @@ def alertmanager(committed: dict[str, Any], *, webhook: str) -> dict[str, Any]:
         }
         for receiver in committed["receivers"]
     ]
-    kept = {
-        key: value for key, value in committed.items() if key not in {"receivers", "route", "templates", "global"}
-    }
+    kept = {key: value for key, value in committed.items() if key not in {"receivers", "route", "templates", "global"}}
     return kept | {"receivers": receivers, "route": _impatient(committed["route"])}
 
 

@@ -37,9 +37,7 @@ class Story:
         self.started = time.monotonic()
         if ALERT not in self.stack.prometheus.alerts_loaded():
             raise DemoError(f"Prometheus has loaded no rule {ALERT}")
-        self._wait(
-            "the canary's latency compared with its baseline", lambda: bool(self.stack.prometheus.query(RATIO))
-        )
+        self._wait("the canary's latency compared with its baseline", lambda: bool(self.stack.prometheus.query(RATIO)))
         self._tell("throttle ON: " + self.slow.description)
         try:
             self._wait("firing", lambda: self.state == "firing", before_each=self._hold)

@@ -125,9 +125,7 @@ class GuardedCollector:
         before, self._state = self._state, state
         name = self.collector.name
         if error is None:
-            self._log.log(
-                logging.DEBUG if before == "unavailable" else logging.INFO, "collector %s: works again", name
-            )
+            self._log.log(logging.DEBUG if before == "unavailable" else logging.INFO, "collector %s: works again", name)
         elif isinstance(error, Unavailable):
             self._log.debug("collector %s: not available: %s", name, error)
         elif isinstance(error, PlumblineError):

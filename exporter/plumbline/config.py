@@ -195,9 +195,7 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
         if unknown:
             key = f"{key}.{unknown[1]}".lstrip(".")
             raise ConfigError(where, "no such key; see the configuration reference", key=key) from error
-        raise ConfigError(
-            where, _lower_first(reason), key=key, value=_value_at(data, key) if key else None
-        ) from error
+        raise ConfigError(where, _lower_first(reason), key=key, value=_value_at(data, key) if key else None) from error
 
 
 def _decode(kind: type, value: object) -> object:
@@ -215,17 +213,13 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
         raise ConfigError(where, str(error), key="web.listen_address", value=config.web.listen_address) from None
     for name in config.collectors:
         if name not in COLLECTORS:
-            raise ConfigError(
-                where, f"no such collector; there are: {', '.join(COLLECTORS)}", key=f"collectors.{name}"
-            )
+            raise ConfigError(where, f"no such collector; there are: {', '.join(COLLECTORS)}", key=f"collectors.{name}")
     for key in ("disk_exclude", "nic_exclude"):
         value = getattr(config.devices, key)
         try:
             re.compile(value)
         except re.error as error:
-            raise ConfigError(
-                where, f"not a regular expression: {error}", key=f"devices.{key}", value=value
-            ) from error
+            raise ConfigError(where, f"not a regular expression: {error}", key=f"devices.{key}", value=value) from error
     seen: set[str] = set()
     for index, probe in enumerate(config.probes):
         key = f"probes[{index}]"

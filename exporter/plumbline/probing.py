@@ -156,7 +156,7 @@ class Probing:
 
     def apply(self, plan: ProbingPlan, bounds: Bounds) -> None:
         """Run exactly ``plan``. Canaries and jobs whose plan is unchanged are not touched."""
-        wanted = {job.config.name: _canary_plan(job, bounds) for job in plan.canaries}
+        wanted = {job.config.name: canary_plan(job, bounds) for job in plan.canaries}
         kept = {name: pair for name, pair in self._canaries.items() if wanted.get(name) == pair[0]}
         for name, (_, canary) in self._canaries.items():
             if name not in kept and not canary.stop(timeout=1.0):
@@ -222,7 +222,7 @@ class Probing:
             name=job.config.name,
             interval_s=float(job.config.interval),
             first_delay_s=self._first_delay(job),
-            run=lambda _cancel: self._run(job, runner),
+            run=lambda cancel: self._run(job, runner, cancel),
             cancel=runner.stop,
             config=job,
         )
@@ -238,7 +238,7 @@ class Probing:
         # a clock that jumped back must not put the next run off for longer than an interval
         return delay if age < 0 else max(delay, interval - age)
 
-    def _run(self, job: FioJob, runner: ProcessRunner) -> None:
+    def _run(self, job: FioJob, runner: ProcessRunner, cancel: threading.Event) -> None:
         name = job.config.name
         try:
             result = run_fio(
@@ -247,7 +247,7 @@ class Probing:
                 tool=self._tool,
                 lock=self._heavy,
                 clock=self._clock,
-                gates=self._gates(job),
+                gates=self._gates(job, cancel),
             )
         except ProbeRefused as refusal:
             if refusal.reason == "stopped":
@@ -267,7 +267,7 @@ class Probing:
             log.error("probe %s: %s: %s", name, result.outcome, result.message)
         self._store.put(name, self._store.get(name).with_result(result))
 
-    def _gates(self, job: FioJob) -> list[gates.Gate]:
+    def _gates(self, job: FioJob, cancel: threading.Event) -> list[gates.Gate]:
         cpus = os.cpu_count() or 1
         found: list[gates.Gate] = [
             lambda: gates.check_load(self._roots, limit=job.config.max_load_per_cpu, cpus=cpus),
@@ -275,19 +275,13 @@ class Probing:
         if job.device:
             found.append(
                 lambda: gates.check_device_busy(
-                    lambda: self._busy(job.device),
+                    lambda: device_busy_ms(self._roots, job.device),
                     device=job.device,
                     limit=job.config.max_device_busy,
-                    wait=time.sleep,
+                    wait=cancel.wait,
                 )
             )
         return found
-
-    def _busy(self, device: str) -> tuple[float, float]:
-        (stats,) = read_diskstats(self._roots, keep=lambda name: name == device) or (None,)
-        if stats is None:
-            raise ProbeRefused("device-gone", f"{device}: no longer in {self._roots.proc / 'diskstats'}")
-        return float(stats.busy_ms), time.monotonic()
 
     def _status(self, job: FioJob) -> ProbeStatus:
         name = job.config.name
@@ -313,7 +307,16 @@ class Probing:
         )
 
 
-def _canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
+def device_busy_ms(roots: Roots, device: str) -> tuple[float, float]:
+    """Busy time of a disk in milliseconds, and the moment in monotonic seconds; refuses when the disk is gone."""
+    stats = read_diskstats(roots, keep=lambda name: name == device)
+    if not stats:
+        raise ProbeRefused("device-gone", f"{device}: no longer in {roots.proc / 'diskstats'}")
+    return float(stats[0].busy_ms), time.monotonic()
+
+
+def canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
+    """What the canary's engine needs to know."""
     return CanaryPlan(
         name=job.config.name,
         directory=job.directory,

@@ -49,9 +49,7 @@ def _filled(family: Family) -> Metric:
     for labels, value in zip(family.labels, family.values, strict=True):
         if isinstance(metric, HistogramMetricFamily):
             histogram = cast("HistogramValue", value)
-            buckets = [
-                (le_text(edge), float(n)) for edge, n in zip(histogram.edges, histogram.cumulative, strict=True)
-            ]
+            buckets = [(le_text(edge), float(n)) for edge, n in zip(histogram.edges, histogram.cumulative, strict=True)]
             metric.add_metric(labels, [*buckets, ("+Inf", float(histogram.count))], histogram.sum)
         else:
             metric.add_metric(labels, cast("float", value))

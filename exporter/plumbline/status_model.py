@@ -230,9 +230,7 @@ def _judge_probe(row: ProbeRow, found: _Findings) -> None:
     elif not row.baseline:
         found.notes.append(f"{what} has no baseline; record one with: plumbline baseline record")
     elif not row.judges:
-        found.notes.append(
-            f"{what} is shown beside another site's figures ({row.baseline}), which judge nothing here"
-        )
+        found.notes.append(f"{what} is shown beside another site's figures ({row.baseline}), which judge nothing here")
 
 
 def _judge_losses(model: StatusModel, found: _Findings) -> None:

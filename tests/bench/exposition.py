@@ -128,9 +128,7 @@ def measure(size: int) -> float:
     wsgi = make_wsgi_app(registry)
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", "HTTP_ACCEPT_ENCODING": "gzip"}
     their_request = cpu_ms(lambda: wsgi(environ, lambda *_: None)) - making - checking
-    print(
-        f"{f'{host.samples:,} samples, {len(page) / 1024:,.0f} KiB, CPU ms':<42}   ours   prometheus_client   ratio"
-    )
+    print(f"{f'{host.samples:,} samples, {len(page) / 1024:,.0f} KiB, CPU ms':<42}   ours   prometheus_client   ratio")
     for what, mine, other in (
         ("page", ours, theirs),
         ("gzip (ours level 1, theirs 9)", ours_gzip, theirs_gzip),

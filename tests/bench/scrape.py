@@ -108,9 +108,7 @@ class Exporter:
         self.body = answer.read()
         self.wall_s.append(time.perf_counter() - start)
         if answer.status != 200 or answer.headers.get("Content-Encoding") != "gzip":
-            raise SystemExit(
-                f"{self.name}: status {answer.status}, encoding {answer.headers.get('Content-Encoding')}"
-            )
+            raise SystemExit(f"{self.name}: status {answer.status}, encoding {answer.headers.get('Content-Encoding')}")
 
     def figures(self) -> Figures:
         """Medians without the warm-up, and memory as it is now."""

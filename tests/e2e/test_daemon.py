@@ -52,9 +52,7 @@ def test_the_hosts_own_numbers_are_shown(daemon: Daemon) -> None:
 
 def test_every_collector_succeeds_here(daemon: Daemon) -> None:
     success = {
-        series: value
-        for series, value in daemon.metrics().items()
-        if series.startswith("plumbline_collector_success")
+        series: value for series, value in daemon.metrics().items() if series.startswith("plumbline_collector_success")
     }
 
     assert len(success) >= 10

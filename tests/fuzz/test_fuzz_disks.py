@@ -19,9 +19,7 @@ from plumbline.sources.udevdb import decode_enc, parse_udev_database
 any_text = st.text(st.characters(codec=None), max_size=200)  # lone surrogates too
 words = st.one_of(
     st.integers(-(2**70), 2**70).map(str),
-    st.sampled_from(
-        ["sda", "-", "[", "]", '"', "\\", ",", "null", "true", "1e5", "1.0", "0:1", "\\040", "\ud800", ""]
-    ),
+    st.sampled_from(["sda", "-", "[", "]", '"', "\\", ",", "null", "true", "1e5", "1.0", "0:1", "\\040", "\ud800", ""]),
     st.text(max_size=5),
 )
 lines = st.lists(words, max_size=24).map(" ".join)

@@ -48,10 +48,7 @@ def samples(draw: st.DrawFn, words: st.SearchStrategy[str] = texts) -> list[Samp
     rows: list[Sample] = [
         *((COUNTER, key, value) for key, value in draw(st.dictionaries(st.tuples(words, words), counts)).items()),
         *((GAUGE, (key,), value) for key, value in draw(st.dictionaries(words, numbers)).items()),
-        *(
-            (HISTOGRAM, (key,), value)
-            for key, value in draw(st.dictionaries(words, histograms(), max_size=3)).items()
-        ),
+        *((HISTOGRAM, (key,), value) for key, value in draw(st.dictionaries(words, histograms(), max_size=3)).items()),
         *((BARE, (), value) for value in draw(st.lists(numbers, max_size=1))),
     ]
     return draw(st.permutations(rows))

@@ -84,8 +84,6 @@ class Texts(HTMLParser):
 def test_no_name_changes_the_page(name: str) -> None:
     def page(word: str) -> list[str]:
         probe = ProbeRow(word, word, word, word, word, True, 1.0, message=word, baseline=word)
-        return Texts(
-            render_status(StatusModel(word, word, 0.0, 0.0, probes=(probe,), nics=(NicRow(word, word),)))
-        ).tags
+        return Texts(render_status(StatusModel(word, word, 0.0, 0.0, probes=(probe,), nics=(NicRow(word, word),)))).tags
 
     assert page(name) == page("eth0")

@@ -24,9 +24,7 @@ scalars = st.one_of(
     st.integers(),
     st.floats(),
     st.text(max_size=12),
-    st.sampled_from(
-        ["84us", "1.5 ms", "0s", "28K IOPS", "202 MB/s", "site", "measured", "randread-4k-qd1-j1", "nvme"]
-    ),
+    st.sampled_from(["84us", "1.5 ms", "0s", "28K IOPS", "202 MB/s", "site", "measured", "randread-4k-qd1-j1", "nvme"]),
     st.datetimes(),
 )
 keys = st.one_of(

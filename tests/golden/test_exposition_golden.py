@@ -66,9 +66,7 @@ def page(form: Format) -> bytes:
     return first
 
 
-@pytest.mark.parametrize(
-    ("form", "file"), [(Format.TEXT, "samples.prom"), (Format.OPENMETRICS, "samples.openmetrics")]
-)
+@pytest.mark.parametrize(("form", "file"), [(Format.TEXT, "samples.prom"), (Format.OPENMETRICS, "samples.openmetrics")])
 def test_golden(form: Format, file: str) -> None:
     check_golden(HERE / file, page(form))
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from support.programs import need
 
 ROOT = Path(__file__).parents[2]

@@ -152,9 +152,7 @@ def test_an_overlay_counts_by_its_upper_directory(
 
 
 @pytest.mark.needs_root
-def test_an_overlay_on_tmpfs_has_no_disk(
-    loop: Callable[..., str], mount: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_an_overlay_on_tmpfs_has_no_disk(loop: Callable[..., str], mount: Callable[..., Path], tmp_path: Path) -> None:
     memory = mount(tmp_path / "memory", "-t", "tmpfs", "tmpfs")
     for name in ("up", "work"):
         (memory / name).mkdir()

@@ -36,8 +36,7 @@ WRITE = Target("canary", "disk", "nvme", "randwrite-4k-qd1-j1-dsync", "write", "
 
 def test_samples():
     emitted = [
-        (spec.name, labels, value)
-        for spec, labels, value in samples(select([MEASURED, DOCUMENTED], [READ, WRITE], {}))
+        (spec.name, labels, value) for spec, labels, value in samples(select([MEASURED, DOCUMENTED], [READ, WRITE], {}))
     ]
     measured = ("disk", "nvme", "randread-4k-qd1-j1", "read", "measured", "baseline", "0123456789ab")
     documented = ("disk", "nvme", "randread-4k-qd1-j1", "read", "documented", "unnoba-2020", "0123456789ab")

@@ -227,9 +227,7 @@ def test_a_good_run(disk: Path, fio: Script):
 def test_the_command_holds_the_lock(disk: Path, fio: Script):
     of = plan(disk / "probe")
     lay_out(of)
-    result = fio.run(
-        of, f"flock -n {disk}/heavy.lock true; echo $? >&2; ls -l /proc/$$/fd | grep -c heavy >&2; exit 9"
-    )
+    result = fio.run(of, f"flock -n {disk}/heavy.lock true; echo $? >&2; ls -l /proc/$$/fd | grep -c heavy >&2; exit 9")
     assert result.message == "fio: 1 (exit status 9)"
     result = fio.run(of, "ls -l /proc/$$/fd | grep -c heavy >&2; exit 9")
     assert result.message == "fio: 1 (exit status 9)"

@@ -53,9 +53,7 @@ def test_a_device_that_is_gone():
     def read() -> tuple[float, float]:
         raise Unavailable("/proc/diskstats: has no sda")
 
-    with pytest.raises(
-        ProbeRefused, match="sda: how busy it is can't be read: /proc/diskstats: has no sda"
-    ) as caught:
+    with pytest.raises(ProbeRefused, match="sda: how busy it is can't be read: /proc/diskstats: has no sda") as caught:
         check_device_busy(read, device="sda", limit=0.5, wait=lambda _: None)
     assert caught.value.reason == "device-busy"
 

@@ -289,7 +289,7 @@ def test_a_minimal_profile_loads():
         (
             "84 us",
             "42 us",
-            "breaks.concurrency: IOPS × latency makes 0.5 operations in flight, 1 were asked for; say why",
+            "breaks.concurrency: IOPS × latency makes 0.5 of 1 in flight; say why",
         ),
         ("84 us}", "84 us}, breaks: {throughput: why}", "breaks.throughput: the row does not break this"),
         ("84 us}", "84 us}, operation: write", "operation = 'write': the workload has: read"),

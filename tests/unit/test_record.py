@@ -127,9 +127,7 @@ def test_probes_take_turns_and_share_the_minute():
 
 
 def test_what_was_recorded_is_a_file_of_this_host():
-    recorded = record(
-        [READ, FIO], measure=runs_of(*[0.00012345678] * 10), quantile=upper_edge, environment=ENVIRONMENT
-    )
+    recorded = record([READ, FIO], measure=runs_of(*[0.00012345678] * 10), quantile=upper_edge, environment=ENVIRONMENT)
     text = format_site(recorded.file)
     loaded = parse_site(text, where="baseline.yaml", host="storage1", catalogue=CATALOGUE)
     assert loaded.file == recorded.file

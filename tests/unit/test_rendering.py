@@ -97,9 +97,7 @@ def test_special_values_among_others_that_hide_them_in_a_sum() -> None:
 
 
 def test_a_nan_sum_of_a_histogram() -> None:
-    assert 'sum{operation="r"} NaN\n' in page(
-        Family(LATENCY, (("r",),), [HistogramValue(EDGES, (0, 0), 0, math.nan)])
-    )
+    assert 'sum{operation="r"} NaN\n' in page(Family(LATENCY, (("r",),), [HistogramValue(EDGES, (0, 0), 0, math.nan)]))
 
 
 @pytest.mark.parametrize(

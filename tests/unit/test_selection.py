@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from plumbline.baseline.model import BaselineEntry, Source, Target
+from plumbline.baseline.profiles import load_profiles
 from plumbline.baseline.selection import bound, select
+from plumbline.workloads import load_catalogue
 
 HASH, OTHER = "a" * 12, "b" * 12
 
@@ -148,3 +150,24 @@ def test_bounds_of_a_probe():
     assert selection.bounds("canary") == {("randread-4k-qd1-j1", "read"): 0.0005}
     assert selection.bounds("fio") == {}
     assert selection.missing == ()
+
+
+def test_the_shipped_profile_against_the_default_probes():
+    """On an SSD that chose it: it judges the canary's reads, by a mean alone; the capped fio run is another thing."""
+    catalogue = load_catalogue()
+    entries = load_profiles(catalogue)["unnoba-2020"].entries
+    read = Target(
+        "canary", "disk", "ssd", "randread-4k-qd1-j1", "read", catalogue.by_id["randread-4k-qd1-j1"].config_hash()
+    )
+    dsync = catalogue.by_id["randwrite-4k-qd1-j1-dsync"]
+    write = Target("canary", "disk", "ssd", dsync.id, "write", dsync.config_hash())
+    capped_hash = catalogue.by_id["randwrite-4k-qd1-j1"].config_hash(rate_iops=50.0)
+    capped = Target("fio", "disk", "ssd", "randwrite-4k-qd1-j1", "write", capped_hash, 50.0)
+    selection = select(entries, [read, write, capped], {"ssd": "unnoba-2020"})
+    assert [(one.entry.workload, one.judges) for one in selection.comparable] == [("randread-4k-qd1-j1", True)]
+    assert selection.verdicts[0].in_force.latency == {"mean": 84e-6}
+    assert selection.bounds("canary") == {("randread-4k-qd1-j1", "read"): 0.000581}  # 84 us × ln 100 × 1.5
+    assert selection.missing == (write, capped)
+    assert [(one.entry.workload, one.target.probe) for one in selection.incomparable] == [
+        ("randwrite-4k-qd1-j1", "fio")
+    ]

@@ -68,9 +68,7 @@ def test_no_baseline_is_said_with_what_to_do() -> None:
     got = verdict(probes=(GOOD, row))
     assert got.level is Level.NOTE
     assert got.headline == "Nothing is wrong where there is a baseline to judge by (1 of 2 measurements)"
-    assert got.notes == (
-        "canary: read randread-4k-qd1-j1 has no baseline; record one with: plumbline baseline record",
-    )
+    assert got.notes == ("canary: read randread-4k-qd1-j1 has no baseline; record one with: plumbline baseline record",)
 
 
 @pytest.mark.parametrize(

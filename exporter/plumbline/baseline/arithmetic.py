@@ -73,7 +73,7 @@ def breaches(
         asked = workload.iodepth * workload.jobs
         in_flight = float(iops.exact * mean.exact)
         if abs(in_flight / asked - 1) > CONCURRENCY_SLACK:
-            found = f"IOPS × latency makes {in_flight:.1f} operations in flight, {asked} were asked for"
+            found = f"IOPS × latency makes {in_flight:.1f} of {asked} in flight"
             yield Breach(Rule.CONCURRENCY, in_flight / asked, found)
 
 
@@ -83,7 +83,8 @@ def agree(one: Iops | Latency | Throughput, other: Iops | Latency | Throughput) 
 
 
 def _off(rule: Rule, ratio: Decimal, what: str) -> Breach:
-    return Breach(rule, float(ratio), f"{what} is {(float(ratio) - 1) * 100:+.1f} % off the throughput")
+    side = "below" if ratio < 1 else "above"
+    return Breach(rule, float(ratio), f"{what} is {abs(float(ratio) - 1) * 100:.1f} % {side} the throughput")
 
 
 def _interval(figure: Latency | Throughput) -> Interval:

@@ -164,14 +164,10 @@ def _of_target(found: Mapping[tuple[str, str], RunFigures], target: Target, run:
     return one
 
 
-def _record(
-    target: Target, figures: Sequence[RunFigures], busy: Mapping[int, str], quantile: Quantile
-) -> TargetRecord:
+def _record(target: Target, figures: Sequence[RunFigures], busy: Mapping[int, str], quantile: Quantile) -> TargetRecord:
     medians = tuple(_p50(one, target, run, quantile) for run, one in enumerate(figures, 1))
     middle = median(medians)
-    outliers = tuple(
-        run for run, p50 in enumerate(medians, 1) if not 1 / SPREAD_LIMIT <= p50 / middle <= SPREAD_LIMIT
-    )
+    outliers = tuple(run for run, p50 in enumerate(medians, 1) if not 1 / SPREAD_LIMIT <= p50 / middle <= SPREAD_LIMIT)
     iops, throughput = _median(one.iops for one in figures), _median(one.throughput for one in figures)
     latency = {name: Latency.of(_rounded(value)) for name, value in _pooled(figures, quantile).items()}
     entry = SiteEntry(

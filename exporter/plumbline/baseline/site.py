@@ -118,9 +118,7 @@ def parse_site(text: str, *, where: str, host: str, catalogue: WorkloadCatalogue
     """Check a file's text. A measured file of another host is refused: it belongs to the host that measured it."""
     file = convert_text(SiteFile, text, where=where)
     if file.recorded is not None and file.recorded.tzinfo is None:
-        raise BaselineError(
-            where, "needs a time zone; end it with Z for UTC", key="recorded", value=str(file.recorded)
-        )
+        raise BaselineError(where, "needs a time zone; end it with Z for UTC", key="recorded", value=str(file.recorded))
     if file.source == "measured":
         _check_measured(file, where, host)
     entries = tuple(_entries(file, where, catalogue))
@@ -198,9 +196,7 @@ def _check_figures(entry: SiteEntry, where: str, key: str) -> None:
     figures.pop("mean", None)  # a long tail may carry it above any percentile
     for (low, below), (high, above) in pairwise(figures.items()):
         if above.exact < below.exact:
-            raise BaselineError(
-                where, f"is below {low} = {below.text}", key=f"{key}.latency.{high}", value=above.text
-            )
+            raise BaselineError(where, f"is below {low} = {below.text}", key=f"{key}.latency.{high}", value=above.text)
 
 
 def _encode(value: object) -> object:

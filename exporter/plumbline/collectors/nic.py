@@ -53,9 +53,7 @@ INFO = MetricSpec(
 )
 ETHTOOL_SPECS: tuple[MetricSpec, ...] = (DROPS, ERRORS, INFO)
 
-RING_ENTRIES = MetricSpec(
-    "plumbline_nic_ring_entries", Kind.GAUGE, "Descriptors per ring, as set.", ("device", "ring")
-)
+RING_ENTRIES = MetricSpec("plumbline_nic_ring_entries", Kind.GAUGE, "Descriptors per ring, as set.", ("device", "ring"))
 RING_MAX_ENTRIES = MetricSpec(
     "plumbline_nic_ring_max_entries", Kind.GAUGE, "Descriptors per ring the port can have.", ("device", "ring")
 )

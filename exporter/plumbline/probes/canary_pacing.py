@@ -62,9 +62,7 @@ def charge(random: Random, rate: float, elapsed_ns: int, edges_ns: Sequence[int]
     return charged
 
 
-def _charge_at_once(
-    random: Random, expected: float, elapsed_ns: int, edges_ns: Sequence[int], charged: Charge
-) -> None:
+def _charge_at_once(random: Random, expected: float, elapsed_ns: int, edges_ns: Sequence[int], charged: Charge) -> None:
     """Many arrivals: their number is normal about its mean, their waits are spread evenly over (0, elapsed].
 
     Systematic sampling: one random offset, then every bucket gets its share to within one arrival.

@@ -114,9 +114,7 @@ def operate(memory: WorkerMemory, fds: dict[bool, int], where: str, *, pause: Pa
         stream.started(0)
         now = wall()
         latency = done - started
-        charges = [
-            (other, charge(random, cap.rate * other.share, latency, other.edges_ns)) for other in memory.streams
-        ]
+        charges = [(other, charge(random, cap.rate * other.share, latency, other.edges_ns)) for other in memory.streams]
         memory.begin()
         if failed is None and transferred == stream.block_bytes:
             stream.count(bisect_left(stream.edges_ns, latency), latency, now)

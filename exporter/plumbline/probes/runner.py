@@ -142,9 +142,7 @@ class ProcessRunner:
             truncated=pipes.overflowed and not (timed_out or cancelled),
         )
 
-    def _start(
-        self, command: tuple[str, ...], cwd_fd: int | None, keep_fds: Sequence[int]
-    ) -> subprocess.Popen[bytes]:
+    def _start(self, command: tuple[str, ...], cwd_fd: int | None, keep_fds: Sequence[int]) -> subprocess.Popen[bytes]:
         launch = str(Path(__file__).with_name("launch.py"))
         try:
             return subprocess.Popen(

@@ -163,9 +163,7 @@ def hold(plan: Plan, before: NicLoss, now: NicLoss) -> NicLoss:
     """
     if not any(cell.subtracts for cell in plan.drops + plan.errors):
         return now
-    return NicLoss(
-        _held(plan.drops, before.drops, now.drops), _held(plan.errors, before.errors, now.errors), now.pause
-    )
+    return NicLoss(_held(plan.drops, before.drops, now.drops), _held(plan.errors, before.errors, now.errors), now.pause)
 
 
 def _held(cells: Sequence[Cell], before: Sequence[Count], now: tuple[Count, ...]) -> tuple[Count, ...]:
@@ -259,6 +257,4 @@ def _check_names(names: Sequence[str], form: str, where: str, at: str, *, ethtoo
         elif not name:
             raise ConfigError(where, "a counter's name is missing", key=at, value=form)
         elif not ethtool:
-            raise ConfigError(
-                where, f"{name}: only rtnl counters here, there is no driver to ask", key=at, value=form
-            )
+            raise ConfigError(where, f"{name}: only rtnl counters here, there is no driver to ask", key=at, value=form)

@@ -95,9 +95,7 @@ def mount_of(path: Path, roots: Roots) -> Mount | None:
             os.close(descriptor)
         text = os.fsdecode(mountinfo.read_bytes())
     except OSError as error:
-        raise Unavailable(
-            f"{error.filename or path}: {error.strerror}; can't tell which mount {path} is on"
-        ) from error
+        raise Unavailable(f"{error.filename or path}: {error.strerror}; can't tell which mount {path} is on") from error
     mounts = parse_mountinfo(text, source=str(mountinfo))
     return next((mount for mount in mounts if mount.mount_id == mount_id), None)
 

@@ -149,9 +149,7 @@ class NetworkReader:
     def read_pause(self, on_skip: SkipHook) -> tuple[PortPause, ...]:
         """Flow control, counters included; ``Unavailable`` when no port has it."""
         snapshot = self._take("pause")
-        expected = {
-            index: config for index, config in _value(snapshot.facts.pause).items() if index in snapshot.links
-        }
+        expected = {index: config for index, config in _value(snapshot.facts.pause).items() if index in snapshot.links}
         states: Mapping[int, PauseState] = {index: PauseState(config) for index, config in expected.items()}
         if expected and snapshot.facts.family is not None:
             states = ethnl.read_all(

@@ -1,0 +1,236 @@
+"""What ``plumbline baseline list`` and ``show`` say, as data: the tables and ``--json`` are two faces of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from plumbline.baseline.model import BaselineEntry, Source
+from plumbline.baseline.profiles import Contradiction, LoadedProfile, Picture, Row
+from plumbline.baseline.site import LoadedSite, SiteEntry
+from plumbline.baseline.units import Quantity
+from plumbline.errors import BaselineError
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """One profile or file, a line of ``list``."""
+
+    name: str
+    source: Source
+    title: str
+    where: str
+    """The file; empty for a shipped profile."""
+    entries: int
+    device_classes: dict[str, int]
+    """Entries by device class."""
+    judges: tuple[str, ...]
+    """Device classes it judges on this node, or may: measured and site baselines judge all of theirs."""
+    recorded: str = ""
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """One figure: as printed, and in its base unit (seconds, operations or bytes per second)."""
+
+    figure: str
+    printed: str
+    base: float
+    unit: str
+
+
+class ShownRow(msgspec.Struct, frozen=True):
+    """One operation of one workload."""
+
+    layer: str
+    device_class: str
+    workload: str
+    operation: str
+    config_hash: str
+    figures: tuple[Figure, ...]
+    tolerance_ratio: float | None = None
+    series: str = ""
+    """What the row belongs to: figure or table, hardware, command."""
+    line: int | None = None
+    judges: bool = True
+    """False: shown, never judges (the document contradicts itself by more than a factor of two)."""
+    breaches: tuple[str, ...] = ()
+    """How the row contradicts itself by arithmetic; the notes say why."""
+    notes: tuple[str, ...] = ()
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One profile or file, whole or filtered."""
+
+    name: str
+    source: Source
+    title: str
+    facts: dict[str, str]
+    rows: tuple[ShownRow, ...]
+    pictures: tuple[Picture, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+
+
+def summaries(
+    profiles: Mapping[str, LoadedProfile], sites: Sequence[LoadedSite], judge: Mapping[str, str]
+) -> tuple[Summary, ...]:
+    """All that is known, strongest source first; ``judge``: the configuration's device class → profile."""
+    found = [_site_summary(site) for site in sites]
+    for name, loaded in profiles.items():
+        classes = _by_class(loaded.entries)
+        judges = tuple(sorted(cls for cls, chosen in judge.items() if chosen == name and cls in classes))
+        title, entries = loaded.profile.title, len(loaded.entries)
+        found.append(Summary(name, Source.DOCUMENTED, title, "", entries, classes, judges))
+    return tuple(sorted(found, key=lambda one: list(Source).index(one.source)))
+
+
+def show(
+    name: str,
+    profiles: Mapping[str, LoadedProfile],
+    sites: Sequence[LoadedSite],
+    *,
+    layer: str | None = None,
+    device_class: str | None = None,
+) -> Shown:
+    """One profile (by name) or file (by name or path); :class:`BaselineError` with the near names for any other."""
+    for site in sites:
+        if name in (site.where, _site_name(site)):
+            return _filtered(_shown_site(site), layer, device_class)
+    if name in profiles:
+        return _filtered(_shown_profile(profiles[name]), layer, device_class)
+    known = [*profiles, *map(_site_name, sites)]
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or known
+    raise BaselineError(name, f"no such baseline; there are: {', '.join(near)}")
+
+
+def _site_name(site: LoadedSite) -> str:
+    return site.entries[0].profile
+
+
+def _by_class(entries: Iterable[BaselineEntry]) -> dict[str, int]:
+    return dict(sorted(Counter(entry.device_class for entry in entries).items()))
+
+
+def _site_summary(site: LoadedSite) -> Summary:
+    classes = _by_class(site.entries)
+    return Summary(
+        name=_site_name(site),
+        source=Source(site.file.source),
+        title=_site_title(site),
+        where=site.where,
+        entries=len(site.entries),
+        device_classes=classes,
+        judges=tuple(classes),
+        recorded=site.file.recorded.isoformat() if site.file.recorded else "",
+    )
+
+
+def _site_title(site: LoadedSite) -> str:
+    file = site.file
+    if file.source == "measured":
+        return f"recorded on {file.host}"
+    return f"written for {file.host}" if file.host else "written by the site"
+
+
+def _shown_site(site: LoadedSite) -> Shown:
+    file = site.file
+    facts = {
+        "file": site.where,
+        "host": file.host,
+        "recorded": file.recorded.isoformat() if file.recorded else "",
+        "kernel": file.kernel,
+        "tools": ", ".join(f"{tool} {version}" for tool, version in file.tools.items()),
+        "devices": "; ".join(" ".join(filter(None, (d.name, d.device_class, d.model, d.serial))) for d in file.devices),
+    }
+    rows = tuple(_site_row(entry, wrote) for entry, wrote in zip(site.entries, file.entries, strict=True))
+    facts = {key: value for key, value in facts.items() if value}
+    return Shown(_site_name(site), Source(file.source), _site_title(site), facts, rows)
+
+
+def _site_row(entry: BaselineEntry, wrote: SiteEntry) -> ShownRow:
+    printed: list[tuple[str, Quantity | None]] = [
+        *((f"latency.{statistic}", figure) for statistic, figure in wrote.latency.items()),
+        ("iops", wrote.iops),
+        ("throughput", wrote.throughput),
+    ]
+    notes = [wrote.note] if wrote.note else []
+    if wrote.rate_iops:
+        notes.append(f"capped at {wrote.rate_iops:g} operations a second per job")
+    if wrote.runs and wrote.spread_ratio and wrote.mad_ratio is not None:
+        notes.append(
+            f"{wrote.runs} runs; highest median over lowest {wrote.spread_ratio:.2f}, MAD {wrote.mad_ratio:.1%}"
+        )
+    return _row(entry, printed, series=" ".join(filter(None, (entry.device_class, wrote.device))), notes=tuple(notes))
+
+
+def _shown_profile(loaded: LoadedProfile) -> Shown:
+    profile = loaded.profile
+    facts = {
+        "document": f"{profile.document.title}, {profile.document.year} ({profile.document.language})",
+        "text": profile.document.text,
+    }
+    return Shown(
+        profile.name,
+        Source.DOCUMENTED,
+        profile.title,
+        facts,
+        tuple(_profile_row(row) for row in loaded.rows),
+        profile.pictures,
+        profile.contradictions,
+    )
+
+
+def _profile_row(row: Row) -> ShownRow:
+    point = row.point
+    printed: list[tuple[str, Quantity | None]] = [
+        *((f"latency.{statistic}", figure) for statistic, figure in point.latency.items()),
+        ("iops", point.iops),
+        ("throughput", point.throughput),
+    ]
+    hardware = row.hardware.model or row.hardware.description
+    return _row(
+        row.entry,
+        printed,
+        series=f"{row.series.where}: {row.entry.device_class}, {hardware}. {row.series.command}",
+        line=point.line,
+        judges=not row.entry.doubt,
+        breaches=tuple(breach.found for breach in row.breaches),
+        notes=tuple(_profile_notes(row)),
+    )
+
+
+def _profile_notes(row: Row) -> Iterator[str]:
+    yield from row.point.breaks.values()
+    for other in row.point.not_used:
+        yield f"not used: {other.figure} {other.printed} ({other.where}, line {other.line}): {other.why}"
+    if row.point.note:
+        yield row.point.note
+
+
+def _row(entry: BaselineEntry, printed: Iterable[tuple[str, Quantity | None]], **said: Any) -> ShownRow:
+    units = {"iops": "1/s", "throughput": "B/s"}
+    return ShownRow(
+        layer=entry.layer,
+        device_class=entry.device_class,
+        workload=entry.workload,
+        operation=entry.operation,
+        config_hash=entry.config_hash,
+        figures=tuple(
+            Figure(name, figure.text, figure.value, units.get(name, "s")) for name, figure in printed if figure
+        ),
+        tolerance_ratio=entry.tolerance_ratio,
+        **said,
+    )
+
+
+def _filtered(shown: Shown, layer: str | None, device_class: str | None) -> Shown:
+    """What is said of the whole document stays only while nothing is filtered out."""
+    if layer is None and device_class is None:
+        return shown
+    rows = tuple(row for row in shown.rows if layer in (None, row.layer) and device_class in (None, row.device_class))
+    if not rows:
+        have = sorted({f"{row.layer} {row.device_class}" for row in shown.rows})
+        raise BaselineError(shown.name, f"nothing of this layer and device class; it has: {', '.join(have)}")
+    return msgspec.structs.replace(shown, rows=rows, pictures=(), contradictions=())
