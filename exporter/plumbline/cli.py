@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from plumbline import __version__
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS, Duration
@@ -36,8 +37,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+class _Parser(argparse.ArgumentParser):
+    """Mistakes in one line that names the right help, and no abbreviated flags: they would change their meaning with
+    the next flag of a similar name."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def parse_known_args(self, *arguments: Any) -> tuple[argparse.Namespace, list[str]]:  # type: ignore[override]
+        """Of a command, too: argparse leaves unknown flags to the outermost parser, which does not know its help."""
+        namespace, unknown = super().parse_known_args(*arguments)
+        if unknown:
+            self.error(f"no such flag or argument: {' '.join(unknown)}")
+        return namespace, []
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="plumbline",
         description="Does this storage node perform as on the day it was accepted? If not, which layer is to blame?",
     )
