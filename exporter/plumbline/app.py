@@ -58,7 +58,8 @@ log = logging.getLogger("plumbline")
 
 FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
-RELOAD_CHECK_EVERY_S = 5.0
+RELOAD_CHECK_EVERY_S = 2.0
+"""A look at a few files' times; soon enough that whoever saved one need not wait."""
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 

@@ -1,4 +1,4 @@
-"""A start that can't succeed: one line that says what is wrong and what to do, an exit code, and nothing left behind."""
+"""A start that can't succeed: one line that says what is wrong and what to do."""
 
 from __future__ import annotations
 
