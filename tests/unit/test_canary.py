@@ -272,9 +272,7 @@ class TestWorker:
             "print(one.pid, flush=True)\n"
             "time.sleep(60)\n"
         )
-        with subprocess.Popen(
-            [sys.executable, "-c", daemon, directory], stdout=subprocess.PIPE, text=True
-        ) as process:
+        with subprocess.Popen([sys.executable, "-c", daemon, directory], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             worker = psutil.Process(int(process.stdout.readline()))
             process.send_signal(end)
@@ -394,7 +392,5 @@ def test_the_worker_loads_light_modules_only() -> None:
         "print(*{'typing', 'dataclasses', 'pathlib', 'contextlib', 'ctypes', 'subprocess', 'json', 're', 'yaml'}"
         " & set(sys.modules))"
     )
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", script, root], check=True, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", script, root], check=True, capture_output=True, text=True)
     assert done.stdout == "\n"
