@@ -84,7 +84,7 @@ class Story:
         """Baseline and live p50 of each operation, as Prometheus has them."""
         live = sorted(self.stack.prometheus.query(LIVE), key=lambda series: key(series[0]))
         if not live:
-            return "waiting for the canary's first two minutes"
+            return "waiting for the canary's first figures"
         workloads = "|".join(labels["workload"] for labels, _ in live)
         baseline = {key(labels): value for labels, value in self.stack.prometheus.query(BASELINE % workloads)}
         return "; ".join(_line(labels, value, baseline.get(key(labels))) for labels, value in live)
