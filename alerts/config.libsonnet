@@ -30,6 +30,9 @@
     // spread is smaller: five runs of a minute don't show a day's spread. Benchmark suites use 10 to 25 %.
     minimumTolerance: 1.25,
 
+    // For baselines that don't say how far they stray; the daemon assumes the same for the canary's bound.
+    defaultTolerance: 1.5,
+
     // --- the canary -------------------------------------------------------------------------------------------
 
     canary: {

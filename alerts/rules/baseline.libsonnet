@@ -18,12 +18,12 @@ local promql = import '../lib/promql.libsonnet';
 
   prometheusRules+:: {
     groups+: [{
-      name: 'plumbline-baseline',
+      name: 'plumbline-baseline.rules',
       rules: [
         {
           record: 'plumbline:baseline_in_force:info',
-          // topk: two site files with the same workload must not break the comparison of the whole fleet (a join
-          // with two matches fails the rule for every instance); the values are all 1, one of the two is taken.
+          // topk: the daemon lets one entry of a source judge, but should a node ever export two, a join with two
+          // matches would fail the rule for every instance. The values are all 1: one of the two is taken.
           expr: |||
             topk by (%(key)s) (
               1,
@@ -46,7 +46,8 @@ local promql = import '../lib/promql.libsonnet';
           expr: figure('plumbline_baseline_throughput_bytes_per_second'),
         },
         {
-          // How far a single run may stray: the baseline's own spread, at least the configured minimum.
+          // How far a single run may stray: the baseline's own spread, at least the configured minimum; one that
+          // does not say gets the default.
           record: 'plumbline:baseline_in_force:tolerance_ratio',
           expr: |||
             clamp_min(
@@ -56,8 +57,8 @@ local promql = import '../lib/promql.libsonnet';
             and on (%(entry)s)
             plumbline:baseline_in_force:info
             or on (%(entry)s)
-            plumbline:baseline_in_force:info * %(minimum)g
-          ||| % (labels { minimum: config.minimumTolerance }),
+            plumbline:baseline_in_force:info * %(default)g
+          ||| % (labels { minimum: config.minimumTolerance, default: config.defaultTolerance }),
         },
       ],
     }],

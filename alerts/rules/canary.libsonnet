@@ -26,6 +26,8 @@ local promql = import '../lib/promql.libsonnet';
     plumbline_canary_latency_seconds_count offset %(window)s
   ||| % (labels { window: window }),
 
+  local bound = 'label_replace(plumbline_canary_bound_info, "le", "$1", "bound", "(.+)")',
+
   local latency(span, statistic, expr) = {
     record: 'plumbline:canary_latency%s:seconds' % span,
     expr: expr,
@@ -34,7 +36,7 @@ local promql = import '../lib/promql.libsonnet';
 
   prometheusRules+:: {
     groups+: [{
-      name: 'plumbline-canary',
+      name: 'plumbline-canary.rules',
       rules: [
         latency('', 'p50', quantile(0.5, canary.shortWindow)),
         latency('', 'p99', quantile(0.99, canary.shortWindow)),
@@ -43,21 +45,22 @@ local promql = import '../lib/promql.libsonnet';
         latency('_long', 'mean', full(mean(canary.meanLongWindow), canary.meanLongWindow)),
         latency('_fast', 'p50', quantile(0.5, canary.fastWindow)),
         {
-          // Share of operations above the baseline's bound. The bound is the `le` of one bucket, as text, so the
-          // edge is never written down here. `offset`: right after a new bound its bucket has no history while
-          // the count has; their quotient would call everything slow.
+          // Share of operations above the baseline's bound: the bucket whose `le` is the bound, letter for letter
+          // (`bound` is written as Prometheus 3 writes `le`), so no edge is ever written down here. `max`, not
+          // `sum`: buckets are cumulative, of two bounds the higher counts. `offset`: right after a new bound its
+          // bucket has no history while the count has; their quotient would call everything slow.
           record: 'plumbline:canary_slow_operations:ratio',
           expr: |||
             clamp_min(
               1
               -
-              sum by (%(series)s) (
+              max by (%(series)s) (
                 rate(plumbline_canary_latency_seconds_bucket[%(window)s])
                 and on (%(series)s, le)
-                plumbline_canary_bound_info
+                %(bound)s
               )
               /
-              sum by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s])),
+              max by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s])),
               0
             )
             and on (%(series)s)
@@ -66,9 +69,9 @@ local promql = import '../lib/promql.libsonnet';
             (
               plumbline_canary_latency_seconds_bucket offset %(window)s
               and on (%(series)s, le)
-              plumbline_canary_bound_info
+              %(bound)s
             )
-          ||| % (labels { window: canary.burnStep, minimum: canary.minimumOperations.short }),
+          ||| % (labels { bound: bound, window: canary.burnStep, minimum: canary.minimumOperations.short }),
         },
       ],
     }],

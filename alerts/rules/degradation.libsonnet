@@ -85,7 +85,7 @@ local promql = import '../lib/promql.libsonnet';
 
   prometheusRules+:: {
     groups+: [{
-      name: 'plumbline-degradation',
+      name: 'plumbline-degradation.rules',
       rules: [
         {
           // One rule for both kinds: rules of the same name have to differ in their labels.

@@ -24,7 +24,7 @@ local promql = import '../lib/promql.libsonnet';
 
   prometheusRules+:: {
     groups+: [{
-      name: 'plumbline-probe',
+      name: 'plumbline-probe.rules',
       rules: [
         {
           record: 'plumbline:probe_since_run:intervals',

@@ -23,6 +23,8 @@ from prometheus_client import ProcessCollector
 
 from plumbline import __version__
 from plumbline.baseline.book import RECORDED, Book, load_book
+from plumbline.baseline.profiles import LoadedProfile, load_profiles
+from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
 from plumbline.collectors import baseline as baseline_metrics
 from plumbline.collectors import canary as canary_metrics
@@ -42,11 +44,9 @@ from plumbline.site import Site
 from plumbline.sources.block import BlockDevice, read_block_devices
 from plumbline.sources.diskstats import WholeDisks, read_diskstats
 from plumbline.sources.drivers import load_table
-from plumbline.sources.ethtool import EthtoolSocket
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
-from plumbline.sources.netlink import NetlinkSocket
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.softnet import read_softnet
@@ -59,7 +59,6 @@ log = logging.getLogger("plumbline")
 FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
 RELOAD_CHECK_EVERY_S = 5.0
-NETLINK_GENERIC = 16  # linux/netlink.h; the socket module does not name it
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
@@ -143,6 +142,35 @@ def serve(
         store.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Node:
+    """This host as the commands other than ``serve`` see it."""
+
+    config: Config
+    storage: Path
+    host: str
+    plan: ProbingPlan
+    profiles: Mapping[str, LoadedProfile]
+    sites: tuple[LoadedSite, ...]
+
+
+def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots) -> Node:
+    """Read configuration and baselines without starting, locking or writing anything."""
+    catalogue = load_catalogue()
+    config = read_config(config_file, Overrides(), catalogue)
+    storage = storage_path(storage_path_flag, config, os.environ)
+    host = socket.gethostname()
+    files = [*map(Path, config.baseline.files), *([storage / RECORDED] if (storage / RECORDED).exists() else [])]
+    return Node(
+        config=config,
+        storage=storage,
+        host=host,
+        plan=make_plan(config, storage=storage, roots=roots, catalogue=catalogue),
+        profiles=load_profiles(catalogue),
+        sites=tuple(read_site(file, host=host, catalogue=catalogue) for file in files),
+    )
+
+
 def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCatalogue) -> Config:
     """The file (or the embedded default) with the flags over it."""
     if overrides.listen_address is not None:
@@ -213,8 +241,8 @@ class Daemon:
             roots=roots,
             table=load_table(),
             resolve_family=resolve_family,
-            scrape=_transports(),
-            slow=_transports(),
+            scrape=Transports.to_kernel(),
+            slow=Transports.to_kernel(),
             clock=time.monotonic,
             keep=self._keeps_nic,
         )
@@ -416,12 +444,6 @@ def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tu
     if error is not None:
         raise error
     return baselines
-
-
-def _transports() -> Transports:
-    return Transports(
-        route=NetlinkSocket(socket.NETLINK_ROUTE), generic=NetlinkSocket(NETLINK_GENERIC), ioctl=EthtoolSocket()
-    )
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,14 +12,11 @@ import pytest
 
 from plumbline.errors import ProbeRefused
 from plumbline.probes import guard
+from support.filesystems import Mounts, run, skip_without_root
 
 MIB = 2**20
 needs_root = pytest.mark.needs_root
 SIZE = 4 * MIB
-
-
-def run(*argv: str | Path) -> None:
-    subprocess.run(argv, check=True, capture_output=True)
 
 
 def no_pause(_seconds: float) -> None:
@@ -28,31 +24,11 @@ def no_pause(_seconds: float) -> None:
 
 
 @pytest.fixture
-def mounts(tmp_path: Path) -> Iterator[list[Path]]:
-    """Mount points to unmount at the end."""
-    if os.geteuid() != 0:
-        pytest.skip("mounts file systems: needs root")
-    made: list[Path] = []
+def mounts(tmp_path: Path) -> Iterator[Mounts]:
+    skip_without_root("mounts file systems")
+    made = Mounts(tmp_path)
     yield made
-    for point in reversed(made):
-        run("umount", point)
-
-
-def mount(mounts: list[Path], point: Path, *argv: str | Path) -> Path:
-    point.mkdir(exist_ok=True)
-    done = subprocess.run(["mount", *argv, point], check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        pytest.skip(f"this host can't mount it: {done.stderr.strip()}")
-    mounts.append(point)
-    return point
-
-
-def ext4(mounts: list[Path], tmp_path: Path, mib: int, *options: str) -> Path:
-    image = tmp_path / "disk.img"
-    with image.open("wb") as file:
-        file.truncate(mib * MIB)
-    run("mkfs.ext4", "-q", "-m", "0", image)
-    return mount(mounts, tmp_path / "disk", "-o", ",".join(("loop", *options)), image)
+    made.close()
 
 
 def refusal(path: Path, size_bytes: int = SIZE) -> ProbeRefused:
@@ -158,45 +134,44 @@ class TestRefuses:
 
     @needs_root
     def test_another_users_directory(self, tmp_path: Path) -> None:
-        if os.geteuid() != 0:
-            pytest.skip("gives a directory away: needs root")
+        skip_without_root("gives a directory away")
         (tmp_path / "probe").mkdir()
         os.chown(tmp_path / "probe", 12345, 12345)
         assert refusal(tmp_path / "probe").reason == "not-ours"
 
     @needs_root
     @pytest.mark.parametrize("kind", ["tmpfs", "ramfs"])
-    def test_memory(self, mounts: list[Path], tmp_path: Path, kind: str) -> None:
-        point = mount(mounts, tmp_path / "memory", "-t", kind, "none")
+    def test_memory(self, mounts: Mounts, tmp_path: Path, kind: str) -> None:
+        point = mounts.mount("memory", "-t", kind, "none")
         assert refusal(point / "probe").reason == "memory-filesystem"
         assert list(point.iterdir()) == []
 
     @needs_root
-    def test_an_overlay_over_memory(self, mounts: list[Path], tmp_path: Path) -> None:
-        memory = mount(mounts, tmp_path / "memory", "-t", "tmpfs", "none")
+    def test_an_overlay_over_memory(self, mounts: Mounts, tmp_path: Path) -> None:
+        memory = mounts.mount("memory", "-t", "tmpfs", "none")
         for name in ("lower", "upper", "work"):
             (memory / name).mkdir()
         layers = f"lowerdir={memory}/lower,upperdir={memory}/upper,workdir={memory}/work"
-        point = mount(mounts, tmp_path / "both", "-t", "overlay", "overlay", "-o", layers)
+        point = mounts.mount("both", "-t", "overlay", "overlay", "-o", layers)
         assert refusal(point / "probe").reason == "memory-filesystem"
 
     @needs_root
-    def test_a_read_only_bind_mount(self, mounts: list[Path], tmp_path: Path) -> None:
+    def test_a_read_only_bind_mount(self, mounts: Mounts, tmp_path: Path) -> None:
         (tmp_path / "real").mkdir()
-        point = mount(mounts, tmp_path / "bound", "--bind", tmp_path / "real")
+        point = mounts.mount("bound", "--bind", tmp_path / "real")
         run("mount", "-o", "remount,bind,ro", point)
         assert refusal(point / "probe").reason == "read-only"
 
     @needs_root
-    def test_a_read_only_file_system_with_our_marker_on_it(self, mounts: list[Path], tmp_path: Path) -> None:
-        point = ext4(mounts, tmp_path, 128)
+    def test_a_read_only_file_system_with_our_marker_on_it(self, mounts: Mounts, tmp_path: Path) -> None:
+        point = mounts.ext4(128)
         guard.prepare_directory(point / "probe", size_bytes=SIZE).close()
         run("mount", "-o", "remount,ro", point)
         assert refusal(point / "probe").reason == "read-only"
 
     @needs_root
-    def test_a_small_disk_but_not_for_what_it_already_holds(self, mounts: list[Path], tmp_path: Path) -> None:
-        point = ext4(mounts, tmp_path, 100)
+    def test_a_small_disk_but_not_for_what_it_already_holds(self, mounts: Mounts, tmp_path: Path) -> None:
+        point = mounts.ext4(100)
         with guard.prepare_directory(point / "probe", size_bytes=SIZE) as directory:
             os.close(directory.open_file("x", SIZE, direct=True, dsync=False, pause=no_pause))
         free = shutil.disk_usage(point).free
@@ -297,8 +272,7 @@ class TestFile:
 
     @needs_root
     def test_of_another_user_is_refused(self, directory: guard.ProbeDirectory) -> None:
-        if os.geteuid() != 0:
-            pytest.skip("gives a file away: needs root")
+        skip_without_root("gives a file away")
         (directory.path / "canary.dat").write_bytes(b"theirs")
         os.chown(directory.path / "canary.dat", 12345, 12345)
         assert self.refusal(directory) == "not-ours"
@@ -328,8 +302,8 @@ class TestFile:
         assert (directory.path / "canary.dat").stat().st_blocks == 0
 
     @needs_root
-    def test_on_a_full_disk_is_refused_and_leaves_no_blocks(self, mounts: list[Path], tmp_path: Path) -> None:
-        point = ext4(mounts, tmp_path, 100)
+    def test_on_a_full_disk_is_refused_and_leaves_no_blocks(self, mounts: Mounts, tmp_path: Path) -> None:
+        point = mounts.ext4(100)
         with guard.prepare_directory(point / "probe", size_bytes=SIZE) as directory:
             with pytest.raises(OSError, match="No space left"):
                 (point / "production").write_bytes(bytes(200 * MIB))

@@ -251,7 +251,9 @@ def _check_and_mark(fd: int, where: str, size_bytes: int, direct: bool) -> int:
     if not os.access(".", os.W_OK | os.X_OK, dir_fd=fd, effective_ids=True):
         raise refused("permission", where, "may not be written by this user")
     marked_now = MARKER not in names
-    marker = os.open(MARKER, os.O_RDWR | os.O_CREAT | (os.O_EXCL if marked_now else 0) | _SAFE, 0o600, dir_fd=fd)
+    # O_CREAT waits on a frozen file system even where the marker is there, and the lock should be asked without
+    create = os.O_CREAT | os.O_EXCL if marked_now else 0
+    marker = os.open(MARKER, os.O_RDWR | create | _SAFE, 0o600, dir_fd=fd)
     try:
         found = os.fstat(marker)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():

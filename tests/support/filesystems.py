@@ -1,0 +1,74 @@
+"""Real file systems for tests: mounted below a temporary directory, gone at the end whatever happened."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+MIB = 2**20
+
+
+class Mounts:
+    """Mounts that :meth:`close` takes away again, the last one first."""
+
+    def __init__(self, below: Path) -> None:
+        self._below = below
+        self._points: list[Path] = []
+        self.frozen: set[Path] = set()
+
+    def mount(self, name: str, *argv: str | Path) -> Path:
+        """Mount at ``name``; skips the test where this host can't."""
+        point = self._below / name
+        point.mkdir(exist_ok=True)
+        done = subprocess.run(["mount", *argv, point], check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            pytest.skip(f"this host can't mount it: {done.stderr.strip()}")
+        self._points.append(point)
+        return point
+
+    def ext4(self, mib: int, *, image: Path | None = None, name: str = "disk") -> Path:
+        """A new ext4 of ``mib`` MiB on a loop device over ``image``."""
+        image = image or self._below / f"{name}.img"
+        with image.open("wb") as file:
+            file.truncate(mib * MIB)
+        run("mkfs.ext4", "-q", "-m", "0", image)
+        return self.mount(name, "-o", "loop,nodiscard", image)
+
+    def unmount(self, point: Path) -> None:
+        """Before the end."""
+        run("umount", point)
+        self._points.remove(point)
+
+    def freeze(self, point: Path) -> None:
+        """Writes hang in the kernel, unkillably, until :meth:`thaw`; reads go on."""
+        run("fsfreeze", "--freeze", point)
+        self.frozen.add(point)
+
+    def thaw(self, point: Path) -> None:
+        """What hung goes on."""
+        self.frozen.discard(point)
+        run("fsfreeze", "--unfreeze", point)
+
+    def close(self) -> None:
+        """Thaw and unmount everything; a mount that is still in use fails the test."""
+        for point in list(self.frozen):
+            self.thaw(point)
+        for point in reversed(self._points):
+            run("umount", point)
+        self._points.clear()
+
+
+def run(*argv: str | Path) -> str:
+    """What the command says; an error of its own fails the test."""
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, f"{argv}: {done.stderr}"
+    return done.stdout
+
+
+def skip_without_root(why: str) -> None:
+    """Skip the test, saying why, where it does not run as root."""
+    if os.geteuid() != 0:
+        pytest.skip(f"{why}: needs root")
