@@ -237,6 +237,7 @@ class Daemon:
         self._page_lock = threading.Lock()
         self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
         self._running = self._prepare(config)
+        self._seen = self._signatures()  # here, not when the loop begins: until then seconds may pass
         self._network = NetworkReader(
             roots=roots,
             table=load_table(),
@@ -289,7 +290,6 @@ class Daemon:
         return 0
 
     def _loop(self) -> None:
-        seen = self._signatures()
         next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
         while not self._stop_asked:
             self._wake.wait(1.0)
@@ -299,13 +299,12 @@ class Daemon:
                 self._housekeeping.kick("facts")
             if time.monotonic() >= next_check:
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
-                now = self._signatures()
-                self._reload_asked |= now != seen
-                seen = now
+                self._reload_asked |= self._signatures() != self._seen
             if self._reload_asked and not self._stop_asked:
                 self._reload_asked = False
+                before = self._signatures()  # a change while they are read is a change still to come
                 self.reload()
-                seen = self._signatures()
+                self._seen = {file: before.get(file, now) for file, now in self._signatures().items()}
 
     def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
         began = time.monotonic()
@@ -364,11 +363,11 @@ class Daemon:
         off = {name for name, on in running.config.collectors.items() if not on}
         self._exposition.replace(each for each in self._collectors(running) if each.name not in off)
 
-    def _signatures(self) -> tuple[tuple[int, int, int] | None, ...]:
+    def _signatures(self) -> dict[Path, tuple[int, int, int] | None]:
         files = [self._store.directory / RECORDED, *map(Path, self._running.config.baseline.files)]
         if self._config_file:
             files.append(self._config_file)
-        return tuple(_signature(file) for file in files)
+        return {file: _signature(file) for file in files}
 
     # --- what is shown
 
