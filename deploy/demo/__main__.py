@@ -40,6 +40,9 @@ def main() -> int:
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"demo: lost contact with one of its parts: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 0
     finally:

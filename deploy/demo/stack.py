@@ -36,9 +36,10 @@ def record_baseline(processes: Processes, storage: Path, config: Path, *, fresh:
         print(f"baseline: {recorded}, recorded {_age(recorded)} ago (record anew with --fresh)")
         return
     print("baseline: recording this host's disk first")
+    # --force: replaces a former one, and takes a restless host as it is; this is a demonstration, not an acceptance
     code = processes.run(
         "plumbline baseline record",
-        [PLUMBLINE, "baseline", "record", "--storage.path", storage, "--config.file", config],
+        [PLUMBLINE, "baseline", "record", "--force", "--storage.path", storage, "--config.file", config],
     )
     if code or not recorded.exists():
         raise DemoError(f"plumbline baseline record failed (exit code {code}); see above")

@@ -205,16 +205,22 @@ class Probing:
     def stop(self, timeout_s: float) -> list[str]:
         """End everything within ``timeout_s``; the names of what could not be ended (stuck in the kernel)."""
         deadline = time.monotonic() + timeout_s
+        stuck = set(self._canaries)
+
+        def stop(name: str, canary: Canary) -> None:
+            if canary.stop(timeout=timeout_s):
+                stuck.discard(name)
+
         stopping = [
-            threading.Thread(target=canary.stop, kwargs={"timeout": timeout_s}, name=f"stop-{name}", daemon=True)
+            threading.Thread(target=stop, args=(name, canary), name=f"stop-{name}", daemon=True)
             for name, (_, canary) in self._canaries.items()
         ]
         for thread in stopping:
             thread.start()
-        stuck = self._scheduler.stop(timeout_s)
+        jobs = self._scheduler.stop(timeout_s)
         for thread in stopping:
             thread.join(max(0.0, deadline - time.monotonic()))
-        return stuck + [thread.name.removeprefix("stop-") for thread in stopping if thread.is_alive()]
+        return jobs + sorted(stuck)
 
     def _job(self, job: FioJob) -> Job:
         runner = ProcessRunner(self._environment)
@@ -320,7 +326,7 @@ def canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
     return CanaryPlan(
         name=job.config.name,
         directory=job.directory,
-        file_size_bytes=int(job.config.file_size),
+        file_size_bytes=_file_size(job),
         workloads=tuple(
             (workload, bounds.get((job.config.name, workload.id, workload.operations[0]), ()))
             for workload in job.workloads
@@ -329,3 +335,10 @@ def canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
         rate=job.config.rate,
         stuck_after_s=float(job.config.stuck_after),
     )
+
+
+def _file_size(job: CanaryJob) -> int:
+    """A rotational disk's own cache (64 to 512 MiB) must not hold the file, or reads would measure that."""
+    if job.config.file_size is not None:
+        return int(job.config.file_size)
+    return 2**30 if job.device_class == "hdd" else 2**24
