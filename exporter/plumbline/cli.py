@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_serve(commands: argparse._SubParsersAction[_Parser]) -> None:
     serve = commands.add_parser(
         "serve",
         help="run the node daemon",
@@ -92,7 +92,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve.set_defaults(run=_serve)
 
 
-def _add_baseline(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_baseline(commands: argparse._SubParsersAction[_Parser]) -> None:
     baseline = commands.add_parser("baseline", help="record, list and show baselines")
     actions = baseline.add_subparsers(required=True, metavar="ACTION")
 
@@ -123,7 +123,7 @@ def _add_baseline(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         parser.set_defaults(run=run)
 
 
-def _add_config(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_config(commands: argparse._SubParsersAction[_Parser]) -> None:
     config = commands.add_parser("config", help="check a configuration file")
     actions = config.add_subparsers(required=True, metavar="ACTION")
     check = actions.add_parser("check", help="say what is wrong with a configuration file, if anything is")

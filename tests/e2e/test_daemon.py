@@ -197,13 +197,13 @@ def _as_nobody() -> tuple[list[str], dict[str, str]]:
         return list(COMMAND), environment
     roots = [str(Path(module.__file__).parents[1]) for module in (plumbline, pytest) if module.__file__]
     environment |= {"PYTHONPATH": os.pathsep.join(roots), "PYTHONDONTWRITEBYTECODE": "1"}
-    dropped = [need("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
+    dropped = [need("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all", "--"]
+    # a child too, as the canary's worker is one
+    attempt = "import plumbline.app, subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True)"
     for python in (sys.executable, shutil.which("python3", path="/usr/bin")):
         if python is None:
             continue
-        tried = subprocess.run(
-            [*dropped, python, "-c", "import plumbline.app"], env=environment, capture_output=True, check=False
-        )
+        tried = subprocess.run([*dropped, python, "-c", attempt], env=environment, capture_output=True, check=False)
         if tried.returncode == 0:
             return [*dropped, python, "-m", "plumbline"], environment
     pytest.skip(f"the user nobody can't run this interpreter or its packages: {sys.executable}")
