@@ -78,11 +78,13 @@ fmt: $(TEST_VENV)/.deps-$(KEY) ## format the code
 fresh: $(TEST_VENV)/.installed-$(KEY) ## are the committed rules and dashboards what their sources render to?
 	@$(TEST_VENV)/bin/python alerts/render.py --check
 	@$(TEST_VENV)/bin/python dashboards/render.py --check
+	@$(TEST_VENV)/bin/python docs/render.py --check
 
 .PHONY: render
 render: $(TEST_VENV)/.installed-$(KEY) ## render alerts/ and dashboards/ into their out/ folders
 	@$(TEST_VENV)/bin/python alerts/render.py
 	@$(TEST_VENV)/bin/python dashboards/render.py
+	@$(TEST_VENV)/bin/python docs/render.py
 
 .PHONY: golden
 golden: $(TEST_VENV)/.installed-$(KEY) ## rewrite the golden expositions from the fixtures (refused under CI)
