@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import signal
 import socket
 import threading
 import time
@@ -40,6 +39,7 @@ from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
+from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.block import BlockDevice, read_block_devices
 from plumbline.sources.diskstats import WholeDisks, read_diskstats
@@ -61,6 +61,9 @@ FACTS_EVERY_S = 300.0
 RELOAD_CHECK_EVERY_S = 5.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
+
+Signature = tuple[int, int, int]
+"""Of a file's content: modification time in ns, size, inode."""
 
 RELOAD_OK = MetricSpec(
     "plumbline_config_last_reload_successful",
@@ -228,16 +231,16 @@ class Daemon:
         self._reread, self._config_file = reread, config_file
         self._store, self._roots, self._catalogue = store, roots, catalogue
         self._host = socket.gethostname()
-        self._wake = threading.Event()
-        self._stop_asked = self._reload_asked = False
+        self._signals = Signals()
         self._started_at: float | None = None
         self._reload_error = ""
         self._softnet = softnet_metrics.SoftnetUnwrapper()  # lives as long as the daemon: its counters must not jump
         self._overview = Overview(host=self._host, started=time.time())
         self._page_lock = threading.Lock()
         self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
+        self._site_files = config.baseline.files
+        self._seen_at_start = self._signatures()
         self._running = self._prepare(config)
-        self._seen = self._signatures()  # here, not when the loop begins: until then seconds may pass
         self._network = NetworkReader(
             roots=roots,
             table=load_table(),
@@ -260,12 +263,7 @@ class Daemon:
 
     def run(self) -> int:
         """Serve until told to stop; 0."""
-        for number, act in (
-            (signal.SIGTERM, self._ask_stop),
-            (signal.SIGINT, self._ask_stop),
-            (signal.SIGHUP, self._ask_reload),
-        ):
-            signal.signal(number, lambda *_args, act=act: act())
+        self._signals.install()
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         refresh = self._housekeeping
         events: list[LinkEvents | BlockHotplug] = [
@@ -290,21 +288,24 @@ class Daemon:
         return 0
 
     def _loop(self) -> None:
+        seen = self._seen_at_start
         next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
-        while not self._stop_asked:
-            self._wake.wait(1.0)
-            self._wake.clear()
+        asked = self._signals
+        while not asked.stop:
+            asked.wait(1.0)
             self._probing.poll()
             if self._network.wants_refresh:
                 self._housekeeping.kick("facts")
             if time.monotonic() >= next_check:
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
-                self._reload_asked |= self._signatures() != self._seen
-            if self._reload_asked and not self._stop_asked:
-                self._reload_asked = False
-                before = self._signatures()  # a change while they are read is a change still to come
+                if self._signatures() != seen:
+                    asked.reload = True
+            if asked.reload and not asked.stop:
+                asked.reload = False
+                before = self._signatures()
                 self.reload()
-                self._seen = {file: before.get(file, now) for file, now in self._signatures().items()}
+                # what was written while we read is a change still to be taken
+                seen = {file: before.get(file, now) for file, now in self._signatures().items()}
 
     def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
         began = time.monotonic()
@@ -318,20 +319,14 @@ class Daemon:
         closing.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
         log.info("stopped")
 
-    def _ask_stop(self) -> None:
-        self._stop_asked = True
-        self._wake.set()
-
-    def _ask_reload(self) -> None:
-        self._reload_asked = True
-        self._wake.set()
-
     # --- configuration
 
     def reload(self) -> bool:
         """Take the files as they are now; whatever is wrong with them leaves everything as it was."""
         try:
-            running = self._prepare(self._reread())
+            config = self._reread()
+            self._site_files = config.baseline.files
+            running = self._prepare(config)
         except PlumblineError as error:
             self._reload_error = str(error)
             log.error("reload refused, the running configuration stays: %s", error)
@@ -363,8 +358,9 @@ class Daemon:
         off = {name for name, on in running.config.collectors.items() if not on}
         self._exposition.replace(each for each in self._collectors(running) if each.name not in off)
 
-    def _signatures(self) -> dict[Path, tuple[int, int, int] | None]:
-        files = [self._store.directory / RECORDED, *map(Path, self._running.config.baseline.files)]
+    def _signatures(self) -> dict[Path, Signature | None]:
+        """Of every file that a reload reads; those of a configuration that was refused, too: they may be mended."""
+        files = [self._store.directory / RECORDED, *map(Path, self._site_files)]
         if self._config_file:
             files.append(self._config_file)
         return {file: _signature(file) for file in files}
@@ -452,7 +448,7 @@ def _start_events(events: LinkEvents | BlockHotplug) -> None:
         log.info("%s; changes are found by the periodic look", error)
 
 
-def _signature(file: Path) -> tuple[int, int, int] | None:
+def _signature(file: Path) -> Signature | None:
     """Changes when the file is edited, replaced or removed."""
     try:
         facts = file.stat()

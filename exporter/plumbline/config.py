@@ -84,10 +84,11 @@ class CanaryConfig(_Strict, frozen=True, tag_field="type", tag="canary"):
     name: str
     workloads: tuple[str, ...] = ("randread-4k-qd1-j1", "randwrite-4k-qd1-j1-dsync")
     directory: str | None = None
-    """``None``: ``canary/`` in the storage path."""
+    """``None``: a directory of the probe's name in the storage path."""
     device_class: str | None = None
     """``None``: what the kernel says of the device below the directory."""
-    file_size: Size = Size(16 * 2**20)
+    file_size: Size | None = None
+    """``None``: 1 GiB on rotational disks (more than their own cache), 16 MiB on others."""
     rate: Annotated[float, Meta(gt=0, le=100)] | None = None
     """Operations a second, all workloads together. ``None``: 1 on rotational disks, 10 on others."""
     stuck_after: Duration = Duration(10.0)
@@ -101,7 +102,7 @@ class FioConfig(_Strict, frozen=True, tag_field="type", tag="fio"):
     name: str
     workload: str
     directory: str | None = None
-    """``None``: ``fio/`` in the storage path."""
+    """``None``: a directory of the probe's name in the storage path."""
     device_class: str | None = None
     interval: Duration = Duration(6 * 3600.0)
     runtime: Duration = Duration(10.0)
@@ -189,7 +190,7 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
     try:
         return msgspec.convert(data, kind, dec_hook=_decode)
     except msgspec.ValidationError as error:
-        reason, _, path = str(error).partition(" - at `")
+        reason, _, path = " ".join(str(error).split()).partition(" - at `")  # a key may hold a line break
         key = path.rstrip("`").removeprefix("$").removeprefix(".")
         unknown = re.match(r"Object contains unknown field `(.*)`", reason)
         if unknown:
@@ -252,7 +253,7 @@ def _check_probe(probe: ProbeConfig, where: str, key: str, catalogue: WorkloadCa
                     where, "two workloads with the same operation", key=f"{key}.workloads", value=workload_id
                 )
             operations |= set(workload.operations)
-        if probe.file_size < 2**20:
+        if probe.file_size is not None and probe.file_size < 2**20:
             raise ConfigError(where, "at least 1MiB", key=f"{key}.file_size", value=int(probe.file_size))
         return
     workload = catalogue.get(probe.workload, where=where, key=f"{key}.workload")

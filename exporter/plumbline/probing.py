@@ -157,16 +157,15 @@ class Probing:
     def apply(self, plan: ProbingPlan, bounds: Bounds) -> None:
         """Run exactly ``plan``. Canaries and jobs whose plan is unchanged are not touched."""
         wanted = {job.config.name: canary_plan(job, bounds) for job in plan.canaries}
-        for name, (running, canary) in list(self._canaries.items()):
-            if wanted.get(name) != running:
-                del self._canaries[name]
-                canary.stop(timeout=1.0)
+        kept = {name: pair for name, pair in self._canaries.items() if wanted.get(name) == pair[0]}
+        for name, (_, canary) in self._canaries.items():
+            if name not in kept and not canary.stop(timeout=1.0):
                 self._leaving.append(canary)
-        for name, new in wanted.items():
-            if name not in self._canaries:
-                canary = Canary(new)
-                self._canaries[name] = (new, canary)
+        canaries = {name: kept.get(name) or (each, Canary(each)) for name, each in wanted.items()}
+        for name, (_, canary) in canaries.items():
+            if name not in kept:
                 canary.start()
+        self._canaries = canaries  # replaced whole: a scrape may be going through the old ones
         self._fio = plan.fio
         self._store.forget_others(frozenset(job.config.name for job in plan.fio))
         self._scheduler.replace(self._job(job) for job in plan.fio)
@@ -174,6 +173,9 @@ class Probing:
     def poll(self) -> None:
         """Supervise: restart what died, remember the last minutes."""
         now = time.monotonic()
+        for canary in self._leaving:
+            canary.poll()
+        self._leaving = [canary for canary in self._leaving if canary.pid is not None]
         for name, (_, canary) in self._canaries.items():
             canary.poll()
             for each in canary.read().workloads:
@@ -203,16 +205,22 @@ class Probing:
     def stop(self, timeout_s: float) -> list[str]:
         """End everything within ``timeout_s``; the names of what could not be ended (stuck in the kernel)."""
         deadline = time.monotonic() + timeout_s
+        stuck = set(self._canaries)
+
+        def stop(name: str, canary: Canary) -> None:
+            if canary.stop(timeout=timeout_s):
+                stuck.discard(name)
+
         stopping = [
-            threading.Thread(target=canary.stop, kwargs={"timeout": timeout_s}, name=f"stop-{name}", daemon=True)
+            threading.Thread(target=stop, args=(name, canary), name=f"stop-{name}", daemon=True)
             for name, (_, canary) in self._canaries.items()
         ]
         for thread in stopping:
             thread.start()
-        stuck = self._scheduler.stop(timeout_s)
+        jobs = self._scheduler.stop(timeout_s)
         for thread in stopping:
             thread.join(max(0.0, deadline - time.monotonic()))
-        return stuck + [thread.name.removeprefix("stop-") for thread in stopping if thread.is_alive()]
+        return jobs + sorted(stuck)
 
     def _job(self, job: FioJob) -> Job:
         runner = ProcessRunner(self._environment)
@@ -318,7 +326,7 @@ def canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
     return CanaryPlan(
         name=job.config.name,
         directory=job.directory,
-        file_size_bytes=int(job.config.file_size),
+        file_size_bytes=_file_size(job),
         workloads=tuple(
             (workload, bounds.get((job.config.name, workload.id, workload.operations[0]), ()))
             for workload in job.workloads
@@ -327,3 +335,10 @@ def canary_plan(job: CanaryJob, bounds: Bounds) -> CanaryPlan:
         rate=job.config.rate,
         stuck_after_s=float(job.config.stuck_after),
     )
+
+
+def _file_size(job: CanaryJob) -> int:
+    """A rotational disk's own cache (64 to 512 MiB) must not hold the file, or reads would measure that."""
+    if job.config.file_size is not None:
+        return int(job.config.file_size)
+    return 2**30 if job.device_class == "hdd" else 2**24

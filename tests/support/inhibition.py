@@ -18,7 +18,9 @@ import yaml
 
 Labels = Mapping[str, str]
 
-_MATCHER = re.compile(r'\s*(?P<label>[a-zA-Z_][a-zA-Z0-9_]*)\s*(?P<operator>=~|!~|!=|=)\s*(?P<value>"(?:[^"\\]|\\.)*"|[^"]*?)\s*')
+_MATCHER = re.compile(
+    r'\s*(?P<label>[a-zA-Z_][a-zA-Z0-9_]*)\s*(?P<operator>=~|!~|!=|=)\s*(?P<value>"(?:[^"\\]|\\.)*"|[^"]*?)\s*'
+)
 
 
 @dataclass(frozen=True, slots=True)

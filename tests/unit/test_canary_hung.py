@@ -15,6 +15,7 @@ import pytest
 from plumbline.probes import guard
 from plumbline.probes.canary import Canary, CanaryPlan, CanaryReading, CanaryState
 from plumbline.probes.canary_worker import FILE_NAME
+from plumbline.probes.histogram import quantile
 from plumbline.workloads import Pattern, Sync, Workload
 from support.filesystems import MIB, Mounts, run, skip_without_root
 
@@ -160,6 +161,38 @@ class TestFrozen:
         assert (reading.state, reading.success, reading.reason) == (CanaryState.PREPARING, False, "stuck")
         mounts.thaw(point)
         until(one, healthy)
+
+
+def test_a_throttled_disk(mounts: Mounts, canaries: list[Canary]) -> None:
+    """Five reads a second are let through: reads become slow, and arrivals keep their pace all the same."""
+    hierarchy = Path("/sys/fs/cgroup/blkio")
+    if not (hierarchy / "blkio.throttle.read_iops_device").exists():
+        pytest.skip("no blkio hierarchy (control groups, version 1) on this host")
+    point = mounts.ext4(160)
+    one = start(canaries, point / "canary", READ)
+    before = until(one, healthy).workloads[0]
+    group = hierarchy / f"plumbline-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        device = point.stat().st_dev
+        (group / "blkio.throttle.read_iops_device").write_text(f"{os.major(device)}:{os.minor(device)} 5", "ascii")
+        (group / "cgroup.procs").write_text(str(one.pid), "ascii")
+        began = time.monotonic()
+        time.sleep(4)
+        reading = one.read()
+        passed = time.monotonic() - began
+    finally:
+        assert one.stop()
+        group.rmdir()
+    (reads,) = reading.workloads
+    executed = (reads.latency.count - reads.charged) - (before.latency.count - before.charged)
+    arrived = reads.latency.count - before.latency.count
+    assert reading.success is True
+    assert 2 * passed < executed < 20 * passed
+    assert arrived / passed == pytest.approx(100, rel=0.3)
+    median = quantile(reads.latency, 0.5)
+    assert median is not None
+    assert median > 0.02
 
 
 class TestBroken:

@@ -8,12 +8,13 @@ counters never go back while the daemon lives.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -27,11 +28,12 @@ from plumbline.probes import canary_memory, guard
 from plumbline.probes.canary_memory import ERRORS
 from plumbline.probes.canary_plan import CanaryPlan
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
-from plumbline.probes.canary_snapshot import DaemonMemory, Snapshot, StreamPlan, lay_down
-from plumbline.probes.histogram import edge_ns, latency_edges
-from plumbline.workloads import Pattern, Sync, Workload
+from plumbline.probes.canary_snapshot import DaemonMemory, Snapshot, lay_down
+from plumbline.probes.canary_streams import stream_plan, streams_of
 
 __all__ = ["Canary", "CanaryPlan", "CanaryReading", "CanaryState", "WorkloadReading", "measure"]
+
+log = logging.getLogger(__name__)
 
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 1.0, 60.0
 SETTLED_S = 60.0
@@ -40,18 +42,6 @@ _SILENT_GAPS = 30.0
 """So many mean gaps without any operation: at Poisson arrivals the chance is 1e-13."""
 _BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from plumbline.probes.canary_worker import main; "
 _BOOTSTRAP += "sys.exit(main(sys.argv[2:5]))"
-
-
-@dataclass(frozen=True, slots=True)
-class _Stream:
-    """One operation of one workload, with edges as the renderer wants them: the same object for ever."""
-
-    workload: Workload
-    operation: str
-    config_hash: str
-    bounds: tuple[float, ...]
-    edges: tuple[float, ...]
-    share: float
 
 
 @dataclass(slots=True)
@@ -87,10 +77,10 @@ class Canary:
     ) -> None:
         self.plan = plan
         self._clock, self._wall, self._interpreter = clock, wall, interpreter
-        self._streams = _streams(plan)
+        self._streams = streams_of(plan)
         self._lock = threading.Lock()
         self._memory_fd = lay_down(
-            [_stream_plan(stream) for stream in self._streams],
+            [stream_plan(stream) for stream in self._streams],
             file_bytes=plan.file_size_bytes,
             rate=plan.wanted_rate,
             max_busy_ratio=plan.max_busy_ratio,
@@ -102,6 +92,7 @@ class Canary:
         self._backoff = FIRST_BACKOFF_S
         self._runs = 0
         self._trouble = _Trouble()
+        self._logged = ""
 
     @property
     def pid(self) -> int | None:
@@ -118,15 +109,8 @@ class Canary:
     def poll(self) -> None:
         """Notice a worker that ended, and start the next one when its time has come. Never waits."""
         with self._lock:
-            worker = self._worker
-            if worker is not None:
-                if worker.process.poll() is None:
-                    if self._clock() - worker.started >= SETTLED_S:
-                        self._backoff = FIRST_BACKOFF_S
-                    return
-                self._bury(worker)
-            if self._wanted and self._clock() >= self._retry_at:
-                self._spawn()
+            self._supervise()
+            self._log_changes()
 
     def stop(self, timeout: float = 1.0) -> bool:
         """End the worker within ``timeout`` seconds: SIGTERM, then SIGKILL.
@@ -233,6 +217,29 @@ class Canary:
         newest = max(known)
         return self._wall() - newest < self.plan.stuck_after_s + _SILENT_GAPS / rate
 
+    def _supervise(self) -> None:
+        worker = self._worker
+        if worker is not None:
+            if worker.process.poll() is None:
+                if self._clock() - worker.started >= SETTLED_S:
+                    self._backoff = FIRST_BACKOFF_S
+                return
+            self._bury(worker)
+        if self._wanted and self._clock() >= self._retry_at:
+            self._spawn()
+
+    def _log_changes(self) -> None:
+        """One line when something goes wrong, another kind of wrong, or well again; not one for every try."""
+        reading = self.read()
+        if reading.reason == "preparing" or (not reading.reason and not reading.success):
+            return
+        if reading.reason != self._logged:
+            self._logged = reading.reason
+            if reading.reason:
+                log.warning("canary %s: %s: %s", self.plan.name, reading.reason, reading.message)
+            else:
+                log.info("canary %s: works again", self.plan.name)
+
     def _spawn(self) -> None:
         """Start a worker; a failure to start one is treated as its death."""
         stderr = os.memfd_create("plumbline-canary-stderr")
@@ -283,7 +290,7 @@ class Canary:
             return
         how = f"by signal {-code}" if code < 0 else f"with status {code}"
         detail = f": {last_words}" if last_words else ""
-        self._fail(CanaryState.RESTARTING, "died", f"canary {self.plan.name}: the worker ended {how}{detail}")
+        self._fail(CanaryState.RESTARTING, "died", f"the worker ended {how}{detail}")
 
     def _stopped(self) -> None:
         self._trouble.state, self._trouble.reason, self._trouble.message = CanaryState.STOPPED, "", ""
@@ -333,29 +340,3 @@ def measure(
             sleep(min(0.2, left))
     finally:
         canary.stop()
-
-
-def _streams(plan: CanaryPlan) -> tuple[_Stream, ...]:
-    """One stream for each operation; a mixed workload is split by its share of reads."""
-    edges: dict[tuple[float, ...], tuple[float, ...]] = {}
-    streams = []
-    for workload, bounds in plan.workloads:
-        exact = tuple(sorted({edge_ns(bound) / 10**9 for bound in bounds}))
-        mine = edges.setdefault(exact, latency_edges(exact))
-        reads = workload.rwmix_read / 100
-        mix: Mapping[str, float] = {"read": reads, "write": 1 - reads}
-        for operation in workload.operations:
-            share = (mix[operation] if len(workload.operations) > 1 else 1.0) / len(plan.workloads)
-            streams.append(_Stream(workload, operation, workload.config_hash(), exact, mine, share))
-    return tuple(streams)
-
-
-def _stream_plan(stream: _Stream) -> StreamPlan:
-    return StreamPlan(
-        write=stream.operation == "write",
-        sequential=stream.workload.pattern in (Pattern.READ, Pattern.WRITE),
-        dsync=stream.workload.sync is Sync.DSYNC,
-        block_bytes=stream.workload.block_size,
-        share=stream.share,
-        edges_ns=tuple(edge_ns(edge) for edge in stream.edges),
-    )

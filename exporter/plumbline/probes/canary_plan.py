@@ -34,6 +34,11 @@ class CanaryPlan:
     """An operation in flight for longer is a failure."""
     max_busy_ratio: float = MAX_BUSY_RATIO
 
+    def __post_init__(self) -> None:
+        for workload, _ in self.workloads:
+            if self.file_size_bytes < workload.block_size:
+                raise ValueError(f"canary {self.name}: a block of {workload.id} does not fit into its file")
+
     @property
     def wanted_rate(self) -> float:
         """Operations a second before the load cap."""

@@ -38,9 +38,12 @@ FAILURES_IN_A_ROW = 20
 
 def main(argv: list[str]) -> int:
     """Work until ended; returns ``EXIT_REFUSED`` when it can't, with the reason in the memory."""
-    memory_fd, lifeline, directory = int(argv[0]), int(argv[1]), argv[2]
+    memory_fd, lifeline, directory = int(argv[0]), os.dup(int(argv[1])), argv[2]  # a low number, as select() needs
     live_only_with(lifeline)
-    os.nice(10)
+    try:  # contextlib is not light  # noqa: SIM105
+        os.nice(10)
+    except OSError:
+        pass  # a sandbox forbids it: then it works at the daemon's own priority
     gc.disable()  # nothing here makes cycles, and a collection would count as latency
     memory = WorkerMemory(memory_fd)
     try:

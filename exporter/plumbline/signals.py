@@ -1,0 +1,51 @@
+"""Signals for a loop that waits: asked for in a handler that takes no lock, noticed through a pipe.
+
+A ``threading.Event`` can't do this: its lock is not reentrant, so a handler that interrupts ``wait`` at the wrong
+instruction and calls ``set`` waits for itself, for ever. ``signal.set_wakeup_fd`` writes in the C handler instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from types import FrameType
+
+
+class Signals:
+    """``stop`` (SIGTERM, SIGINT) and ``reload`` (SIGHUP), set as they arrive. For the main thread only."""
+
+    def __init__(self) -> None:
+        self.stop = False
+        self.reload = False
+        self._read_fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._ready = select.poll()
+        self._ready.register(self._read_fd, select.POLLIN)
+
+    def install(self) -> None:
+        """From now on the signals are ours."""
+        # a full pipe means that a wake-up is waiting already: nothing is lost
+        signal.set_wakeup_fd(self._write_fd, warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, self._ask_stop)
+        signal.signal(signal.SIGINT, self._ask_stop)
+        signal.signal(signal.SIGHUP, self._ask_reload)
+
+    def wait(self, timeout_s: float) -> None:
+        """Until a signal, at most ``timeout_s``; at once when one has come since the last call."""
+        self._ready.poll(timeout_s * 1000)
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._read_fd, 4096):
+                pass
+
+    def close(self) -> None:
+        """The handlers stay: a second SIGTERM must not interrupt the stopping. The pipe goes."""
+        signal.set_wakeup_fd(-1)
+        os.close(self._read_fd)
+        os.close(self._write_fd)
+
+    def _ask_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self.stop = True
+
+    def _ask_reload(self, _number: int, _frame: FrameType | None) -> None:
+        self.reload = True
