@@ -10,7 +10,8 @@ import sys
 import pytest
 import yaml
 
-from support.metrics import known_metrics, specs
+from plumbline.reference import every_spec
+from support.metrics import known_metrics
 from support.programs import need
 from support.rules import ALERTS, ROOT, RULES, TEST_FILES
 
@@ -161,8 +162,8 @@ def test_every_metric_in_a_rule_exists(alerts, recording_rules):
 
 def test_test_series_have_the_labels_the_daemon_exports(unit_tests):
     """A rule proven on a label that does not exist is proven on nothing."""
-    labels_of = {spec.name: set(spec.labels) for spec in specs()}
-    for spec in specs():
+    labels_of = {spec.name: set(spec.labels) for spec in every_spec()}
+    for spec in every_spec():
         if spec.kind.value == "histogram":
             labels_of |= {spec.name + "_bucket": {*spec.labels, "le"}}
             labels_of |= {spec.name + suffix: set(spec.labels) for suffix in ("_sum", "_count")}
