@@ -133,6 +133,20 @@ def test_joins_name_their_labels_and_never_the_job():
             assert "job" not in labels.split(", ")
 
 
+@pytest.mark.parametrize("name", ["PlumblineProbeLatencyHigh", "PlumblineProbeThroughputLow"])
+def test_every_interval_votes_once_and_over_three_of_its_own(alerts, name):
+    """Interval classes without gap or overlap; the longest take weeks to simulate, so their shape is checked."""
+    expr = next(rule["expr"] for rule in alerts if rule["alert"] == name)
+    windows = [(int(window), int(step)) for window, step in re.findall(r"\[(\d+)s:(\d+)s\]", expr)]
+    classes = [(int(above), int(up_to)) for above, up_to in re.findall(r"> (\d+) <= (\d+)", expr)]
+    assert len(windows) == len(classes) >= 3
+    assert [above for above, _ in classes] == [0, *(up_to for _, up_to in classes[:-1])]
+    for (window, step), (_, up_to) in zip(windows, classes, strict=True):
+        assert window == 3 * up_to
+        assert up_to % step == 0
+    assert windows[-1][0] <= 15 * 86400, "Prometheus keeps 15 days by default"
+
+
 def test_bucket_edges_are_never_written_down():
     """Prometheus 3 writes ``le="5"`` as ``le="5.0"``: a rule with a literal edge finds nothing after the upgrade."""
     for file in (RULES, ALERTS):
