@@ -28,6 +28,7 @@ from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
 from plumbline.collectors import baseline as baseline_metrics
 from plumbline.collectors import canary as canary_metrics
 from plumbline.collectors import disk as disk_metrics
+from plumbline.collectors import knobs as knob_metrics
 from plumbline.collectors import nic as nic_metrics
 from plumbline.collectors import probe as probe_metrics
 from plumbline.collectors import softnet as softnet_metrics
@@ -44,7 +45,7 @@ from plumbline.site import Site
 from plumbline.sources.block import BlockDevice, read_block_devices
 from plumbline.sources.diskstats import WholeDisks, read_diskstats
 from plumbline.sources.drivers import load_table
-from plumbline.sources.genetlink import resolve_family
+from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.network import NetworkReader
@@ -242,7 +243,6 @@ class Daemon:
         self._seen_at_start = self._signatures()
         self._running = self._prepare(config)
         self._network = NetworkReader(
-            roots=roots,
             table=load_table(),
             resolve_family=resolve_family,
             scrape=Transports.to_kernel(),
@@ -267,7 +267,7 @@ class Daemon:
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         refresh = self._housekeeping
         events: list[LinkEvents | BlockHotplug] = [
-            LinkEvents(lambda: refresh.kick("facts")),
+            LinkEvents(lambda: refresh.kick("facts"), settings_group=settings_group),
             BlockHotplug(self._roots, lambda: refresh.kick("facts")),
         ]
         try:
@@ -386,6 +386,22 @@ class Daemon:
             _steady("ring", nic_metrics.RING_SPECS, lambda: nic_metrics.ring_samples(network.read_rings())),
             Collector(
                 "pause", nic_metrics.PAUSE_SPECS, lambda skip: nic_metrics.pause_samples(network.read_pause(skip))
+            ),
+            _steady(
+                "channel", knob_metrics.CHANNEL_SPECS, lambda: knob_metrics.channel_samples(network.read_channels())
+            ),
+            _steady(
+                "coalesce",
+                knob_metrics.COALESCE_SPECS,
+                lambda: knob_metrics.coalesce_samples(network.read_coalescing()),
+            ),
+            _steady(
+                "offload", knob_metrics.OFFLOAD_SPECS, lambda: knob_metrics.offload_samples(network.read_offloads())
+            ),
+            Collector(
+                "linkmode",
+                knob_metrics.LINKMODE_SPECS,
+                lambda skip: knob_metrics.linkmode_samples(network.read_link_modes(skip)),
             ),
             _steady("disk", disk_metrics.SPECS, lambda: disk_metrics.samples(read_diskstats(roots, keep=disks))),
             _steady(

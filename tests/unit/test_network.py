@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.roots import Roots
 from plumbline.sources import ethtool
 from plumbline.sources.drivers import Count, NicLoss, load_table
 from plumbline.sources.ethtool import PauseConfig, RingSizes
@@ -19,11 +18,19 @@ from plumbline.sources.netlink import Refused, attribute
 from plumbline.sources.network import NetworkReader, PortPause, PortRings
 from plumbline.sources.pause import PauseState
 from plumbline.sources.portfacts import Transports
-from support.replay_network import ReplayEthtool, ReplayNetlink, done, driver_answers, gstats, message
+from support.ethnl_replies import FAMILY, reply, u8, u32
+from support.replay_network import (
+    GLINKSETTINGS,
+    ReplayEthtool,
+    ReplayNetlink,
+    done,
+    driver_answers,
+    gstats,
+    link_settings,
+    message,
+)
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-FAMILY = 21
-NOWHERE = Roots.under(Path("/nowhere"))
 RINGS, PAUSE, LINKMODES = (FAMILY, 15), (FAMILY, 21), (FAMILY, 4)
 
 
@@ -45,13 +52,11 @@ class Host:
         *,
         resolve: Callable[[str], int] = lambda _name: FAMILY,
         keep: Callable[[str], bool] = lambda _device: True,
-        roots: Roots = NOWHERE,
     ) -> None:
         self.route, self.generic, self.ioctl, self.clock = route, generic, ioctl, Clock()
         transports = Transports(route, generic, ioctl)
         self.skipped: list[tuple[str, str]] = []
         self.reader = NetworkReader(
-            roots=roots,
             table=load_table(),
             resolve_family=resolve,
             scrape=transports,
@@ -80,19 +85,6 @@ def link(index: int, name: str, stats: LinkStats | None = None, *, kind: str = "
     return message(RTM_NEWLINK, struct.pack("=BxHiII", 0, 1, index, 1, 0) + b"".join(parts))
 
 
-def ethnl_reply(ifindex: int, *attributes: bytes) -> bytes:
-    header = attribute(1 | 0x8000, attribute(1, struct.pack("=I", ifindex)))
-    return message(FAMILY, b"\x10\x01\0\0" + header + b"".join(attributes))
-
-
-def u8(kind: int, value: int) -> bytes:
-    return attribute(kind, bytes((value,)))
-
-
-def u32(kind: int, value: int) -> bytes:
-    return attribute(kind, struct.pack("=I", value))
-
-
 IXGBE = {
     "rx_no_dma_resources": 11,
     "rx_missed_errors": 22,
@@ -117,12 +109,9 @@ def ixgbe_host(**options: object) -> Host:
     }
     enabled = (u8(2, 0), u8(3, 1), u8(4, 1))
     generic = {
-        RINGS: ethnl_reply(2, u32(2, 4096), u32(6, 512)) + ethnl_reply(3, u32(2, 4096), u32(6, 4096)) + done(),
-        PAUSE: ethnl_reply(2, *enabled) + ethnl_reply(3, *enabled) + done(),
-        LINKMODES: ethnl_reply(2, u32(5, 10000))
-        + ethnl_reply(3, u32(5, 0xFFFFFFFF))
-        + ethnl_reply(5, u32(5, 10000))
-        + done(),
+        RINGS: reply(2, u32(2, 4096), u32(6, 512)) + reply(3, u32(2, 4096), u32(6, 4096)) + done(),
+        PAUSE: reply(2, *enabled) + reply(3, *enabled) + done(),
+        LINKMODES: reply(2, u32(5, 10000)) + reply(3, u32(5, 0xFFFFFFFF)) + reply(5, u32(5, 10000)) + done(),
     }
     return Host(
         ReplayNetlink({RTM_GETLINK: links + done()}),
@@ -194,7 +183,7 @@ def test_pause_frames_come_from_the_driver_where_netlink_does_not_count_them() -
     expected = PauseState(config, receive_frames=3, transmit_frames=30)
     assert host.reader.read_pause(host.skip) == (PortPause("eth0", expected), PortPause("eth1", expected))
     stats = attribute(5, attribute(2, struct.pack("=Q", 7)) + attribute(3, struct.pack("=Q", 8)))
-    host.generic.answers[PAUSE] = ethnl_reply(2, u8(3, 1), stats) + done()
+    host.generic.answers[PAUSE] = reply(2, u8(3, 1), stats) + done()
     (eth0,) = host.reader.read_pause(host.skip)
     assert eth0.state == PauseState(PauseConfig(None, True, None), receive_frames=8, transmit_frames=7)
 
@@ -307,14 +296,12 @@ def test_excluded_devices_are_neither_read_nor_shown() -> None:
     assert b"eth0" not in {device for device, _ in host.ioctl.calls}
 
 
-def test_a_kernel_without_ethtool_netlink_is_asked_by_ioctl_and_sysfs(tmp_path: Path) -> None:
+def test_a_kernel_without_ethtool_netlink_is_asked_by_ioctl() -> None:
     def no_family(_name: str) -> int:
         raise Refused(errno.ENOENT, "generic netlink family ethtool")
 
-    speed = tmp_path / "sys/class/net/eth0/speed"
-    speed.parent.mkdir(parents=True)
-    speed.write_text("25000\n")
-    host = ixgbe_host(resolve=no_family, roots=Roots.under(tmp_path))
+    host = ixgbe_host(resolve=no_family)
+    host.ioctl.answers[b"eth0", GLINKSETTINGS] = link_settings(speed=25_000)
     host.ioctl.answers[b"eth0", ethtool.ETHTOOL_GRINGPARAM] = struct.pack("=9I", 16, 4096, 0, 0, 4096, 512, 0, 0, 512)
     host.ioctl.answers[b"eth0", ethtool.ETHTOOL_GPAUSEPARAM] = struct.pack("=4I", 18, 0, 1, 0)
     host.ioctl.answers[b"eth1", ethtool.ETHTOOL_GPAUSEPARAM] = errno.EOPNOTSUPP

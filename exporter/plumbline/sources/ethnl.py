@@ -17,7 +17,8 @@ from plumbline.errors import ParseError, PlumblineError
 from plumbline.sources import netlink
 from plumbline.sources.netlink import Message, Netlink, attribute, attributes, skip_reason, unsigned
 
-LINKMODES_GET, RINGS_GET, PAUSE_GET = 4, 15, 21
+STRSET_GET, LINKINFO_GET, LINKMODES_GET, FEATURES_GET = 1, 2, 4, 11
+RINGS_GET, CHANNELS_GET, COALESCE_GET, PAUSE_GET, FEC_GET = 15, 17, 19, 21, 29
 FLAG_COMPACT_BITSETS, FLAG_STATS = 0x1, 0x4
 FAMILY = "ethtool"
 
