@@ -10,21 +10,24 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.sources import ethtool
+from plumbline.sources import ethnl, ethtool
+from plumbline.sources.channels import Channels
 from plumbline.sources.drivers import Count, NicLoss, load_table
 from plumbline.sources.ethtool import PauseConfig, RingSizes
+from plumbline.sources.features import Offload
 from plumbline.sources.links import RTM_GETLINK, RTM_NEWLINK, LinkStats
 from plumbline.sources.netlink import Refused, attribute
 from plumbline.sources.network import NetworkReader, PortPause, PortRings
 from plumbline.sources.pause import PauseState
 from plumbline.sources.portfacts import Transports
-from support.ethnl_replies import FAMILY, reply, u8, u32
+from support.ethnl_replies import FAMILY, bits, reply, strings, u8, u32
 from support.replay_network import (
     GLINKSETTINGS,
     ReplayEthtool,
     ReplayNetlink,
     done,
     driver_answers,
+    error,
     gstats,
     link_settings,
     message,
@@ -75,14 +78,16 @@ def recorded(scenario: str, **options: object) -> Host:
     return Host(ReplayNetlink.load(path), ReplayNetlink.load(path), ioctl, **options)  # type: ignore[arg-type]
 
 
-def link(index: int, name: str, stats: LinkStats | None = None, *, kind: str = "", master: int = 0) -> bytes:
+def link(
+    index: int, name: str, stats: LinkStats | None = None, *, kind: str = "", master: int = 0, more: bytes = b""
+) -> bytes:
     values = stats or LinkStats(*[0] * 25)
     parts = [attribute(3, name.encode() + b"\0"), attribute(23, struct.pack("=25Q", *values)), attribute(16, b"\x06")]
     if kind:
         parts.append(attribute(18, attribute(1, kind.encode() + b"\0")))
     if master:
         parts.append(attribute(10, struct.pack("=I", master)))
-    return message(RTM_NEWLINK, struct.pack("=BxHiII", 0, 1, index, 1, 0) + b"".join(parts))
+    return message(RTM_NEWLINK, struct.pack("=BxHiII", 0, 1, index, 1, 0) + b"".join(parts) + more)
 
 
 IXGBE = {
@@ -351,3 +356,76 @@ def test_a_difference_of_counters_falls_only_when_the_driver_reset_them() -> Non
         host.route.answers[RTM_GETLINK] = links
         host.ioctl.answers.update(answers)
         assert filtered(host) == expected
+
+
+def knobs_host() -> Host:
+    """Two ixgbe ports at 10 Gb/s, the second's cage empty."""
+    ports = {
+        2: (u8(2, 0), bits(3, (), mask={10, 12}), u32(5, 10_000), u8(6, 1)),
+        3: (u8(2, 0), bits(3, (), mask={10, 12}), u32(5, 0xFFFFFFFF), u8(6, 0xFF)),
+    }
+    host = ixgbe_host()
+    host.generic.answers.update(
+        {
+            LINKMODES: b"".join(reply(index, *attributes) for index, attributes in ports.items()) + done(),
+            (FAMILY, ethnl.LINKINFO_GET): reply(2, u8(2, 3)) + reply(3, u8(2, 0xEF)) + done(),
+            (FAMILY, ethnl.FEC_GET): reply(2, u32(4, 49)) + reply(3) + done(),
+            (FAMILY, ethnl.CHANNELS_GET): reply(2, u32(5, 63), u32(9, 16)) + done(),
+            (FAMILY, ethnl.COALESCE_GET): done(),
+            (FAMILY, ethnl.FEATURES_GET): reply(2, bits(2, {0}), bits(4, {0})) + done(),
+            (FAMILY, ethnl.STRSET_GET): strings(4, ("rx-gro",)),
+        }
+    )
+    carrier = attribute(33, b"\1")
+    host.route.answers[RTM_GETLINK] = link(2, "eth0", more=carrier) + link(3, "eth1") + done()
+    return host
+
+
+def test_settings_are_served_from_the_last_refresh() -> None:
+    host = knobs_host()
+    host.reader.refresh()
+    asked = len(host.generic.requests)
+    assert host.reader.read_channels() == (("eth0", Channels(combined=16, combined_max=63)),)
+    assert host.reader.read_offloads() == (("eth0", (Offload("generic-receive-offload", True, False),)),)
+    with pytest.raises(Unavailable, match="no network port says how it coalesces interrupts"):
+        host.reader.read_coalescing()
+    eth0, eth1 = host.reader.read_link_modes(host.skip)
+    assert (eth0.device, eth0.modes.full_duplex, eth0.modes.max_speed_mbps) == ("eth0", True, 10_000)
+    assert (eth0.fec, eth0.transceiver) == ("off", True)
+    assert (eth1.modes.full_duplex, eth1.fec, eth1.transceiver) == (None, None, False)
+    assert len(host.generic.requests) == asked, "a scrape asks nothing of the ports for these"
+    assert host.skipped == []
+
+
+def test_settings_share_the_scrapes_dump_of_links_and_follow_names() -> None:
+    host = knobs_host()
+    host.reader.refresh()
+    before = len(host.route.requests)
+    host.reader.read_links()
+    host.reader.read_channels()
+    host.reader.read_offloads()
+    host.reader.read_link_modes(host.skip)
+    assert len(host.route.requests) - before == 1
+    host.route.answers[RTM_GETLINK] = link(2, "lan0") + done()
+    assert [device for device, _ in host.reader.read_channels()] == ["lan0"]
+    assert [port.device for port in host.reader.read_link_modes(host.skip)] == ["lan0"], "eth1 has gone"
+
+
+def test_fec_and_connectors_that_fail_are_skipped_and_the_link_is_told() -> None:
+    host = knobs_host()
+    for command in (ethnl.FEC_GET, ethnl.LINKINFO_GET):
+        host.generic.answers[FAMILY, command] = error(errno.EPERM)
+    host.reader.refresh()
+    ports = host.reader.read_link_modes(host.skip)
+    assert [(port.modes.full_duplex, port.fec, port.transceiver) for port in ports] == [(True, None, None), (None,) * 3]
+    assert host.skipped == [("fec", "permission"), ("connector", "permission")]
+
+
+def test_a_broken_dump_of_channels_is_the_channel_collectors_error_and_nobody_elses() -> None:
+    host = knobs_host()
+    host.generic.answers[FAMILY, ethnl.CHANNELS_GET] = message(FAMILY, b"\x10\x01\0\0") + done()
+    host.reader.refresh()
+    with pytest.raises(PlumblineError, match="CHANNELS_GET: a reply that names no interface"):
+        host.reader.read_channels()
+    assert len(host.reader.read_offloads()) == 1
+    assert len(host.reader.read_link_modes(host.skip)) == 2
