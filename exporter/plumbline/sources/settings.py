@@ -37,10 +37,16 @@ class SettingsReader:
         """
         if family is not None:
             try:
-                found = ethnl.read_all(
-                    self._generic, family, command, parse, flags=flags, expected=ports, on_skip=lambda _item, _why: None
+                return ethnl.read_all(
+                    self._generic,
+                    family,
+                    command,
+                    parse,
+                    flags=flags,
+                    expected=ports,
+                    only=ports,
+                    on_skip=lambda _item, _reason: None,
                 )
-                return {index: value for index, value in found.items() if index in ports}
             except Refused as refusal:
                 if refusal.code != errno.EOPNOTSUPP:
                     raise
