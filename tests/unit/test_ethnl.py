@@ -128,3 +128,24 @@ def test_a_dump_that_gives_nothing_but_an_error_is_that_error() -> None:
         ethnl.read_all(
             ethtool(ethnl.RINGS_GET, done(errno.EPERM)), FAMILY, ethnl.RINGS_GET, parse_rings, on_skip=no_skip
         )
+
+
+def test_replies_of_other_devices_are_left_unread() -> None:
+    ill = reply(7, attribute(6, b"\0" * 5))
+    (rings,) = ethnl.read_all(
+        ethtool(ethnl.RINGS_GET, ill + reply(2, u32(6, 512)) + ill + done()),
+        FAMILY,
+        ethnl.RINGS_GET,
+        parse_rings,
+        only=(2,),
+        on_skip=no_skip,
+    ).items()
+    assert rings == (2, RingSizes(rx=512))
+
+
+def test_a_reply_of_nobody_is_malformed_also_where_some_are_left_unread() -> None:
+    nobody = message(FAMILY, b"\x10\x01\0\0" + u32(6, 512)) + done()
+    with pytest.raises(ParseError, match="RINGS_GET: a reply that names no interface"):
+        ethnl.read_all(
+            ethtool(ethnl.RINGS_GET, nobody), FAMILY, ethnl.RINGS_GET, parse_rings, only=(2,), on_skip=no_skip
+        )
