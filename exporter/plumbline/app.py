@@ -51,6 +51,9 @@ log = logging.getLogger("plumbline")
 
 FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
+FACTS_WITHIN_S = 3.0
+"""What the first look at them may take before the daemon goes on without."""
+NETWORK_FACTS, DISK_FACTS = "network facts", "disk facts"
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
 STOP_WITHIN_S = 1.6
@@ -179,32 +182,51 @@ def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCata
 
 
 class HostFacts:
-    """The slow tier: what rarely changes, read outside the scrape, kept as the latest value."""
+    """The slow tier: what rarely changes, read outside the scrape, kept as the latest value.
+
+    Network and disks are read apart, so that a disk that hangs leaves the network's facts fresh.
+    """
 
     def __init__(self, network: NetworkReader, roots: Roots) -> None:
         self._network, self._roots = network, roots
-        self._devices: tuple[BlockDevice, ...] | None = None
-        self.read_once = threading.Event()
+        self._devices: tuple[BlockDevice, ...] | PlumblineError = Unavailable("the disks have not answered yet")
+        self._read_once = (threading.Event(), threading.Event())
 
-    def refresh(self, _cancel: threading.Event) -> None:
-        """Read everything again. Each part fails for itself; the other parts' facts are new all the same."""
+    def jobs(self) -> list[Job]:
+        """To be run at once and every few minutes, and kicked by their names on kernel events."""
+        return [
+            Job(NETWORK_FACTS, FACTS_EVERY_S, 0.0, self._read_network),
+            Job(DISK_FACTS, FACTS_EVERY_S, 0.0, self._read_disks),
+        ]
+
+    @property
+    def read_once(self) -> bool:
+        """Whether everything has been read, or could not be."""
+        return all(each.is_set() for each in self._read_once)
+
+    def _read_network(self, _cancel: threading.Event) -> None:
         try:
             self._network.refresh()
         except PlumblineError as error:
-            log.warning("network facts: %s", error)
+            log.warning("%s: %s", NETWORK_FACTS, error)
+        self._read_once[0].set()
+
+    def _read_disks(self, _cancel: threading.Event) -> None:
         try:
             self._devices = read_block_devices(
-                self._roots, on_skip=lambda item, reason: log.debug("disk facts: %s left out: %s", item, reason)
+                self._roots, on_skip=lambda item, reason: log.debug("%s: %s left out: %s", DISK_FACTS, item, reason)
             )
-        except PlumblineError as error:
-            log.warning("disk facts: %s", error)
-        self.read_once.set()
+        except PlumblineError as error:  # said by the collector, unless there are older facts
+            log.debug("%s: %s", DISK_FACTS, error)
+            if isinstance(self._devices, PlumblineError):
+                self._devices = error
+        self._read_once[1].set()
 
     @property
     def devices(self) -> tuple[BlockDevice, ...]:
-        """All disks as last read; :class:`Unavailable` before that."""
-        if self._devices is None:
-            raise Unavailable("the disks' facts have not been read yet")
+        """All disks as last read; before that why there are none."""
+        if isinstance(self._devices, PlumblineError):
+            raise self._devices.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
         return self._devices
 
 
@@ -266,16 +288,16 @@ class Daemon:
         """Serve until told to stop; 0."""
         self._signals.install()
         self._server.start()  # first: a port in use must be known before a probe touches the disk
-        refresh = self._housekeeping
+        kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
-            LinkEvents(lambda: refresh.kick("facts"), settings_group=settings_group),
-            BlockHotplug(self._roots, lambda: refresh.kick("facts")),
+            LinkEvents(lambda: kick(NETWORK_FACTS), settings_group=settings_group),
+            BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
         ]
         try:
-            refresh.replace([Job("facts", FACTS_EVERY_S, 0.0, self._facts.refresh)])
+            self._housekeeping.replace(self._facts.jobs())
             for each in events:
                 _start_events(each)
-            self._facts.read_once.wait(3.0)  # a disk that hangs must not hang the start
+            self._await_facts()
             self._apply(self._running)
             self._started_at = time.time()
             address = self._server.address
@@ -288,6 +310,12 @@ class Daemon:
             self._end(events)
         return 0
 
+    def _await_facts(self) -> None:
+        """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
+        deadline = time.monotonic() + FACTS_WITHIN_S
+        while not (self._facts.read_once or self._signals.stop) and time.monotonic() < deadline:
+            self._signals.wait(0.02)
+
     def _loop(self) -> None:
         seen = self._seen_at_start
         next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
@@ -296,7 +324,7 @@ class Daemon:
             asked.wait(1.0)
             self._probing.poll()
             if self._network.wants_refresh:
-                self._housekeeping.kick("facts")
+                self._housekeeping.kick(NETWORK_FACTS)
             if time.monotonic() >= next_check:
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
                 if self._signatures() != seen:
