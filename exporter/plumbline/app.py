@@ -38,7 +38,7 @@ from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.block import BlockDevice, read_block_devices
 from plumbline.sources.drivers import load_table
-from plumbline.sources.genetlink import resolve_family
+from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.network import NetworkReader
@@ -257,7 +257,6 @@ class Daemon:
         self._seen_at_start = self._signatures()
         self._running = self._prepare(config)
         self._network = NetworkReader(
-            roots=roots,
             table=load_table(),
             resolve_family=resolve_family,
             scrape=Transports.to_kernel(),
@@ -291,7 +290,7 @@ class Daemon:
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
-            LinkEvents(lambda: kick(NETWORK_FACTS)),
+            LinkEvents(lambda: kick(NETWORK_FACTS), settings_group=settings_group),
             BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
         ]
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from plumbline.baseline.book import Book
 from plumbline.catalogue import MetricSpec, Sample, Samples
-from plumbline.collectors import baseline, canary, disk, nic, probe, softnet
+from plumbline.collectors import baseline, canary, disk, knobs, nic, probe, softnet
 from plumbline.config import Config
 from plumbline.errors import PlumblineError
 from plumbline.exposition import Collector
@@ -47,6 +47,10 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         Collector("ethtool", nic.ETHTOOL_SPECS, lambda skip: nic.ethtool_samples(network.read_losses(skip))),
         _steady("ring", nic.RING_SPECS, lambda: nic.ring_samples(network.read_rings())),
         Collector("pause", nic.PAUSE_SPECS, lambda skip: nic.pause_samples(network.read_pause(skip))),
+        _steady("channel", knobs.CHANNEL_SPECS, lambda: knobs.channel_samples(network.read_channels())),
+        _steady("coalesce", knobs.COALESCE_SPECS, lambda: knobs.coalesce_samples(network.read_coalescing())),
+        _steady("offload", knobs.OFFLOAD_SPECS, lambda: knobs.offload_samples(network.read_offloads())),
+        Collector("linkmode", knobs.LINKMODE_SPECS, lambda skip: knobs.linkmode_samples(network.read_link_modes(skip))),
         _steady("disk", disk.SPECS, lambda: disk.samples(read_diskstats(roots, keep=disks))),
         _steady(
             "device",

@@ -12,7 +12,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbline.errors import ConfigError, ParseError, PlumblineError
-from plumbline.sources import drivers, ethtool, linkspeed, pause, rings, softnet
+from plumbline.sources import (
+    bitset,
+    channels,
+    coalesce,
+    drivers,
+    ethtool,
+    features,
+    fec,
+    linkmodes,
+    module,
+    pause,
+    rings,
+    softnet,
+)
 from plumbline.sources.links import RTM_GETLINK, Link, parse_link, read_links
 from plumbline.sources.netlink import Message, Netlink, attribute, attributes, parse_messages
 from support.replay_network import ReplayNetlink
@@ -63,7 +76,20 @@ def test_links(payload: bytes) -> None:
         link.name.encode("utf-8")  # a label must be encodable
 
 
-@pytest.mark.parametrize("parse", [rings.parse_rings, pause.parse_pause, linkspeed.parse_speed])
+@pytest.mark.parametrize(
+    "parse",
+    [
+        rings.parse_rings,
+        pause.parse_pause,
+        pause.parse_pause_config,
+        linkmodes.parse_linkmodes,
+        channels.parse_channels,
+        coalesce.parse_coalesce,
+        features.parse_features,
+        fec.parse_fec,
+        module.parse_port,
+    ],
+)
 @given(
     payload=st.binary(max_size=40)
     | st.builds(lambda soup: bytes(4) + attribute(1, attribute(1, bytes(4))) + soup, likely | attribute_soup)
@@ -82,6 +108,12 @@ def test_ethtool_replies(parse: Callable[[Message], tuple[int, object]], payload
         ethtool.parse_stats,
         ethtool.parse_rings,
         ethtool.parse_pause,
+        linkmodes.parse_link_settings,
+        linkmodes.link_modes_words,
+        channels.parse_channels_structure,
+        coalesce.parse_coalesce_structure,
+        features.parse_features_structure,
+        fec.parse_fec_structure,
     ],
 )
 @given(data=st.binary(max_size=300))
@@ -133,13 +165,33 @@ def test_cpu_lists(text: str) -> None:
         assert list(cpus) == sorted(set(cpus))
 
 
-@given(st.text(max_size=20))
-@example("٣")
-@example("9" * 5000)
-def test_sysfs_speed(text: str) -> None:
+@given(
+    attribute_soup | st.builds(lambda value, mask: attribute(4, value) + attribute(5, mask), st.binary(), st.binary())
+)
+def test_bitsets(data: bytes) -> None:
     with contextlib.suppress(ParseError):
-        speed = linkspeed.parse_sysfs_speed(text, source="fuzz")
-        assert speed is None or speed > 0
+        assert bitset.parse_bitset(data, 0, len(data), source="fuzz").value >= 0
+
+
+strings = st.builds(
+    lambda inner: bytes(4) + attribute(2, attribute(1, attribute(3, inner))),
+    st.lists(
+        st.builds(
+            lambda index, text: attribute(1, attribute(1, index) + attribute(2, text)),
+            st.binary(max_size=4),
+            st.binary(),
+        ),
+        max_size=4,
+    ).map(b"".join),
+)
+
+
+@given(strings | attribute_soup | st.binary(max_size=60))
+def test_feature_names(payload: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        names = features.parse_names(whole(payload))
+        assert names
+        assert all(mask > 0 for mask in features.offload_masks(names).values())
 
 
 forms = st.text("abrtnl._%d+- []()", max_size=30) | st.sampled_from(["rtnl.rx_dropped - rx_drops", "a + %d", "a - "])

@@ -48,7 +48,6 @@ def pair() -> Iterator[Namespace]:
 
 def make_reader(transports: Transports) -> NetworkReader:
     return NetworkReader(
-        roots=HOST,
         table=load_table(),
         resolve_family=resolve_family,
         scrape=transports,

@@ -13,14 +13,14 @@ import argparse
 import errno
 from pathlib import Path
 
-from plumbline.sources import ethnl, ethtool
+from plumbline.sources import ethnl, ethtool, features
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.links import RTM_GETLINK
 from plumbline.sources.netlink import NETLINK_GENERIC, NETLINK_ROUTE, Netlink, NetlinkSocket, Refused
 
 from .replay_network import ETHNL_COMMANDS, IOCTLS
 
-_FLAGS = {"linkmodes": ethnl.FLAG_COMPACT_BITSETS, "rings": 0, "pause": ethnl.FLAG_STATS}
+_FLAGS = {"rings": 0, "pause": ethnl.FLAG_STATS}
 _SIZES = {"drvinfo": 196, "sset_info": 20, "rings": 36, "pause": 16}
 
 
@@ -57,7 +57,11 @@ def record_netlink(out: Path) -> None:
     (out / "family.txt").write_text(f"{family}\n")
     generic = Recorder(NETLINK_GENERIC)
     for name, command in ETHNL_COMMANDS.items():
-        Netlink(generic, source="record").dump(family, ethnl.request(command, flags=_FLAGS[name]))
+        if command == ethnl.STRSET_GET:
+            Netlink(generic, source="record").get(family, features.names_request())
+        else:
+            flags = _FLAGS.get(name, ethnl.FLAG_COMPACT_BITSETS)
+            Netlink(generic, source="record").dump(family, ethnl.request(command, flags=flags))
         (out / f"{name}.bin").write_bytes(b"".join(generic.datagrams))
 
 

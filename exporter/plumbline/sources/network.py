@@ -2,7 +2,7 @@
 
 One ``RTM_GETLINK`` dump for all links, one ``PAUSE_GET`` dump where a port has flow control, and one ``GSTATS`` ioctl
 for each port whose driver has rules that need it; nothing more for software links. What rarely changes comes from
-:mod:`.portfacts`, looked up by :meth:`NetworkReader.refresh`.
+:mod:`.portfacts` and :mod:`.knobs`, looked up by :meth:`NetworkReader.refresh`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,20 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.roots import Roots
 from plumbline.sources import drivers, ethnl
+from plumbline.sources.channels import Channels
+from plumbline.sources.coalesce import Coalescing
 from plumbline.sources.drivers import DriverTable, NicLoss
 from plumbline.sources.ethtool import Ethtool, RingSizes
+from plumbline.sources.features import Offload
+from plumbline.sources.knobs import Knobs
+from plumbline.sources.linkmodes import LinkModes
 from plumbline.sources.links import Link, read_links
+from plumbline.sources.module import transceiver_present
 from plumbline.sources.netlink import Netlink, skip_reason
 from plumbline.sources.pause import PauseState, parse_pause
 from plumbline.sources.portfacts import Facts, FactsReader, Port, SkipHook, Transports
+from plumbline.sources.settings import value
 
 T = TypeVar("T")
 
@@ -64,6 +70,16 @@ class PortPause:
     state: PauseState
 
 
+@dataclass(frozen=True, slots=True)
+class PortModes:
+    """One hardware port's link; ``fec`` and ``transceiver`` are ``None`` where not known."""
+
+    device: str
+    modes: LinkModes
+    fec: str | None
+    transceiver: bool | None
+
+
 @dataclass(slots=True)
 class _Snapshot:
     """One moment, shared by the collectors of one scrape."""
@@ -85,7 +101,6 @@ class NetworkReader:
     def __init__(
         self,
         *,
-        roots: Roots,
         table: DriverTable,
         resolve_family: Callable[[str], int],
         scrape: Transports,
@@ -94,9 +109,7 @@ class NetworkReader:
         keep: Callable[[str], bool] = lambda _device: True,
     ) -> None:
         """``keep`` tells which devices are reported, by name; ``clock`` gives monotonic seconds."""
-        self._facts_reader = FactsReader(
-            roots=roots, table=table, resolve_family=resolve_family, transports=slow, keep=keep
-        )
+        self._facts_reader = FactsReader(table=table, resolve_family=resolve_family, transports=slow, keep=keep)
         self._route = Netlink(scrape.route, source="netlink route")
         self._generic = Netlink(scrape.generic, source="netlink ethtool")
         self._ioctl = Ethtool(scrape.ioctl)
@@ -136,7 +149,7 @@ class NetworkReader:
     def read_rings(self) -> tuple[PortRings, ...]:
         """Ring sizes as of the last refresh; ``Unavailable`` when no port has rings."""
         snapshot = self._take("rings")
-        rings = _value(snapshot.facts.rings)
+        rings = value(snapshot.facts.rings)
         ports = tuple(
             PortRings(link.name, rings[index])
             for index, link in snapshot.links.items()
@@ -149,7 +162,7 @@ class NetworkReader:
     def read_pause(self, on_skip: SkipHook) -> tuple[PortPause, ...]:
         """Flow control, counters included; ``Unavailable`` when no port has it."""
         snapshot = self._take("pause")
-        expected = {index: config for index, config in _value(snapshot.facts.pause).items() if index in snapshot.links}
+        expected = {index: config for index, config in value(snapshot.facts.pause).items() if index in snapshot.links}
         states: Mapping[int, PauseState] = {index: PauseState(config) for index, config in expected.items()}
         if expected and snapshot.facts.family is not None:
             states = ethnl.read_all(
@@ -169,6 +182,57 @@ class NetworkReader:
         if not ports:
             raise Unavailable("no network port has 802.3x flow control")
         return ports
+
+    def read_channels(self) -> tuple[tuple[str, Channels], ...]:
+        """Devices and their channels as of the last refresh; ``Unavailable`` when none has any."""
+        return self._settings("channels", lambda knobs: knobs.channels, "says how many channels it has")
+
+    def read_coalescing(self) -> tuple[tuple[str, Coalescing], ...]:
+        """Devices and their interrupt coalescing as of the last refresh; ``Unavailable`` when none has it."""
+        return self._settings("coalescing", lambda knobs: knobs.coalescing, "says how it coalesces interrupts")
+
+    def read_offloads(self) -> tuple[tuple[str, tuple[Offload, ...]], ...]:
+        """Devices and their offloads as of the last refresh; ``Unavailable`` when none has any."""
+        return self._settings("offloads", lambda knobs: knobs.offloads, "says what it offloads")
+
+    def read_link_modes(self, on_skip: SkipHook) -> tuple[PortModes, ...]:
+        """Hardware ports as of the last refresh; ``Unavailable`` when there is none.
+
+        What is only decoration here (FEC, transceiver) is skipped when it could not be asked.
+        """
+        snapshot = self._take("link modes")
+        knobs = snapshot.facts.knobs
+        modes = value(knobs.linkmodes)
+        fec = _or_skip("fec", knobs.fec, on_skip)
+        connectors = _or_skip("connector", knobs.connectors, on_skip)
+        ports = []
+        for index, link in snapshot.links.items():
+            if link.hardware and index in modes and self._keep(link.name):
+                port = snapshot.facts.ports.get(index)
+                transceiver = transceiver_present(
+                    port=connectors.get(index),
+                    fibre=modes[index].fibre,
+                    carrier=link.carrier,
+                    driver=port.info.driver if port else "",
+                )
+                ports.append(PortModes(link.name, modes[index], fec.get(index), transceiver))
+        if not ports:
+            raise Unavailable("no network port says what links it can have")
+        return tuple(ports)
+
+    def _settings(
+        self, consumer: str, part: Callable[[Knobs], Mapping[int, T] | PlumblineError], what: str
+    ) -> tuple[tuple[str, T], ...]:
+        snapshot = self._take(consumer)
+        settings, links = value(part(snapshot.facts.knobs)), snapshot.links
+        found = tuple(
+            (links[index].name, each)
+            for index, each in settings.items()
+            if index in links and self._keep(links[index].name)
+        )
+        if not found:
+            raise Unavailable(f"no network port {what}")
+        return found
 
     def _take(self, consumer: str) -> _Snapshot:
         """The links now. Collectors of one scrape share a dump; one that asks again begins the next scrape."""
@@ -241,12 +305,13 @@ class NetworkReader:
         return PauseState(state.config, frames.get("receive"), frames.get("transmit"))
 
 
+def _or_skip(item: str, part: Mapping[int, T] | PlumblineError, on_skip: SkipHook) -> Mapping[int, T]:
+    if isinstance(part, PlumblineError):
+        on_skip(item, skip_reason(part))
+        return {}
+    return part
+
+
 def _master(snapshot: _Snapshot, link: Link) -> str:
     master = snapshot.links.get(link.master_index)
     return master.name if master else ""
-
-
-def _value(part: T | PlumblineError) -> T:
-    if isinstance(part, PlumblineError):
-        raise part.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
-    return part
