@@ -28,12 +28,16 @@ from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
 from plumbline.collectors import baseline as baseline_metrics
 from plumbline.collectors import canary as canary_metrics
 from plumbline.collectors import disk as disk_metrics
+from plumbline.collectors import interrupts as interrupt_metrics
 from plumbline.collectors import nic as nic_metrics
 from plumbline.collectors import probe as probe_metrics
 from plumbline.collectors import softnet as softnet_metrics
+from plumbline.collectors import sysctl as sysctl_metrics
+from plumbline.collectors import tcp as tcp_metrics
 from plumbline.config import Config, load, split_address
 from plumbline.errors import ConfigError, PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
+from plumbline.kernelwatch import KernelWatch
 from plumbline.overview import Overview
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
@@ -50,6 +54,7 @@ from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.softnet import read_softnet
+from plumbline.sources.tcp import read_tcp
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
@@ -58,6 +63,8 @@ log = logging.getLogger("plumbline")
 
 FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
+KERNEL_WATCH_EVERY_S = 15.0
+"""Interrupt counters, squeezes and kernel settings: as long as a usual scrape interval, at least 10 s."""
 RELOAD_CHECK_EVERY_S = 5.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
@@ -251,6 +258,9 @@ class Daemon:
             keep=self._keeps_nic,
         )
         self._facts = HostFacts(self._network, roots)
+        self._kernel = KernelWatch(
+            roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
+        )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
             (), clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
@@ -271,7 +281,12 @@ class Daemon:
             BlockHotplug(self._roots, lambda: refresh.kick("facts")),
         ]
         try:
-            refresh.replace([Job("facts", FACTS_EVERY_S, 0.0, self._facts.refresh)])
+            refresh.replace(
+                [
+                    Job("facts", FACTS_EVERY_S, 0.0, self._facts.refresh),
+                    Job("kernel", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
+                ]
+            )
             for each in events:
                 _start_events(each)
             self._facts.read_once.wait(3.0)  # a disk that hangs must not hang the start
@@ -370,13 +385,18 @@ class Daemon:
     def _collectors(self, running: Running) -> list[Collector]:
         """Every collector there is, literally."""
         network, roots = self._network, self._roots
-        softnet = self._softnet
+        kernel, softnet = self._kernel, self._softnet
         disks = WholeDisks(roots, exclude=re.compile(running.config.devices.disk_exclude))
         baseline = tuple(baseline_metrics.samples(running.book.selection))
         return [
             _steady(
-                "softnet", softnet_metrics.SPECS, lambda: softnet_metrics.samples(softnet.unwrap(read_softnet(roots)))
+                "softnet",
+                softnet_metrics.SPECS,
+                lambda: softnet_metrics.samples(softnet.unwrap(read_softnet(roots)), kernel.squeezes.latest),
             ),
+            _steady("interrupts", interrupt_metrics.SPECS, lambda: interrupt_metrics.samples(kernel.interrupts.latest)),
+            _steady("tcp", tcp_metrics.SPECS, lambda: tcp_metrics.samples(read_tcp(roots))),
+            _steady("sysctl", sysctl_metrics.SPECS, lambda: sysctl_metrics.samples(kernel.sysctl)),
             _steady("link", nic_metrics.LINK_SPECS, lambda: nic_metrics.link_samples(network.read_links())),
             Collector(
                 "ethtool",
