@@ -14,6 +14,8 @@ from plumbline.sources.squeeze import (
     SqueezeReader,
     Squeezes,
     by_budget,
+    frames_a_packet,
+    parse_received,
     parse_softirq_ticks,
     read_limits,
 )
@@ -28,11 +30,11 @@ def test_the_nodes_of_figure_31_ran_out_of_budget_as_their_author_found() -> Non
     cpus = parse_softnet(whole, source="figure 31", online=range(8)).cpus
     assert [round(cpu.processed / cpu.time_squeeze) for cpu in cpus] == [316, 247, 292, 270, 309, 278, 252, 311]
     for cpu in cpus:
-        assert by_budget(squeezes=cpu.time_squeeze, processed=cpu.processed, softirq_s=None, limits=DEFAULT)
+        assert by_budget(squeezes=cpu.time_squeeze, polled=cpu.processed, softirq_s=None, limits=DEFAULT)
 
 
 @pytest.mark.parametrize(
-    ("squeezes", "processed", "softirq_s", "limits", "budget"),
+    ("squeezes", "polled", "softirq_s", "limits", "budget"),
     [
         # 2 µs a packet: 300 of them are done in 0.6 ms of 8
         (1000, 1_000_000, 2.0, DEFAULT, True),
@@ -45,8 +47,8 @@ def test_the_nodes_of_figure_31_ran_out_of_budget_as_their_author_found() -> Non
         # the budget doubled: 20 µs a packet was the budget's and now is the time's
         (50, 50_000, 1.0, DEFAULT, True),
         (50, 50_000, 1.0, Limits(600, 0.008), False),
-        # too short for a tick
-        (5, 10, 0.0, DEFAULT, True),
+        # hardly a packet, hardly a tick: somebody took the CPU away
+        (5, 10, 0.0, DEFAULT, False),
         # settings for tests: every run ends at once
         (10, 10, 0.0, Limits(1, 0.008), True),
         (10, 1000, 0.01, Limits(300, 0.0), False),
@@ -58,9 +60,9 @@ def test_the_nodes_of_figure_31_ran_out_of_budget_as_their_author_found() -> Non
     ],
 )
 def test_the_limit_reached_first(
-    squeezes: int, processed: int, softirq_s: float | None, limits: Limits, budget: bool
+    squeezes: int, polled: int, softirq_s: float | None, limits: Limits, budget: bool
 ) -> None:
-    assert by_budget(squeezes=squeezes, processed=processed, softirq_s=softirq_s, limits=limits) is budget
+    assert by_budget(squeezes=squeezes, polled=polled, softirq_s=softirq_s, limits=limits) is budget
 
 
 def test_softirq_ticks() -> None:
@@ -71,6 +73,23 @@ def test_softirq_ticks() -> None:
     assert parse_softirq_ticks(b"cpu0 1 2 3 4\n", source="stat") == {}
     with pytest.raises(ParseError, match="stat:2: softirq time is b'x'"):
         parse_softirq_ticks(b"cpu 1\ncpu0 1 2 3 4 5 6 x\n", source="stat")
+
+
+def test_received_frames() -> None:
+    text = (
+        b"Inter-|   Receive                            |  Transmit\n"
+        b" face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs\n"
+        b"    lo: 1000 10 0 0 0 0 0 0 1000 10 0\neth0:1:99999999999 77 0 0 0 0 0 0 5 6 0\n"
+    )
+    assert parse_received(text, source="dev") == {"lo": 10, "eth0:1": 77}
+    with pytest.raises(ParseError, match=r"dev:1: b'eth0: 1' has no count of received packets"):
+        parse_received(b"eth0: 1\n", source="dev")
+
+
+def test_frames_a_packet() -> None:
+    assert frames_a_packet(frames=900, processed=100) == 9.0
+    assert frames_a_packet(frames=10, processed=100) == 1.0
+    assert frames_a_packet(frames=0, processed=0) == 1.0
 
 
 class Host:
@@ -114,6 +133,18 @@ def test_squeezes_are_attributed_interval_by_interval(tmp_path: Path) -> None:
     host.now((1_002_000, 160, 310), (1_011_000, 67, 111))
     reader.refresh()
     assert reader.latest == {0: Squeezes(100, 10), 1: Squeezes(0, 7)}
+
+
+def test_frames_that_gro_merged_used_up_the_budget_one_by_one(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    (host.roots.sys / "class" / "net" / "eth0" / "device").mkdir(parents=True)
+    reader = SqueezeReader(roots=host.roots, ticks_per_s=100)
+    for frames, packets, squeezes in ((500, 0, 0), (300_500, 10_000, 1000), (320_500, 20_000, 1400)):
+        host.write("net/dev", f"  lo: 1 {frames * 9} 0\n  eth0: 1 {frames} 0\n")
+        host.now((packets, squeezes, squeezes // 10))
+        reader.refresh()
+    # 30 frames a packet: 1,000 budgets' worth for 1,000 squeezes; then 2: 67 budgets' worth for 400
+    assert reader.latest == {0: Squeezes(1000, 400)}
 
 
 def test_counters_that_wrap(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ Counts = list[int]
 _PAGE = 4096
 _decode = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, lt=2**32)]]).decode
 _CPU = re.compile(rb"CPU([0-9]{1,6})")
-_COUNT = re.compile(rb"[0-9]{1,10}")
+_MAX_DIGITS = 10
 _IRQ = re.compile(rb" *([0-9]{1,9}):")
 
 
@@ -92,10 +92,11 @@ def parse_interrupts(
         if not match or (irqs is not None and int(match[1]) not in irqs):
             continue
         columns = line[match.end() :].split(None, len(cpus))
-        if len(columns) < len(cpus) or not all(map(_COUNT.fullmatch, columns[: len(cpus)])):
+        counts = columns[: len(cpus)]
+        if len(counts) < len(cpus) or not b"".join(counts).isdigit() or max(map(len, counts)) > _MAX_DIGITS:
             raise ParseError(source, f"interrupt {int(match[1])} has no {len(cpus)} counters", line=number)
         name = columns[len(cpus)].decode("utf-8", "replace") if len(columns) > len(cpus) else ""
-        found[int(match[1])] = ListedInterrupt(list(map(int, columns[: len(cpus)])), " ".join(name.split()))
+        found[int(match[1])] = ListedInterrupt(list(map(int, counts)), " ".join(name.split()))
     return cpus, found
 
 
