@@ -4,8 +4,8 @@
 
 Writes ``netlink/*.bin`` (whole dumps, datagrams one after the other), ``netlink/family.txt``, for each named device
 ``ioctl/<device>.<what>.bin`` or, where the kernel refuses, ``.errno`` with the reason; and the text files of
-softnet, TCP and interrupts. Run it in a namespace made for it (``ip netns exec``) unless everybody may see the host's
-own links.
+softnet, TCP, interrupts and kernel settings. Run it in a namespace made for it (``ip netns exec``) unless everybody
+may see the host's own links.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from plumbline.sources import ethnl, ethtool
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.links import RTM_GETLINK
 from plumbline.sources.netlink import NETLINK_GENERIC, NETLINK_ROUTE, Netlink, NetlinkSocket, Refused
+from plumbline.sources.sysctl import NUMBERS, WORDS
 
 from .replay_network import ETHNL_COMMANDS, IOCTLS
 
@@ -100,6 +101,7 @@ def main() -> None:
         Path("proc/net/netstat"),
         Path("proc/interrupts"),
         Path("sys/devices/system/cpu/online"),
+        *(Path("proc/sys", *name.split(".")) for name in (*NUMBERS, *WORDS)),
     ):
         target = options.scenario / text
         target.parent.mkdir(parents=True, exist_ok=True)
