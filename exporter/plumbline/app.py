@@ -29,6 +29,7 @@ from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, load, split_address
 from plumbline.errors import ConfigError, PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
+from plumbline.kernelwatch import KernelWatch
 from plumbline.overview import Overview
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
@@ -54,6 +55,8 @@ FACTS_EVERY_S = 300.0
 FACTS_WITHIN_S = 3.0
 """What the first look at them may take before the daemon goes on without."""
 NETWORK_FACTS, DISK_FACTS = "network facts", "disk facts"
+KERNEL_WATCH_EVERY_S = 15.0
+"""Interrupt counters, squeezes and kernel settings: as long as a usual scrape interval, at least 10 s."""
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
 STOP_WITHIN_S = 1.6
@@ -265,11 +268,15 @@ class Daemon:
             keep=self._keeps_nic,
         )
         self._facts = facts = HostFacts(self._network, roots)
+        self._kernel = KernelWatch(
+            roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
+        )
         self._parts = registry.Parts(
             roots=roots,
             network=self._network,
             devices=lambda: facts.devices,
             softnet=SoftnetUnwrapper(),
+            kernel=self._kernel,
             canaries=self._probing.readings,
             probes=self._probing.statuses,
             wall=time.time,
@@ -294,7 +301,8 @@ class Daemon:
             BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
         ]
         try:
-            self._housekeeping.replace(self._facts.jobs())
+            watch = Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh)
+            self._housekeeping.replace([*self._facts.jobs(), watch])
             for each in events:
                 _start_events(each)
             self._await_facts()

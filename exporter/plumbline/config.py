@@ -31,6 +31,7 @@ COLLECTORS = (
     "device",
     "disk",
     "ethtool",
+    "interrupts",
     "link",
     "linkmode",
     "offload",
@@ -38,6 +39,8 @@ COLLECTORS = (
     "probe",
     "ring",
     "softnet",
+    "sysctl",
+    "tcp",
 )
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
 

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 
 from plumbline.baseline.book import Book
 from plumbline.catalogue import MetricSpec, Sample, Samples
-from plumbline.collectors import baseline, canary, disk, knobs, nic, probe, softnet
+from plumbline.collectors import baseline, canary, disk, interrupts, knobs, nic, probe, softnet, sysctl, tcp
 from plumbline.config import Config
 from plumbline.errors import PlumblineError
 from plumbline.exposition import Collector
+from plumbline.kernelwatch import KernelWatch
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.diskstats import WholeDisks, read_diskstats
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.softnet import read_softnet
+from plumbline.sources.tcp import read_tcp
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Parts:
     """May raise :class:`Unavailable`."""
     softnet: softnet.SoftnetUnwrapper
     """Lives as long as the daemon: its counters must not jump at a reload."""
+    kernel: KernelWatch
     canaries: Callable[[], Iterable[CanaryReading]]
     probes: Callable[[], Iterable[probe.ProbeStatus]]
     wall: Callable[[], float]
@@ -38,11 +41,18 @@ class Parts:
 
 def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
     """All that ``config`` leaves switched on, in the order of their work."""
-    network, roots = parts.network, parts.roots
+    network, kernel, roots = parts.network, parts.kernel, parts.roots
     disks = WholeDisks(roots, exclude=re.compile(config.devices.disk_exclude))
     baselines = tuple(baseline.samples(book.selection))
     known = [
-        _steady("softnet", softnet.SPECS, lambda: softnet.samples(parts.softnet.unwrap(read_softnet(roots)))),
+        _steady(
+            "softnet",
+            softnet.SPECS,
+            lambda: softnet.samples(parts.softnet.unwrap(read_softnet(roots)), kernel.squeezes.latest),
+        ),
+        _steady("interrupts", interrupts.SPECS, lambda: interrupts.samples(kernel.interrupts.latest)),
+        _steady("tcp", tcp.SPECS, lambda: tcp.samples(read_tcp(roots))),
+        _steady("sysctl", sysctl.SPECS, lambda: sysctl.samples(kernel.sysctl)),
         _steady("link", nic.LINK_SPECS, lambda: nic.link_samples(network.read_links())),
         Collector("ethtool", nic.ETHTOOL_SPECS, lambda skip: nic.ethtool_samples(network.read_losses(skip))),
         _steady("ring", nic.RING_SPECS, lambda: nic.ring_samples(network.read_rings())),

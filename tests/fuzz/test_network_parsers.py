@@ -20,11 +20,15 @@ from plumbline.sources import (
     ethtool,
     features,
     fec,
+    interrupts,
     linkmodes,
     module,
     pause,
     rings,
     softnet,
+    squeeze,
+    sysctl,
+    tcp,
 )
 from plumbline.sources.links import RTM_GETLINK, Link, parse_link, read_links
 from plumbline.sources.netlink import Message, Netlink, attribute, attributes, parse_messages
@@ -163,6 +167,57 @@ def test_cpu_lists(text: str) -> None:
     with contextlib.suppress(ParseError):
         cpus = softnet.parse_cpu_list(text, source="fuzz")
         assert list(cpus) == sorted(set(cpus))
+
+
+def _lines(words: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    return st.lists(st.lists(words, max_size=5).map(b" ".join), max_size=6).map(b"\n".join)
+
+
+number = st.sampled_from((b"0", b"7", b"4294967295", b"4294967296", b"-1", b"1.5", b"1e3", b"9" * 5000, "٣".encode()))
+
+
+@given(
+    st.binary(max_size=60) | _lines(number | st.sampled_from((b"CPU0", b"CPU1", b"38:", b" 9:", b"NMI:", b"eth0-1"))),
+    st.none() | st.sets(st.integers(0, 50)),
+)
+@example(b"CPU0\n1:" + b"9" * 5000, None)
+def test_interrupts(data: bytes, irqs: set[int] | None) -> None:
+    with contextlib.suppress(ParseError):
+        cpus, found = interrupts.parse_interrupts(data, source="fuzz", irqs=irqs)
+        assert all(len(each.counts) == len(cpus) > 0 for each in found.values())
+        assert irqs is None or found.keys() <= irqs
+
+
+@given(st.binary(max_size=40) | st.lists(number, max_size=5).map(b",".join))
+def test_per_cpu_count(data: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        counts = interrupts.parse_per_cpu_count(data, source="fuzz")
+        assert counts
+        assert all(0 <= count < 1 << 32 for count in counts)
+
+
+@given(
+    _lines(number | st.sampled_from((b"Tcp:", b"InSegs", b"RetransSegs"))) | st.binary(max_size=60),
+    _lines(number | st.sampled_from((b"TcpExt:", b"ListenDrops"))) | st.binary(max_size=60),
+)
+@example(b"Tcp: InSegs\nTcp: 1", b"TcpExt: ListenDrops\nTcpExt: 2")
+def test_tcp(snmp: bytes, netstat: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        reading = tcp.parse_tcp(snmp, netstat, source="fuzz")
+        assert reading.segments_received is None or reading.segments_received >= 0
+
+
+@given(_lines(number | st.sampled_from((b"cpu", b"cpu0", b"cpu1", b"intr"))) | st.binary(max_size=60))
+def test_softirq_ticks(data: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        assert all(ticks >= 0 for ticks in squeeze.parse_softirq_ticks(data, source="fuzz").values())
+
+
+@given(st.text("0123456789 \t-x", max_size=20) | st.text(max_size=20), st.integers(1, 3))
+@example("9" * 5000, 1)
+def test_sysctl(text: str, count: int) -> None:
+    with contextlib.suppress(ParseError):
+        assert len(sysctl.parse_numbers(text, count=count, source="fuzz")) == count
 
 
 @given(

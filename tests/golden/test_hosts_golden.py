@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -155,6 +156,7 @@ def virtual_machine(tmp_path: Path) -> str:
     roots = tree(tmp_path / "host", "disks-virtio-vm", "net-virtio-guest")
     given = parts(roots, recorded_network("net-virtio-guest"))
     given.network.refresh()
+    given.kernel.refresh(threading.Event())
     return page(given, config, book(tmp_path, (), config.baseline))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from plumbline.collectors.probe import ProbeStatus
 from plumbline.collectors.softnet import SoftnetUnwrapper
+from plumbline.kernelwatch import KernelWatch
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.registry import Parts
 from plumbline.roots import Roots
@@ -105,6 +106,7 @@ def parts(
         network=reader,
         devices=lambda: read_block_devices(roots, on_skip=lambda _item, _reason: None),
         softnet=SoftnetUnwrapper(),
+        kernel=KernelWatch(roots=roots, clock=lambda: 0.0, ticks_per_s=100, keep_nic=lambda _name: True),
         canaries=lambda: canaries,
         probes=lambda: probes,
         wall=lambda: NOW,
