@@ -43,7 +43,7 @@ from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.block import BlockDevice, read_block_devices
 from plumbline.sources.diskstats import WholeDisks, read_diskstats
-from plumbline.sources.drivers import load_table
+from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents

@@ -12,7 +12,8 @@ import pytest
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources import ethtool
-from plumbline.sources.drivers import Count, NicLoss, load_table
+from plumbline.sources.driverrules import load_table
+from plumbline.sources.drivers import Count, NicLoss
 from plumbline.sources.ethtool import PauseConfig, RingSizes
 from plumbline.sources.links import RTM_GETLINK, RTM_NEWLINK, LinkStats
 from plumbline.sources.netlink import Refused, attribute

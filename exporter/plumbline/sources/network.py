@@ -14,7 +14,8 @@ from typing import TypeVar
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources import drivers, ethnl
-from plumbline.sources.drivers import DriverTable, NicLoss
+from plumbline.sources.driverrules import DriverTable
+from plumbline.sources.drivers import NicLoss
 from plumbline.sources.ethtool import Ethtool, RingSizes
 from plumbline.sources.links import Link, read_links
 from plumbline.sources.netlink import Netlink, skip_reason
