@@ -20,17 +20,12 @@ from pathlib import Path
 import msgspec
 from prometheus_client import ProcessCollector
 
-from plumbline import __version__
+from plumbline import __version__, registry
 from plumbline.baseline.book import RECORDED, Book, load_book
 from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
-from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
-from plumbline.collectors import baseline as baseline_metrics
-from plumbline.collectors import canary as canary_metrics
-from plumbline.collectors import disk as disk_metrics
-from plumbline.collectors import nic as nic_metrics
-from plumbline.collectors import probe as probe_metrics
-from plumbline.collectors import softnet as softnet_metrics
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, load, split_address
 from plumbline.errors import ConfigError, PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
@@ -42,14 +37,12 @@ from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.block import BlockDevice, read_block_devices
-from plumbline.sources.diskstats import WholeDisks, read_diskstats
 from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
-from plumbline.sources.softnet import read_softnet
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
@@ -58,7 +51,11 @@ log = logging.getLogger("plumbline")
 
 FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
-RELOAD_CHECK_EVERY_S = 5.0
+FACTS_WITHIN_S = 3.0
+"""What the first look at them may take before the daemon goes on without."""
+NETWORK_FACTS, DISK_FACTS = "network facts", "disk facts"
+RELOAD_CHECK_EVERY_S = 2.0
+"""A look at a few files' times; soon enough that whoever saved one need not wait."""
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
@@ -185,32 +182,51 @@ def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCata
 
 
 class HostFacts:
-    """The slow tier: what rarely changes, read outside the scrape, kept as the latest value."""
+    """The slow tier: what rarely changes, read outside the scrape, kept as the latest value.
+
+    Network and disks are read apart, so that a disk that hangs leaves the network's facts fresh.
+    """
 
     def __init__(self, network: NetworkReader, roots: Roots) -> None:
         self._network, self._roots = network, roots
-        self._devices: tuple[BlockDevice, ...] | None = None
-        self.read_once = threading.Event()
+        self._devices: tuple[BlockDevice, ...] | PlumblineError = Unavailable("the disks have not answered yet")
+        self._read_once = (threading.Event(), threading.Event())
 
-    def refresh(self, _cancel: threading.Event) -> None:
-        """Read everything again. Each part fails for itself; the other parts' facts are new all the same."""
+    def jobs(self) -> list[Job]:
+        """To be run at once and every few minutes, and kicked by their names on kernel events."""
+        return [
+            Job(NETWORK_FACTS, FACTS_EVERY_S, 0.0, self._read_network),
+            Job(DISK_FACTS, FACTS_EVERY_S, 0.0, self._read_disks),
+        ]
+
+    @property
+    def read_once(self) -> bool:
+        """Whether everything has been read, or could not be."""
+        return all(each.is_set() for each in self._read_once)
+
+    def _read_network(self, _cancel: threading.Event) -> None:
         try:
             self._network.refresh()
         except PlumblineError as error:
-            log.warning("network facts: %s", error)
+            log.warning("%s: %s", NETWORK_FACTS, error)
+        self._read_once[0].set()
+
+    def _read_disks(self, _cancel: threading.Event) -> None:
         try:
             self._devices = read_block_devices(
-                self._roots, on_skip=lambda item, reason: log.debug("disk facts: %s left out: %s", item, reason)
+                self._roots, on_skip=lambda item, reason: log.debug("%s: %s left out: %s", DISK_FACTS, item, reason)
             )
-        except PlumblineError as error:
-            log.warning("disk facts: %s", error)
-        self.read_once.set()
+        except PlumblineError as error:  # said by the collector, unless there are older facts
+            log.debug("%s: %s", DISK_FACTS, error)
+            if isinstance(self._devices, PlumblineError):
+                self._devices = error
+        self._read_once[1].set()
 
     @property
     def devices(self) -> tuple[BlockDevice, ...]:
-        """All disks as last read; :class:`Unavailable` before that."""
-        if self._devices is None:
-            raise Unavailable("the disks' facts have not been read yet")
+        """All disks as last read; before that why there are none."""
+        if isinstance(self._devices, PlumblineError):
+            raise self._devices.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
         return self._devices
 
 
@@ -234,7 +250,6 @@ class Daemon:
         self._signals = Signals()
         self._started_at: float | None = None
         self._reload_error = ""
-        self._softnet = softnet_metrics.SoftnetUnwrapper()  # lives as long as the daemon: its counters must not jump
         self._overview = Overview(host=self._host, started=time.time())
         self._page_lock = threading.Lock()
         self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
@@ -250,7 +265,16 @@ class Daemon:
             clock=time.monotonic,
             keep=self._keeps_nic,
         )
-        self._facts = HostFacts(self._network, roots)
+        self._facts = facts = HostFacts(self._network, roots)
+        self._parts = registry.Parts(
+            roots=roots,
+            network=self._network,
+            devices=lambda: facts.devices,
+            softnet=SoftnetUnwrapper(),
+            canaries=self._probing.readings,
+            probes=self._probing.statuses,
+            wall=time.time,
+        )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
             (), clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
@@ -265,16 +289,16 @@ class Daemon:
         """Serve until told to stop; 0."""
         self._signals.install()
         self._server.start()  # first: a port in use must be known before a probe touches the disk
-        refresh = self._housekeeping
+        kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
-            LinkEvents(lambda: refresh.kick("facts")),
-            BlockHotplug(self._roots, lambda: refresh.kick("facts")),
+            LinkEvents(lambda: kick(NETWORK_FACTS)),
+            BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
         ]
         try:
-            refresh.replace([Job("facts", FACTS_EVERY_S, 0.0, self._facts.refresh)])
+            self._housekeeping.replace(self._facts.jobs())
             for each in events:
                 _start_events(each)
-            self._facts.read_once.wait(3.0)  # a disk that hangs must not hang the start
+            self._await_facts()
             self._apply(self._running)
             self._started_at = time.time()
             address = self._server.address
@@ -287,6 +311,12 @@ class Daemon:
             self._end(events)
         return 0
 
+    def _await_facts(self) -> None:
+        """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
+        deadline = time.monotonic() + FACTS_WITHIN_S
+        while not (self._facts.read_once or self._signals.stop) and time.monotonic() < deadline:
+            self._signals.wait(0.02)
+
     def _loop(self) -> None:
         seen = self._seen_at_start
         next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
@@ -295,7 +325,7 @@ class Daemon:
             asked.wait(1.0)
             self._probing.poll()
             if self._network.wants_refresh:
-                self._housekeeping.kick("facts")
+                self._housekeeping.kick(NETWORK_FACTS)
             if time.monotonic() >= next_check:
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
                 if self._signatures() != seen:
@@ -355,8 +385,8 @@ class Daemon:
     def _apply(self, running: Running) -> None:
         self._running = running
         self._probing.apply(running.plan, running.book.bounds())
-        off = {name for name, on in running.config.collectors.items() if not on}
-        self._exposition.replace(each for each in self._collectors(running) if each.name not in off)
+        itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)
+        self._exposition.replace([*registry.collectors(self._parts, running.config, running.book), itself])
 
     def _signatures(self) -> dict[Path, Signature | None]:
         """Of every file that a reload reads; those of a configuration that was refused, too: they may be mended."""
@@ -366,40 +396,6 @@ class Daemon:
         return {file: _signature(file) for file in files}
 
     # --- what is shown
-
-    def _collectors(self, running: Running) -> list[Collector]:
-        """Every collector there is, literally."""
-        network, roots = self._network, self._roots
-        softnet = self._softnet
-        disks = WholeDisks(roots, exclude=re.compile(running.config.devices.disk_exclude))
-        baseline = tuple(baseline_metrics.samples(running.book.selection))
-        return [
-            _steady(
-                "softnet", softnet_metrics.SPECS, lambda: softnet_metrics.samples(softnet.unwrap(read_softnet(roots)))
-            ),
-            _steady("link", nic_metrics.LINK_SPECS, lambda: nic_metrics.link_samples(network.read_links())),
-            Collector(
-                "ethtool",
-                nic_metrics.ETHTOOL_SPECS,
-                lambda skip: nic_metrics.ethtool_samples(network.read_losses(skip)),
-            ),
-            _steady("ring", nic_metrics.RING_SPECS, lambda: nic_metrics.ring_samples(network.read_rings())),
-            Collector(
-                "pause", nic_metrics.PAUSE_SPECS, lambda skip: nic_metrics.pause_samples(network.read_pause(skip))
-            ),
-            _steady("disk", disk_metrics.SPECS, lambda: disk_metrics.samples(read_diskstats(roots, keep=disks))),
-            _steady(
-                "device",
-                disk_metrics.DEVICE_SPECS,
-                lambda: disk_metrics.device_samples(each for each in self._facts.devices if disks(each.name)),
-            ),
-            _steady("canary", canary_metrics.SPECS, lambda: canary_metrics.samples(self._probing.readings())),
-            _steady(
-                "probe", probe_metrics.SPECS, lambda: probe_metrics.samples(self._probing.statuses(), now=time.time())
-            ),
-            _steady("baseline", baseline_metrics.SPECS, lambda: _or_raise(baseline, running.book.recorded_error)),
-            Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False),
-        ]
 
     def _samples(self) -> list[Sample]:
         return [
@@ -427,18 +423,6 @@ class Daemon:
                     config_error=self._reload_error,
                 )
             )
-
-
-def _steady(name: str, specs: tuple[MetricSpec, ...], collect: Callable[[], Samples]) -> Collector:
-    """A collector that gives all or nothing: it has no items to leave out."""
-    return Collector(name, specs, lambda _skip: collect(), skip_reasons=())
-
-
-def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:
-    """A recorded baseline that can't be read fails the collector, so that an alert says so."""
-    if error is not None:
-        raise error
-    return baselines
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

@@ -66,7 +66,8 @@ def test_priorities_signals_session_and_umask(runner: ProcessRunner):
     done = runner.run([sys.executable, "-I", "-S", "-c", script], timeout_s=10)
     assert done.stdout.split()[:5] == [b"10", b"9", b"True", b"0o77", b"True"]
     ignored = runner.run(["grep", "SigIgn", "/proc/self/status"], timeout_s=10)
-    assert ignored.stdout.split() == [b"SigIgn:", b"0000000000000000"]
+    # 32 and 33 belong to the C library (signal(7)): whoever started us may have ignored them, nobody can undo that
+    assert int(ignored.stdout.split()[1], 16) & ~(0b11 << 31) == 0
 
 
 def test_io_priority_is_the_lowest_of_best_effort(runner: ProcessRunner):
