@@ -38,11 +38,11 @@ from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.block import BlockDevice, read_block_devices
-from plumbline.sources.drivers import load_table
+from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
-from plumbline.sources.network import NetworkReader
+from plumbline.sources.network import NetworkReader, PortReading
 from plumbline.sources.portfacts import Transports
 from plumbline.state import StateStore
 from plumbline.status import render_status
@@ -172,6 +172,26 @@ def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roo
         profiles=load_profiles(catalogue),
         sites=tuple(read_site(file, host=host, catalogue=catalogue) for file in files),
     )
+
+
+def read_ports(*, config_file: Path | None) -> tuple[tuple[PortReading, ...], list[tuple[str, str]]]:
+    """The network devices the daemon would report, read once; and those that could not be read, with the reason."""
+    exclude = re.compile(read_config(config_file, Overrides(), load_catalogue()).devices.nic_exclude)
+    transports = Transports.to_kernel()
+    skipped: list[tuple[str, str]] = []
+    try:
+        reader = NetworkReader(
+            table=load_table(),
+            resolve_family=resolve_family,
+            scrape=transports,
+            slow=transports,
+            clock=time.monotonic,
+            keep=lambda device: not exclude.fullmatch(device),
+        )
+        reader.refresh()
+        return reader.read_ports(lambda device, reason: skipped.append((device, reason))), skipped
+    finally:
+        transports.close()
 
 
 def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCatalogue) -> Config:

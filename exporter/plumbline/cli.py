@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_baseline(commands)
+    _add_nic(commands)
     _add_config(commands)
     return parser
 
@@ -121,6 +122,19 @@ def _add_baseline(commands: argparse._SubParsersAction[_Parser]) -> None:
         _add_world(parser)
         parser.add_argument("--json", action="store_true", help="machine-readable")
         parser.set_defaults(run=run)
+
+
+def _add_nic(commands: argparse._SubParsersAction[_Parser]) -> None:
+    nic = commands.add_parser(
+        "nic",
+        help="explain where the numbers of a network device come from",
+        description="For each network device: its driver, every drop and error figure with the counters it is made of, "
+        "the counters left out and why, who counts pause frames, and the rings.",
+    )
+    nic.add_argument("device", nargs="?", help="only this device")
+    _add_world(nic)
+    nic.add_argument("--json", action="store_true", help="machine-readable")
+    nic.set_defaults(run=_nic)
 
 
 def _add_config(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -217,6 +231,20 @@ def _baseline_show(options: argparse.Namespace) -> int:
         _print_json(shown)
     else:
         terminal.print_show(terminal.make_console(), shown)
+    return 0
+
+
+def _nic(options: argparse.Namespace) -> int:
+    from plumbline import app, explain, terminal  # noqa: PLC0415
+
+    readings, skipped = app.read_ports(config_file=options.config_file)
+    ports = [explain.explain(reading) for reading in explain.pick(readings, options.device, skipped)]
+    if options.json:
+        _print_json(ports)
+    else:
+        terminal.print_ports(terminal.make_console(), ports)
+    for device, reason in skipped:
+        print(f"left out: {device}: its driver can't be asked ({reason})", file=sys.stderr)
     return 0
 
 

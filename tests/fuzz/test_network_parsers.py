@@ -16,6 +16,7 @@ from plumbline.sources import (
     bitset,
     channels,
     coalesce,
+    driverrules,
     drivers,
     ethtool,
     features,
@@ -30,7 +31,7 @@ from plumbline.sources import (
     sysctl,
     tcp,
 )
-from plumbline.sources.links import RTM_GETLINK, Link, parse_link, read_links
+from plumbline.sources.links import RTM_GETLINK, Link, LinkStats, parse_link, read_links
 from plumbline.sources.netlink import Message, Netlink, attribute, attributes, parse_messages
 from support.replay_network import ReplayNetlink
 
@@ -249,11 +250,17 @@ def test_feature_names(payload: bytes) -> None:
         assert all(mask > 0 for mask in features.offload_masks(names).values())
 
 
-forms = st.text("abrtnl._%d+- []()", max_size=30) | st.sampled_from(["rtnl.rx_dropped - rx_drops", "a + %d", "a - "])
+sums = st.text("abrtnl._%d+- []()?", max_size=30) | st.sampled_from(
+    ["rtnl.rx_dropped - rx_drops", "a + %d", "a - ", "a?"]
+)
+conditions = st.text("ab <_%ds?", max_size=12) | st.sampled_from(
+    ["a", "rtnl.rx_dropped < b", "b < rtnl.rx_dropped", "a < b < a"]
+)
+guarded = st.fixed_dictionaries({"when": conditions, "sum": sums})
 
 
-@given(forms | st.lists(forms, max_size=3), st.lists(st.text("abd0 1", max_size=4), max_size=6))
-def test_driver_tables(form: str | list[str], names: list[str]) -> None:
+@given(sums | st.lists(sums | guarded, max_size=3), st.lists(st.text("abd0 1", max_size=4), max_size=6))
+def test_driver_tables(form: object, names: list[str]) -> None:
     """Any expression is either refused when the table is read, or can be bound and computed for any port."""
     import yaml
 
@@ -262,12 +269,15 @@ def test_driver_tables(form: str | list[str], names: list[str]) -> None:
         {"fallback": {"source": "s"}, "software": {"source": "s"}, "kinds": {}, "drivers": {"x": entry}}
     )
     with contextlib.suppress(ConfigError):
-        plan = drivers.bind(drivers.parse_table(text, where="fuzz").drivers["x"], names)
-        loss = drivers.losses(plan, [3] * len(names), None)
-        assert all(count.frames >= 0 for count in loss.drops)
+        rules = driverrules.parse_table({"fuzz": text}).drivers["x"]
+        values, rtnl = [3] * len(names), LinkStats(*[5] * 25)
+        for evidence in (None, drivers.Evidence(names, values, rtnl)):
+            plan = drivers.bind(rules, names, evidence)
+            for stats in (None, rtnl):
+                assert all(count.frames >= 0 for count in drivers.losses(plan, values, stats).drops)
 
 
 @given(st.text(max_size=80))
 def test_driver_table_text(text: str) -> None:
     with contextlib.suppress(ConfigError):
-        drivers.parse_table(text, where="fuzz")
+        driverrules.parse_table({"fuzz": text})

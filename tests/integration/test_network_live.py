@@ -16,7 +16,8 @@ from plumbline.collectors import nic
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.errors import Unavailable
 from plumbline.roots import Roots
-from plumbline.sources.drivers import Count, load_table
+from plumbline.sources.driverrules import load_table
+from plumbline.sources.drivers import Count
 from plumbline.sources.ethtool import Ethtool, EthtoolSocket
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.linkevents import LinkEvents

@@ -15,7 +15,7 @@ from plumbline.registry import Parts
 from plumbline.roots import Roots
 from plumbline.sources import ethnl
 from plumbline.sources.block import read_block_devices
-from plumbline.sources.drivers import load_table
+from plumbline.sources.driverrules import load_table
 from plumbline.sources.links import RTM_GETLINK, RTM_NEWLINK
 from plumbline.sources.module import PORT_FIBRE
 from plumbline.sources.netlink import attribute

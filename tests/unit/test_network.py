@@ -12,7 +12,8 @@ import pytest
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources import ethnl, ethtool
 from plumbline.sources.channels import Channels
-from plumbline.sources.drivers import Count, NicLoss, load_table
+from plumbline.sources.driverrules import load_table
+from plumbline.sources.drivers import Count, NicLoss
 from plumbline.sources.ethtool import PauseConfig, RingSizes
 from plumbline.sources.features import Offload
 from plumbline.sources.links import RTM_GETLINK, RTM_NEWLINK, LinkStats
@@ -429,3 +430,69 @@ def test_a_broken_dump_of_channels_is_the_channel_collectors_error_and_nobody_el
         host.reader.read_channels()
     assert len(host.reader.read_offloads()) == 1
     assert len(host.reader.read_link_modes(host.skip)) == 2
+
+
+# --- conditions of the driver table
+
+MLX5 = {"rx_out_of_buffer": 0, "rx_discards_phy": 100}
+
+
+def mlx5_host(stats: LinkStats) -> Host:
+    ioctl = ReplayEthtool(driver_answers(b"eth0", "mlx5_core", MLX5))
+    return Host(ReplayNetlink({RTM_GETLINK: link(2, "eth0", stats) + done()}), ReplayNetlink({}), ioctl)
+
+
+def test_what_a_kernel_field_holds_is_settled_at_the_refresh_and_stays_settled() -> None:
+    host = mlx5_host(LinkStats(*[0] * 25)._replace(rx_dropped=130))
+    host.reader.refresh()
+    assert filtered(host) == 30, "the port's 100 may be in there"
+    host.route.answers[RTM_GETLINK] = link(2, "eth0", LinkStats(*[0] * 25)._replace(rx_dropped=99)) + done()
+    host.reader.refresh()
+    host.clock.now += 60
+    assert filtered(host) == 99, "below the port's 100: they are not"
+    host.route.answers[RTM_GETLINK] = link(2, "eth0", LinkStats(*[0] * 25)._replace(rx_dropped=140)) + done()
+    dumps = len(host.route.requests)
+    host.reader.refresh()
+    assert len(host.route.requests) == dumps + 1, "nothing is open any more: no second look at the links"
+    host.clock.now += 60
+    assert filtered(host) == 140
+
+
+@pytest.mark.parametrize("answer", [errno.EOPNOTSUPP, gstats([1])], ids=["refused", "other count"])
+def test_a_port_whose_counters_cannot_be_had_stays_unsettled(answer: bytes | int) -> None:
+    host = mlx5_host(LinkStats(*[0] * 25))
+    stats = host.ioctl.answers[b"eth0", ethtool.ETHTOOL_GSTATS]
+    host.ioctl.answers[b"eth0", ethtool.ETHTOOL_GSTATS] = answer
+    host.reader.refresh()
+    host.ioctl.answers[b"eth0", ethtool.ETHTOOL_GSTATS] = stats
+    assert filtered(host) == 0
+
+
+# --- one port, explained
+
+
+def test_ports_are_read_with_their_rules_and_who_counts_their_pause_frames() -> None:
+    host = ixgbe_host()
+    host.reader.refresh()
+    ports = {port.link.name: port for port in host.reader.read_ports(host.skip)}
+    assert list(ports) == ["eth0", "eth1", "odd0", "bond0"]
+    eth0 = ports["eth0"]
+    assert (eth0.master, eth0.drop_source, eth0.names, eth0.values) == (
+        "bond0",
+        "driver",
+        tuple(IXGBE),
+        tuple(IXGBE.values()),
+    )
+    assert (eth0.pause_source, eth0.pause) == ("driver", PauseState(PauseConfig(False, True, True), 3, 30))
+    assert eth0.rings == RingSizes(rx=512, rx_max=4096)
+    assert (ports["odd0"].drop_source, ports["odd0"].names, ports["odd0"].pause_source) == ("rtnl", (), "")
+    assert (ports["bond0"].info, ports["bond0"].drop_source) == (None, "members")
+    assert host.skipped == []
+
+
+def test_a_port_that_cannot_be_asked_is_named_with_the_reason() -> None:
+    host = ixgbe_host()
+    host.ioctl.answers[b"eth1", ethtool.ETHTOOL_GDRVINFO] = errno.EPERM
+    host.reader.refresh()
+    assert "eth1" not in [port.link.name for port in host.reader.read_ports(host.skip)]
+    assert host.skipped == [("eth1", "permission")]

@@ -15,8 +15,9 @@ from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources import drivers, ethnl
 from plumbline.sources.channels import Channels
 from plumbline.sources.coalesce import Coalescing
-from plumbline.sources.drivers import DriverTable, NicLoss
-from plumbline.sources.ethtool import Ethtool, RingSizes
+from plumbline.sources.driverrules import DriverRules, DriverTable
+from plumbline.sources.drivers import NicLoss, Plan
+from plumbline.sources.ethtool import DriverInfo, Ethtool, RingSizes
 from plumbline.sources.features import Offload
 from plumbline.sources.knobs import Knobs
 from plumbline.sources.linkmodes import LinkModes
@@ -80,6 +81,27 @@ class PortModes:
     transceiver: bool | None
 
 
+@dataclass(frozen=True, slots=True)
+class PortReading:
+    """All that one link's losses are made of, for whoever asks where the numbers come from."""
+
+    link: Link
+    master: str
+    info: DriverInfo | None
+    """``None``: a software link."""
+    drop_source: str
+    rules: DriverRules
+    plan: Plan
+    names: tuple[str, ...]
+    values: tuple[int, ...]
+    """In the order of ``names``; both empty where the rules need no driver counters."""
+    pause: PauseState | None
+    """``None``: no 802.3x flow control."""
+    pause_source: str
+    """Who counts pause frames: ``netlink``, ``driver``, or nobody (empty)."""
+    rings: RingSizes | None
+
+
 @dataclass(slots=True)
 class _Snapshot:
     """One moment, shared by the collectors of one scrape."""
@@ -113,7 +135,7 @@ class NetworkReader:
         self._route = Netlink(scrape.route, source="netlink route")
         self._generic = Netlink(scrape.generic, source="netlink ethtool")
         self._ioctl = Ethtool(scrape.ioctl)
-        self._clock, self._keep = clock, keep
+        self._clock, self._keep, self._table = clock, keep, table
         self._facts = Facts()
         self._snapshot: _Snapshot | None = None
         self._software = drivers.bind(table.software, ())
@@ -162,18 +184,7 @@ class NetworkReader:
     def read_pause(self, on_skip: SkipHook) -> tuple[PortPause, ...]:
         """Flow control, counters included; ``Unavailable`` when no port has it."""
         snapshot = self._take("pause")
-        expected = {index: config for index, config in value(snapshot.facts.pause).items() if index in snapshot.links}
-        states: Mapping[int, PauseState] = {index: PauseState(config) for index, config in expected.items()}
-        if expected and snapshot.facts.family is not None:
-            states = ethnl.read_all(
-                self._generic,
-                snapshot.facts.family,
-                ethnl.PAUSE_GET,
-                parse_pause,
-                flags=ethnl.FLAG_STATS,
-                expected=expected,
-                on_skip=on_skip,
-            )
+        states = self._pause_states(snapshot, on_skip)
         ports = tuple(
             PortPause(link.name, self._with_driver_counters(snapshot, link, states[index], on_skip))
             for index, link in snapshot.links.items()
@@ -233,6 +244,63 @@ class NetworkReader:
         if not found:
             raise Unavailable(f"no network port {what}")
         return found
+
+    def read_ports(self, on_skip: SkipHook) -> tuple[PortReading, ...]:
+        """Every link with its counters and rules; ports whose driver can't be asked are skipped with the reason."""
+        snapshot = self._take("ports")
+        rings = snapshot.facts.rings if not isinstance(snapshot.facts.rings, PlumblineError) else {}
+        states = self._pause_states(snapshot, on_skip)
+        found = []
+        for index, link in snapshot.links.items():
+            if not self._keep(link.name):
+                continue
+            port = snapshot.facts.ports.get(index) if link.hardware else None
+            if link.hardware and port is None:
+                on_skip(link.name, snapshot.facts.refused.get(index, "unknown"))
+                continue
+            info = port.info if port else None
+            rules, source = self._table.select(link, info.driver if info else "")
+            plan = port.plan if port else drivers.bind(rules, ())
+            values = self._driver_stats(snapshot, link, port, on_skip) if port else ()
+            if values is None:
+                continue
+            state = netlink = states.get(index)
+            if netlink is not None:
+                state = self._with_driver_counters(snapshot, link, netlink, on_skip)
+            counted_by = "" if state is None or not _counts(state) else "netlink" if state == netlink else "driver"
+            names = port.names if port and values else ()
+            found.append(
+                PortReading(
+                    link,
+                    _master(snapshot, link),
+                    info,
+                    source,
+                    rules,
+                    plan,
+                    names,
+                    values,
+                    state,
+                    counted_by,
+                    rings.get(index),
+                )
+            )
+        return tuple(found)
+
+    def _pause_states(self, snapshot: _Snapshot, on_skip: SkipHook) -> Mapping[int, PauseState]:
+        """Flow control of the ports that have it, with the kernel's own counters."""
+        known = value(snapshot.facts.pause)
+        expected = {index: config for index, config in known.items() if index in snapshot.links}
+        if not expected or snapshot.facts.family is None:
+            return {index: PauseState(config) for index, config in expected.items()}
+        return ethnl.read_all(
+            self._generic,
+            snapshot.facts.family,
+            ethnl.PAUSE_GET,
+            parse_pause,
+            flags=ethnl.FLAG_STATS,
+            expected=expected,
+            on_skip=on_skip,
+        )
 
     def _take(self, consumer: str) -> _Snapshot:
         """The links now. Collectors of one scrape share a dump; one that asks again begins the next scrape."""
@@ -296,7 +364,7 @@ class NetworkReader:
     ) -> PauseState:
         """Pause frames from ``ethtool -S`` where the kernel does not count them through netlink."""
         port = snapshot.facts.ports.get(link.ifindex)
-        if state.receive_frames is not None or state.transmit_frames is not None or not port or not port.plan.pause:
+        if _counts(state) or not port or not port.plan.pause:
             return state
         values = self._driver_stats(snapshot, link, port, on_skip)
         if values is None:
@@ -310,6 +378,10 @@ def _or_skip(item: str, part: Mapping[int, T] | PlumblineError, on_skip: SkipHoo
         on_skip(item, skip_reason(part))
         return {}
     return part
+
+
+def _counts(state: PauseState) -> bool:
+    return state.receive_frames is not None or state.transmit_frames is not None
 
 
 def _master(snapshot: _Snapshot, link: Link) -> str:

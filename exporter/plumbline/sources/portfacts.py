@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources import drivers, ethnl
-from plumbline.sources.drivers import DriverTable, Plan
+from plumbline.sources.driverrules import DriverTable
+from plumbline.sources.drivers import Evidence, Plan
 from plumbline.sources.ethtool import DriverInfo, Ethtool, EthtoolSocket, EthtoolTransport, PauseConfig, RingSizes
 from plumbline.sources.knobs import Knobs, KnobsReader
 from plumbline.sources.links import Link, read_links
@@ -126,7 +128,31 @@ class FactsReader:
                 ports[index] = self._read_port(link, known.ports.get(index))
             except PlumblineError as error:
                 refused[index] = skip_reason(error)
-        return ports, refused
+        return self._decide(ports, links), refused
+
+    def _decide(self, ports: dict[int, Port], links: Mapping[int, Link]) -> dict[int, Port]:
+        """Bind again, with their counters, the ports whose rules have conditions that are not settled.
+
+        Driver counters first, the kernel's after them: that order is what makes a comparison a proof.
+        """
+        values = {}
+        for index, port in ports.items():
+            if port.plan.undecided:
+                counted = attempt(partial(self._ioctl.stats, links[index].raw_name, len(port.names)))
+                if isinstance(counted, tuple):
+                    values[index] = counted
+        if not values:
+            return ports
+        after = attempt(lambda: read_links(self._route))
+        if isinstance(after, PlumblineError):
+            return ports
+        for index, counted in values.items():
+            port, rtnl = ports[index], after[index].stats if index in after else None
+            if rtnl is not None:
+                rules, _ = self._table.select(links[index], port.info.driver)
+                plan = drivers.bind(rules, port.names, Evidence(port.names, counted, rtnl))
+                ports[index] = Port(port.info, port.names, plan, port.drop_source)
+        return ports
 
     def _read_port(self, link: Link, known: Port | None) -> Port:
         try:
