@@ -139,6 +139,18 @@ def test_the_reader_serves_the_last_interval(tmp_path: Path) -> None:
         _ = host.reader.latest
 
 
+def test_readings_too_close_together_make_no_interval(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    for counts, after_s in (("0,0", 0), ("3000,0", 15), ("3000,9000", 0.5)):
+        host.now(counts, "0,0")
+        host.refresh(after_s)
+        if after_s == 0:
+            continue
+        assert host.reader.latest == (IrqBalance("eth0", 200.0, 1, 1.0, 1.0, None),)
+    host.refresh(11.5)
+    assert host.reader.latest == (IrqBalance("eth0", 750.0, 1, 1.0, 1.0, None),)
+
+
 def test_what_is_malformed_is_an_error_until_it_is_mended(tmp_path: Path) -> None:
     host = Host(tmp_path)
     host.now("0,0", "0,0")

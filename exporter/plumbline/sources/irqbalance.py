@@ -17,6 +17,8 @@ from plumbline.sources.nic_interrupts import NicInterrupts, read_nic_interrupts
 
 FLOOR_PER_S = 100.0
 """Below this many interrupts a second there is no balance to speak of: idle is not lopsided."""
+INTERVAL_S = 10.0
+"""Readings closer together than this (after a stall, say) make no interval: irqbalance itself looks every 10 s."""
 STALE_S = 120.0
 _WRAP = 1 << 32
 
@@ -114,6 +116,8 @@ class IrqBalanceReader:
         return balances
 
     def _look(self) -> tuple[float, tuple[IrqBalance, ...]] | PlumblineError:
+        if self._before and self._clock() - self._before[0] < INTERVAL_S:
+            return self._latest
         ports = read_nic_interrupts(self._roots, keep=self._keep)
         if not ports:
             raise Unavailable("no network port has interrupts of its own")
