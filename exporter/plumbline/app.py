@@ -25,15 +25,18 @@ from plumbline.baseline.book import RECORDED, Book, load_book
 from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
+from plumbline.checks.model import Finding
 from plumbline.collectors import baseline as baseline_metrics
 from plumbline.collectors import canary as canary_metrics
 from plumbline.collectors import disk as disk_metrics
+from plumbline.collectors import finding as finding_metrics
 from plumbline.collectors import nic as nic_metrics
 from plumbline.collectors import probe as probe_metrics
 from plumbline.collectors import softnet as softnet_metrics
 from plumbline.config import Config, load, split_address
 from plumbline.errors import ConfigError, PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
+from plumbline.judging import Judge
 from plumbline.overview import Overview
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
@@ -58,9 +61,14 @@ log = logging.getLogger("plumbline")
 
 FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
+JUDGE_EVERY_S = 60.0
+"""Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
 RELOAD_CHECK_EVERY_S = 5.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
+
+NOT_JUDGED = frozenset({"baseline", "canary", "daemon", "device", "disk", "finding", "probe"})
+"""Collectors that no check asks, and that have nothing to say in a daemon that does not run."""
 
 Signature = tuple[int, int, int]
 """Of a file's content: modification time in ns, size, inode."""
@@ -174,6 +182,34 @@ def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roo
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What `plumbline check` found. ``blind``: collectors that failed and why; what they know was not judged."""
+
+    host: str
+    findings: tuple[Finding, ...]
+    window_s: float
+    blind: Mapping[str, str]
+
+
+def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, wait_s: float) -> Examined:
+    """Look at this host twice, ``wait_s`` apart, and judge it, with or without a daemon running beside.
+
+    Only reads: nothing is started, locked or written. :class:`Unavailable` when nothing at all could be judged.
+    """
+    catalogue = load_catalogue()
+    config = read_config(config_file, Overrides(), catalogue)
+    return Daemon(
+        config,
+        reread=lambda: config,
+        config_file=config_file,
+        store=StateStore(storage_path(storage_path_flag, config, os.environ)),
+        roots=roots,
+        catalogue=catalogue,
+        environment=os.environ,
+    ).examine(wait_s)
+
+
 def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCatalogue) -> Config:
     """The file (or the embedded default) with the flags over it."""
     if overrides.listen_address is not None:
@@ -251,6 +287,7 @@ class Daemon:
             keep=self._keeps_nic,
         )
         self._facts = HostFacts(self._network, roots)
+        self._judge = Judge()
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
             (), clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
@@ -271,11 +308,12 @@ class Daemon:
             BlockHotplug(self._roots, lambda: refresh.kick("facts")),
         ]
         try:
-            refresh.replace([Job("facts", FACTS_EVERY_S, 0.0, self._facts.refresh)])
+            refresh.replace([*self._readers(), Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)])
             for each in events:
                 _start_events(each)
             self._facts.read_once.wait(3.0)  # a disk that hangs must not hang the start
             self._apply(self._running)
+            refresh.kick("findings")
             self._started_at = time.time()
             address = self._server.address
             print(
@@ -286,6 +324,30 @@ class Daemon:
         finally:
             self._end(events)
         return 0
+
+    def _readers(self) -> list[Job]:
+        """The slow tier's jobs, which collectors rely on."""
+        return [Job("facts", FACTS_EVERY_S, 0.0, self._facts.refresh)]
+
+    def _look(self, _cancel: threading.Event) -> None:
+        """Judge the host as it is now."""
+        self._judge.look(self._exposition.scrape(), time.monotonic())
+
+    def examine(self, wait_s: float) -> Examined:
+        """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
+        collectors = [each for each in self._collectors(self._running) if each.name not in NOT_JUDGED]
+        self._exposition.replace(collectors)
+        never = threading.Event()
+        for pause_s in (0.0, wait_s):
+            time.sleep(pause_s)
+            for job in self._readers():
+                job.run(never)
+            snapshot = self._exposition.scrape()
+            findings = self._judge.look(snapshot, time.monotonic())
+        blind = {each.name: each.reason for each in snapshot.collectors if not each.success}
+        if not findings:
+            raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
+        return Examined(self._host, findings, wait_s, blind)
 
     def _loop(self) -> None:
         seen = self._seen_at_start
@@ -398,6 +460,7 @@ class Daemon:
                 "probe", probe_metrics.SPECS, lambda: probe_metrics.samples(self._probing.statuses(), now=time.time())
             ),
             _steady("baseline", baseline_metrics.SPECS, lambda: _or_raise(baseline, running.book.recorded_error)),
+            _steady("finding", finding_metrics.SPECS, lambda: finding_metrics.samples(self._findings())),
             Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False),
         ]
 
@@ -407,6 +470,11 @@ class Daemon:
             (RELOAD_AT, (), self._running.since),
             (STATE_SAVED, (), int(not self._store.save_failed)),
         ]
+
+    def _findings(self) -> tuple[Finding, ...]:
+        if self._judge.findings is None:
+            raise Unavailable("the host has not been judged yet")
+        return self._judge.findings
 
     def _keeps_nic(self, name: str) -> bool:
         exclude = self._running.config.devices.nic_exclude
@@ -423,6 +491,7 @@ class Daemon:
                     snapshot,
                     probing=self._probing,
                     book=self._running.book,
+                    findings=self._judge.findings,
                     waiting_for=self._not_ready_because(),
                     config_error=self._reload_error,
                 )

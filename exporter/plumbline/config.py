@@ -23,7 +23,7 @@ from plumbline.workloads import WorkloadCatalogue
 DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
 """Loopback, because no authentication is set; the port lies outside 9100-9999, which is fully allocated."""
 
-COLLECTORS = ("baseline", "canary", "device", "disk", "ethtool", "link", "pause", "probe", "ring", "softnet")
+COLLECTORS = ("baseline", "canary", "device", "disk", "ethtool", "finding", "link", "pause", "probe", "ring", "softnet")
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
