@@ -20,19 +20,13 @@ from pathlib import Path
 import msgspec
 from prometheus_client import ProcessCollector
 
-from plumbline import __version__
+from plumbline import __version__, registry
 from plumbline.baseline.book import RECORDED, Book, load_book
 from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
-from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
+from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.checks.model import Finding
-from plumbline.collectors import baseline as baseline_metrics
-from plumbline.collectors import canary as canary_metrics
-from plumbline.collectors import disk as disk_metrics
-from plumbline.collectors import finding as finding_metrics
-from plumbline.collectors import nic as nic_metrics
-from plumbline.collectors import probe as probe_metrics
-from plumbline.collectors import softnet as softnet_metrics
+from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, load, split_address
 from plumbline.errors import ConfigError, PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
@@ -45,14 +39,12 @@ from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.block import BlockDevice, read_block_devices
-from plumbline.sources.diskstats import WholeDisks, read_diskstats
 from plumbline.sources.drivers import load_table
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
-from plumbline.sources.softnet import read_softnet
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
@@ -63,11 +55,12 @@ FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
 JUDGE_EVERY_S = 60.0
 """Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
-RELOAD_CHECK_EVERY_S = 5.0
+RELOAD_CHECK_EVERY_S = 2.0
+"""A look at a few files' times; soon enough that whoever saved one need not wait."""
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "daemon", "device", "disk", "finding", "probe"})
+NOT_JUDGED = frozenset({"baseline", "canary", "device", "disk", "finding", "probe"})
 """Collectors that no check asks, and that have nothing to say in a daemon that does not run."""
 
 Signature = tuple[int, int, int]
@@ -270,7 +263,6 @@ class Daemon:
         self._signals = Signals()
         self._started_at: float | None = None
         self._reload_error = ""
-        self._softnet = softnet_metrics.SoftnetUnwrapper()  # lives as long as the daemon: its counters must not jump
         self._overview = Overview(host=self._host, started=time.time())
         self._page_lock = threading.Lock()
         self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
@@ -286,8 +278,18 @@ class Daemon:
             clock=time.monotonic,
             keep=self._keeps_nic,
         )
-        self._facts = HostFacts(self._network, roots)
         self._judge = Judge()
+        self._facts = facts = HostFacts(self._network, roots)
+        self._parts = registry.Parts(
+            roots=roots,
+            network=self._network,
+            devices=lambda: facts.devices,
+            softnet=SoftnetUnwrapper(),
+            canaries=self._probing.readings,
+            probes=self._probing.statuses,
+            findings=self._findings,
+            wall=time.time,
+        )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
             (), clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
@@ -335,8 +337,7 @@ class Daemon:
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
-        collectors = [each for each in self._collectors(self._running) if each.name not in NOT_JUDGED]
-        self._exposition.replace(collectors)
+        self._exposition.replace(each for each in self._collectors() if each.name not in NOT_JUDGED)
         never = threading.Event()
         for pause_s in (0.0, wait_s):
             time.sleep(pause_s)
@@ -417,8 +418,11 @@ class Daemon:
     def _apply(self, running: Running) -> None:
         self._running = running
         self._probing.apply(running.plan, running.book.bounds())
-        off = {name for name, on in running.config.collectors.items() if not on}
-        self._exposition.replace(each for each in self._collectors(running) if each.name not in off)
+        itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)
+        self._exposition.replace([*self._collectors(), itself])
+
+    def _collectors(self) -> list[Collector]:
+        return registry.collectors(self._parts, self._running.config, self._running.book)
 
     def _signatures(self) -> dict[Path, Signature | None]:
         """Of every file that a reload reads; those of a configuration that was refused, too: they may be mended."""
@@ -428,41 +432,6 @@ class Daemon:
         return {file: _signature(file) for file in files}
 
     # --- what is shown
-
-    def _collectors(self, running: Running) -> list[Collector]:
-        """Every collector there is, literally."""
-        network, roots = self._network, self._roots
-        softnet = self._softnet
-        disks = WholeDisks(roots, exclude=re.compile(running.config.devices.disk_exclude))
-        baseline = tuple(baseline_metrics.samples(running.book.selection))
-        return [
-            _steady(
-                "softnet", softnet_metrics.SPECS, lambda: softnet_metrics.samples(softnet.unwrap(read_softnet(roots)))
-            ),
-            _steady("link", nic_metrics.LINK_SPECS, lambda: nic_metrics.link_samples(network.read_links())),
-            Collector(
-                "ethtool",
-                nic_metrics.ETHTOOL_SPECS,
-                lambda skip: nic_metrics.ethtool_samples(network.read_losses(skip)),
-            ),
-            _steady("ring", nic_metrics.RING_SPECS, lambda: nic_metrics.ring_samples(network.read_rings())),
-            Collector(
-                "pause", nic_metrics.PAUSE_SPECS, lambda skip: nic_metrics.pause_samples(network.read_pause(skip))
-            ),
-            _steady("disk", disk_metrics.SPECS, lambda: disk_metrics.samples(read_diskstats(roots, keep=disks))),
-            _steady(
-                "device",
-                disk_metrics.DEVICE_SPECS,
-                lambda: disk_metrics.device_samples(each for each in self._facts.devices if disks(each.name)),
-            ),
-            _steady("canary", canary_metrics.SPECS, lambda: canary_metrics.samples(self._probing.readings())),
-            _steady(
-                "probe", probe_metrics.SPECS, lambda: probe_metrics.samples(self._probing.statuses(), now=time.time())
-            ),
-            _steady("baseline", baseline_metrics.SPECS, lambda: _or_raise(baseline, running.book.recorded_error)),
-            _steady("finding", finding_metrics.SPECS, lambda: finding_metrics.samples(self._findings())),
-            Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False),
-        ]
 
     def _samples(self) -> list[Sample]:
         return [
@@ -496,18 +465,6 @@ class Daemon:
                     config_error=self._reload_error,
                 )
             )
-
-
-def _steady(name: str, specs: tuple[MetricSpec, ...], collect: Callable[[], Samples]) -> Collector:
-    """A collector that gives all or nothing: it has no items to leave out."""
-    return Collector(name, specs, lambda _skip: collect(), skip_reasons=())
-
-
-def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:
-    """A recorded baseline that can't be read fails the collector, so that an alert says so."""
-    if error is not None:
-        raise error
-    return baselines
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

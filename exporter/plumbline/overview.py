@@ -14,7 +14,7 @@ from plumbline.checks.model import Finding
 from plumbline.collectors import disk, nic, softnet
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.histogram import quantile
-from plumbline.probes.result import OperationResult
+from plumbline.probes.result import OperationResult, Outcome
 from plumbline.probing import FioJob, Probing
 from plumbline.snapshot import Snapshot
 from plumbline.state import ProbeRecord
@@ -108,7 +108,7 @@ def _fio_rows(job: FioJob, probing: Probing, book: Book, now: float) -> Iterator
             device_class=job.plan.device_class,
             workload=workload.id,
             operation=operation,
-            success=None if record.result is None else record.result is record.success,
+            success=None if record.result is None else record.result.outcome is Outcome.SUCCESS,
             age_s=now - last_ended if last_ended else None,
             p50=_compared(measured.get("p50"), shown, "p50"),
             p99=_compared(measured.get("p99"), shown, "p99"),

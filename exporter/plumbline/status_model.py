@@ -261,7 +261,9 @@ def _judge_findings(model: StatusModel, found: _Findings) -> None:
             found.problems.append(f"{each.subject}: {each.is_}; should be {each.should}")
     warnings = sum(each.severity is Severity.WARNING for each in open_ones)
     if warnings:
-        found.notes.append(f"{warnings} {'finding asks' if warnings == 1 else 'findings ask'} for a change, see Findings")
+        found.notes.append(
+            f"{warnings} {'finding asks' if warnings == 1 else 'findings ask'} for a change, see Findings"
+        )
 
 
 def factor_text(ratio: float) -> str:
