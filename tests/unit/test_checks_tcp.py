@@ -29,6 +29,7 @@ def test_a_setting_that_is_not_known_says_nothing(check) -> None:
         (tcp.TCP_RMEM, "net__ipv4__tcp_rmem", (4096, 131072, 33554432)),  # this kernel's default with 24 GiB
         (tcp.TCP_RMEM, "net__ipv4__tcp_rmem", (4096, 87380, 4194304)),
         (tcp.TCP_WMEM, "net__ipv4__tcp_wmem", (4096, 65536, 4194304)),
+        (tcp.TCP_WMEM, "net__ipv4__tcp_wmem", (4096, 16384, 4194304)),  # the default of every kernel
         (tcp.CORE_RMEM_MAX, "net__core__rmem_max", (4194304,)),
         (tcp.CORE_WMEM_MAX, "net__core__wmem_max", (8388608,)),
         (tcp.WINDOW_SCALING, "net__ipv4__tcp_window_scaling", (1,)),
@@ -55,7 +56,7 @@ def test_met(check, name: str, values: tuple[int, ...]) -> None:
             'sysctl -w net.ipv4.tcp_rmem="8192 131072 4194304"', "net.ipv4.tcp_rmem = 8192 131072 4194304",
         ),
         (
-            tcp.TCP_WMEM, "net__ipv4__tcp_wmem", (4096, 16384, 4194304), Severity.WARNING,
+            tcp.TCP_WMEM, "net__ipv4__tcp_wmem", (4096, 16384, 1048576), Severity.WARNING,
             'sysctl -w net.ipv4.tcp_wmem="4096 65536 4194304"', "net.ipv4.tcp_wmem = 4096 65536 4194304",
         ),
         (

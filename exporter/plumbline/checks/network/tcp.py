@@ -17,6 +17,8 @@ DOCUMENTED = {
     WMEM_MAX: (4194304,),
 }
 """Figura 42, in bytes; vectors are minimum, default, maximum."""
+_JUDGED = {WMEM: (0, 2)}
+"""Not the default for sending: every kernel has 16384 there, and it is only where the kernel's own sizing begins."""
 _LARGEST_RMEM = 33554432
 """Bytes up to which the receive maximum is doubled while segments are being thrown away: 32 MiB is the
 bandwidth-delay product of 100 Gb/s and 2.7 ms, more than any storage network has."""
@@ -29,10 +31,10 @@ def _at_least(name: str) -> Callable[[NetworkFacts], Iterator[Verdict]]:
         now = facts.sysctls.get(name)
         if now is None or len(now) != len(wanted):
             return
-        goal = tuple(map(max, now, wanted))
-        should = f"at least {_bytes(wanted)}"
-        fix = fixes.sysctl(name, goal) if goal != now else None
-        yield Verdict(name, _bytes(now), should, fix)
+        judged = _JUDGED.get(name, range(len(wanted)))
+        short = any(now[field] < wanted[field] for field in judged)
+        fix = fixes.sysctl(name, tuple(map(max, now, wanted))) if short else None
+        yield Verdict(name, _bytes(now), f"at least {_bytes(wanted)}", fix)
 
     return judge
 
@@ -78,7 +80,7 @@ TCP_RMEM = Check(
 TCP_WMEM = Check(
     "network.tcp-wmem",
     "Give TCP sockets enough memory to send.",
-    "Every host.",
+    "Every host. Minimum and maximum are judged; the kernel sizes each socket by itself between them.",
     "A sender keeps what is not acknowledged yet: with less than bandwidth times round trip it waits.",
     "unnoba-2020, 5.2.8 (Figura 42); Documentation/networking/ip-sysctl.rst",
     Severity.WARNING,
