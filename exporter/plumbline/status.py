@@ -159,8 +159,12 @@ def _findings(model: StatusModel) -> _Html:
         return _table("Findings", "", _FINDING_COLUMNS, (), "This host has not been judged yet.")
     rows = [each for each in model.findings if not each.met]
     met = len(model.findings) - len(rows)
-    about = f"Documented advice that is not met; {met} of {len(model.findings)} findings are met"
-    empty = f"All documented advice that applies here is met, in {met} findings." if met else "No advice applies here."
+    about = f"Documented advice that is not met ({len(rows)} of {len(model.findings)} findings)"
+    empty = (
+        f"All documented advice that applies here is met ({met} of {met} findings)."
+        if met
+        else "No advice applies here."
+    )
     return _table("Findings", about, _FINDING_COLUMNS, [_finding_cells(each) for each in rows], empty)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -172,9 +171,3 @@ def test_this_kind_of_machine_gets_no_advice() -> None:
         },
     )
     assert [(each.check, each.subject) for each in judge(facts) if not each.met] == []
-
-
-def test_the_documentation_is_fresh() -> None:
-    from support.checks_page import PAGE, page
-
-    assert Path(PAGE).read_text("utf-8") == page(), "run: PYTHONPATH=tests python -m support.checks_page"

@@ -114,8 +114,8 @@ BAD = {
     "a tag": ("web: !!python/object:os.system {}", None),
     "unknown collector": (
         "collectors: {softnett: true}",
-        "c.yaml: collectors.softnett: no such collector; there are: baseline, canary, device, disk, ethtool, link, "
-        "pause, probe, ring, softnet",
+        "c.yaml: collectors.softnett: no such collector; there are: baseline, canary, device, disk, ethtool, finding, "
+        "link, pause, probe, ring, softnet",
     ),
 }
 
