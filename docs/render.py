@@ -81,10 +81,11 @@ def configuration() -> str:
 CHECKS_HEAD = """\
 # Checks
 
-Generated from the code by `make render`. Each check is one documented advice. It applies to a host, a device or a setting by facts, and says nothing where they
-are not known. `plumbline check` shows what is not met with the command that mends it and the line that keeps it;
-`plumbline_finding{check, subject, severity}` is 1 then, 0 where the advice is met, absent where it does not apply; the
-status page has the same. "Lately" is within the last hour for the daemon, between its two looks for the command.
+Generated from the code by `make render`. Each check is one documented advice. It applies to a host, a device or a
+setting by facts, and says nothing where they are not known. `plumbline check` shows what is not met with the command
+that mends it and the line that keeps it; `plumbline_finding{check, subject, severity}` is 1 then, 0 where the advice
+is met, absent where it does not apply; the status page has the same. "Lately" is within the last hour for the daemon,
+between its two looks for the command.
 
 Exit code of `plumbline check`: 0 no warning, 1 a warning, 2 something critical, 3 the host could not be judged.
 

@@ -55,6 +55,9 @@ FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
 JUDGE_EVERY_S = 60.0
 """Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
+FACTS_WITHIN_S = 3.0
+"""What the first look at them may take before the daemon goes on without."""
+NETWORK_FACTS, DISK_FACTS = "network facts", "disk facts"
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
 STOP_WITHIN_S = 1.6
@@ -214,32 +217,51 @@ def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCata
 
 
 class HostFacts:
-    """The slow tier: what rarely changes, read outside the scrape, kept as the latest value."""
+    """The slow tier: what rarely changes, read outside the scrape, kept as the latest value.
+
+    Network and disks are read apart, so that a disk that hangs leaves the network's facts fresh.
+    """
 
     def __init__(self, network: NetworkReader, roots: Roots) -> None:
         self._network, self._roots = network, roots
-        self._devices: tuple[BlockDevice, ...] | None = None
-        self.read_once = threading.Event()
+        self._devices: tuple[BlockDevice, ...] | PlumblineError = Unavailable("the disks have not answered yet")
+        self._read_once = (threading.Event(), threading.Event())
 
-    def refresh(self, _cancel: threading.Event) -> None:
-        """Read everything again. Each part fails for itself; the other parts' facts are new all the same."""
+    def jobs(self) -> list[Job]:
+        """To be run at once and every few minutes, and kicked by their names on kernel events."""
+        return [
+            Job(NETWORK_FACTS, FACTS_EVERY_S, 0.0, self._read_network),
+            Job(DISK_FACTS, FACTS_EVERY_S, 0.0, self._read_disks),
+        ]
+
+    @property
+    def read_once(self) -> bool:
+        """Whether everything has been read, or could not be."""
+        return all(each.is_set() for each in self._read_once)
+
+    def _read_network(self, _cancel: threading.Event) -> None:
         try:
             self._network.refresh()
         except PlumblineError as error:
-            log.warning("network facts: %s", error)
+            log.warning("%s: %s", NETWORK_FACTS, error)
+        self._read_once[0].set()
+
+    def _read_disks(self, _cancel: threading.Event) -> None:
         try:
             self._devices = read_block_devices(
-                self._roots, on_skip=lambda item, reason: log.debug("disk facts: %s left out: %s", item, reason)
+                self._roots, on_skip=lambda item, reason: log.debug("%s: %s left out: %s", DISK_FACTS, item, reason)
             )
-        except PlumblineError as error:
-            log.warning("disk facts: %s", error)
-        self.read_once.set()
+        except PlumblineError as error:  # said by the collector, unless there are older facts
+            log.debug("%s: %s", DISK_FACTS, error)
+            if isinstance(self._devices, PlumblineError):
+                self._devices = error
+        self._read_once[1].set()
 
     @property
     def devices(self) -> tuple[BlockDevice, ...]:
-        """All disks as last read; :class:`Unavailable` before that."""
-        if self._devices is None:
-            raise Unavailable("the disks' facts have not been read yet")
+        """All disks as last read; before that why there are none."""
+        if isinstance(self._devices, PlumblineError):
+            raise self._devices.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
         return self._devices
 
 
@@ -304,18 +326,18 @@ class Daemon:
         """Serve until told to stop; 0."""
         self._signals.install()
         self._server.start()  # first: a port in use must be known before a probe touches the disk
-        refresh = self._housekeeping
+        kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
-            LinkEvents(lambda: refresh.kick("facts")),
-            BlockHotplug(self._roots, lambda: refresh.kick("facts")),
+            LinkEvents(lambda: kick(NETWORK_FACTS)),
+            BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
         ]
         try:
-            refresh.replace([*self._readers(), Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)])
+            self._housekeeping.replace([*self._facts.jobs(), Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)])
             for each in events:
                 _start_events(each)
-            self._facts.read_once.wait(3.0)  # a disk that hangs must not hang the start
+            self._await_facts()
             self._apply(self._running)
-            refresh.kick("findings")
+            kick("findings")
             self._started_at = time.time()
             address = self._server.address
             print(
@@ -327,10 +349,6 @@ class Daemon:
             self._end(events)
         return 0
 
-    def _readers(self) -> list[Job]:
-        """The slow tier's jobs, which collectors rely on."""
-        return [Job("facts", FACTS_EVERY_S, 0.0, self._facts.refresh)]
-
     def _look(self, _cancel: threading.Event) -> None:
         """Judge the host as it is now."""
         self._judge.look(self._exposition.scrape(), time.monotonic())
@@ -341,14 +359,21 @@ class Daemon:
         never = threading.Event()
         for pause_s in (0.0, wait_s):
             time.sleep(pause_s)
-            for job in self._readers():
-                job.run(never)
+            for job in self._facts.jobs():
+                if job.name != DISK_FACTS:  # nothing is judged by them, and a disk may hang
+                    job.run(never)
             snapshot = self._exposition.scrape()
             findings = self._judge.look(snapshot, time.monotonic())
         blind = {each.name: each.reason for each in snapshot.collectors if not each.success}
         if not findings:
             raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
         return Examined(self._host, findings, wait_s, blind)
+
+    def _await_facts(self) -> None:
+        """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
+        deadline = time.monotonic() + FACTS_WITHIN_S
+        while not (self._facts.read_once or self._signals.stop) and time.monotonic() < deadline:
+            self._signals.wait(0.02)
 
     def _loop(self) -> None:
         seen = self._seen_at_start
@@ -358,7 +383,7 @@ class Daemon:
             asked.wait(1.0)
             self._probing.poll()
             if self._network.wants_refresh:
-                self._housekeeping.kick("facts")
+                self._housekeeping.kick(NETWORK_FACTS)
             if time.monotonic() >= next_check:
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
                 if self._signatures() != seen:

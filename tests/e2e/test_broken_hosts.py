@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.daemon import Daemon, eventually, running
+from support.daemon import STOP_WITHIN_S, Daemon, eventually, running
 from support.programs import need
 from support.scraped import Scrape
 
@@ -207,3 +207,36 @@ def test_a_probe_directory_that_is_somebodys_until_it_is_empty(folder: Path) -> 
 
         (theirs / "thesis.tex").unlink()
         eventually(lambda: daemon.metrics().get("plumbline_probe_success", probe="canary") == 1)
+
+
+# --- disks that hang
+
+
+def test_a_disk_that_never_answers_holds_nothing_up(folder: Path, tmp_path: Path) -> None:
+    """A pipe without a writer stands for an attribute whose reading is an I/O request, such as a virtio serial."""
+    major, minor = os.major(folder.stat().st_dev), os.minor(folder.stat().st_dev)
+    sysfs = tmp_path / "sys"
+    disk = sysfs / "devices" / "hung"
+    for directory in (sysfs / "block", sysfs / "class" / "block", sysfs / "dev" / "block", disk):
+        directory.mkdir(parents=True)
+    os.mkfifo(disk / "size")
+    os.mkfifo(disk / "serial")
+    (disk / "dev").write_text(f"{major}:{minor}\n")
+    for link in (
+        sysfs / "block" / "hung",
+        sysfs / "class" / "block" / "hung",
+        sysfs / "dev/block" / f"{major}:{minor}",
+    ):
+        link.symlink_to(disk)
+
+    with running(folder, "--path.sysfs", sysfs, config=canary_in(folder / "probe")) as daemon:
+        states = health(daemon.metrics())
+        assert states["device"] == (1, 0)
+        assert {success for success, _ in states.values()} == {1}
+        assert "the disk below does not answer; its class is unknown" in daemon.said()
+        assert daemon.metrics().labels("plumbline_probe_info", "device_class") == {"unknown"}
+        assert daemon.get("/").status == 200
+        assert daemon.reload(QUIET).endswith("reloaded\n")
+        code, took = daemon.stop()
+
+    assert (code, took < STOP_WITHIN_S) == (0, True), took

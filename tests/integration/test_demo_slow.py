@@ -25,7 +25,7 @@ def test_a_slowed_disk_becomes_an_alert_that_arrives_and_resolves(tmp_path: Path
         need(program)
 
     with subprocess.Popen(
-        [sys.executable, "-m", "deploy.demo", "--slow", "--exit", "--storage", tmp_path / "storage"],
+        [sys.executable, "-m", "deploy.demo", "--slow", "--exit", "--quick", "--storage", tmp_path / "storage"],
         cwd=ROOT, env=dict(os.environ, TMPDIR=str(tmp_path)), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     ) as demo:  # fmt: skip
@@ -38,12 +38,13 @@ def test_a_slowed_disk_becomes_an_alert_that_arrives_and_resolves(tmp_path: Path
         f"{ALERT}: pending → firing",
         "throttle OFF",
         f"{ALERT}: firing → inactive",
-        f"{ALERT} resolved",
     ]
     places = [told.find(milestone) for milestone in milestones]
     assert -1 not in places, told
     assert places == sorted(places), told
     assert f"{ALERT} firing" in told
+    # of two operations one recovers first: its message may come before the last one's alert ends
+    assert told.find(f"{ALERT} resolved") > told.find("throttle OFF"), told
     # nothing left behind: neither files nor cgroups
     assert [path.name for path in tmp_path.iterdir()] == ["storage"]
     assert not list(Path("/sys/fs/cgroup").glob(f"**/plumbline-demo-{demo.pid}"))

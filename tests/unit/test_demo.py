@@ -110,7 +110,7 @@ def test_who_ends_by_itself_is_named_with_its_last_words(processes: Processes) -
     process = processes.start("talker", ["sh", "-c", "echo no space left >&2; exit 3"])
     process.popen.wait(10)
 
-    with pytest.raises(DemoError, match=r"talker ended by itself \(exit code 3\):\n    no space left"):
+    with pytest.raises(DemoError, match=r"talker ended by itself \(exit code 3\)\n    no space left"):
         processes.check()
 
 
