@@ -125,8 +125,8 @@ BAD = NetworkFacts(
     bonds=(
         Bond("bond0", "802.3ad", False, (BondMember("a", True, 1), BondMember("b", True, 2), BondMember("c", False))),
     ),
-    infiniband=(InfinibandPort("mlx4_0", "1", False, True),),
-    ipoib_modes={"ib0": "datagram"},
+    infiniband=(InfinibandPort("mlx4_0", "1", "InfiniBand", False, True),),
+    ipoib_connected={"ib0": False},
 )
 
 

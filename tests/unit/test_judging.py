@@ -47,6 +47,10 @@ LABELS = {
     "softnet_time_squeeze_attributed_total": ("cpu", "limit"),
     "sysctl_value": ("name", "field"),
     "tcp_receive_drops_total": ("queue",),
+    "infiniband_info": ("device", "port", "link_layer", "netdev"),
+    "infiniband_port_state": ("device", "port"),
+    "infiniband_physical_state": ("device", "port"),
+    "nic_ipoib_connected": ("device",),
     "bond_info": ("device", "mode", "xmit_hash_policy"),
     "bond_monitored": ("device",),
     "bond_slave_up": ("device", "slave"),
@@ -278,5 +282,18 @@ def test_looking_judges() -> None:
     assert [(each.check, each.met) for each in judge.findings] == [("network.tcp-sack", False)]
 
 
-def test_no_infiniband() -> None:
-    assert facts({}).infiniband == tuple[InfinibandPort, ...]()
+def test_infiniband() -> None:
+    found = facts(
+        {
+            "infiniband_info mlx4_0 1 InfiniBand ib0": 1,
+            "infiniband_port_state mlx4_0 1": 4,
+            "infiniband_physical_state mlx4_0 1": 5,
+            "infiniband_port_state qib0 1": 2,
+            "nic_ipoib_connected ib0": 1,
+        }
+    )
+    assert found.infiniband == (
+        InfinibandPort("mlx4_0", "1", "InfiniBand", True, True),
+        InfinibandPort("qib0", "1", "", False, None),
+    )
+    assert found.ipoib_connected == {"ib0": True}

@@ -126,10 +126,12 @@ class Bond:
 
 @dataclass(frozen=True, slots=True)
 class InfinibandPort:
-    """One port of a host channel adapter. ``active`` and ``link_up`` are ``ibstatus``'s "state" and "phys state"."""
+    """One port of an adapter. ``active`` and ``link_up`` are ``ibstatus``'s "state" and "phys state"."""
 
     device: str
     port: str
+    link_layer: str = ""
+    """``InfiniBand``, or ``Ethernet`` (RoCE)."""
     active: bool | None = None
     link_up: bool | None = None
 
@@ -147,8 +149,8 @@ class NetworkFacts:
     """Segments thrown away because a socket's receive buffer was full."""
     bonds: tuple[Bond, ...] = ()
     infiniband: tuple[InfinibandPort, ...] = ()
-    ipoib_modes: Mapping[str, str] = field(default_factory=dict)
-    """Interface → ``connected`` or ``datagram``."""
+    ipoib_connected: Mapping[str, bool] = field(default_factory=dict)
+    """IPoIB interface → connected mode, not datagram mode."""
 
     def sysctl(self, name: str) -> int | None:
         """A setting that is one number."""

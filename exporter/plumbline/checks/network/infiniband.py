@@ -15,7 +15,7 @@ CONNECTED_MTU = 65520
 
 def _inactive(facts: NetworkFacts) -> Iterator[Verdict]:
     for port in facts.infiniband:
-        if port.active is None or port.link_up is None:
+        if port.link_layer != "InfiniBand" or port.active is None or port.link_up is None:
             continue
         subject = f"{port.device}/{port.port}"
         should = "ACTIVE, LinkUp"
@@ -32,19 +32,19 @@ def _inactive(facts: NetworkFacts) -> Iterator[Verdict]:
 
 def _datagram(facts: NetworkFacts) -> Iterator[Verdict]:
     nics = {nic.device: nic for nic in facts.nics}
-    for device, mode in facts.ipoib_modes.items():
+    for device, connected in facts.ipoib_connected.items():
         nic = nics.get(device)
         # mlx5 carries IPoIB in its own way ("enhanced"), which has no connected mode
         if nic is None or not nic.up or nic.driver is None or nic.driver.startswith("mlx5"):
             continue
         should = "connected"
-        if mode == "connected":
-            yield Verdict(device, mode, should)
-        elif mode == "datagram":
+        if connected:
+            yield Verdict(device, should, should)
+        else:
             name = shlex.quote(device)
             yield Verdict(
                 device,
-                mode,
+                "datagram",
                 should,
                 Fix(
                     f"echo connected > /sys/class/net/{name}/mode && ip link set dev {name} mtu {CONNECTED_MTU}",
@@ -62,7 +62,7 @@ def _datagram(facts: NetworkFacts) -> Iterator[Verdict]:
 INACTIVE = Check(
     "infiniband.port-not-active",
     "Have each InfiniBand port with a link in state ACTIVE.",
-    "Ports whose physical link is up. A port without a cable is left in peace.",
+    "InfiniBand ports (not RoCE) whose physical link is up. A port without a cable is left in peace.",
     "A link that no subnet manager has configured carries nothing.",
     "Fujitsu, SDC 2013, slide 21 (ibstatus: ACTIVE, LinkUp); ibstat(8)",
     Severity.WARNING,
