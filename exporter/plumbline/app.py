@@ -332,7 +332,8 @@ class Daemon:
             BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
         ]
         try:
-            self._housekeeping.replace([*self._facts.jobs(), Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)])
+            findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
+            self._housekeeping.replace([*self._slow_tier(), findings])
             for each in events:
                 _start_events(each)
             self._await_facts()
@@ -349,6 +350,10 @@ class Daemon:
             self._end(events)
         return 0
 
+    def _slow_tier(self) -> list[Job]:
+        """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
+        return [*self._facts.jobs()]
+
     def _look(self, _cancel: threading.Event) -> None:
         """Judge the host as it is now."""
         self._judge.look(self._exposition.scrape(), time.monotonic())
@@ -359,7 +364,7 @@ class Daemon:
         never = threading.Event()
         for pause_s in (0.0, wait_s):
             time.sleep(pause_s)
-            for job in self._facts.jobs():
+            for job in self._slow_tier():
                 if job.name != DISK_FACTS:  # nothing is judged by them, and a disk may hang
                     job.run(never)
             snapshot = self._exposition.scrape()
