@@ -143,3 +143,26 @@ def test_a_host_of_many_cpus_is_told_of_in_one_line() -> None:
     found = only(BACKLOG_OVERFLOW, host(*cpus))
     assert found is not None
     assert found.is_ == "1,000, 512 packets dropped lately on CPU 0, 1, 2, 3 and 252 more"
+
+
+def test_a_turn_cut_off_now_and_then_is_no_finding() -> None:
+    cpu = squeezed(900, 300, squeezed_by_budget=Count(300, 300), squeezed_by_time=Count(0, 0))
+    found = only(SQUEEZE_BY_BUDGET, replace(host(cpu), window_s=3600.0))
+    assert found is not None
+    assert (found.met, found.is_) == (True, "300, 300 time squeezes by it lately")
+    found = only(SQUEEZE_BY_BUDGET, replace(host(cpu), window_s=600.0))
+    assert found is not None
+    assert not found.met
+
+
+def test_what_somebody_made_smaller_than_the_default_goes_back_to_it() -> None:
+    facts = host(
+        SoftnetCpu(0, Count(10**6, 10**5), Count(9, 9), Count(90, 50), Count(50, 50)),
+        netdev_budget=1,
+        netdev_max_backlog=10,
+    )
+    fixes = [only(check, facts) for check in (SQUEEZE_BY_BUDGET, BACKLOG_OVERFLOW)]
+    assert [each.fix.now for each in fixes if each and each.fix] == [
+        "sysctl -w net.core.netdev_budget=300",
+        "sysctl -w net.core.netdev_max_backlog=1000",
+    ]

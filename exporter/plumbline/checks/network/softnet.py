@@ -13,8 +13,12 @@ from plumbline.checks.text import listed
 BUDGET, BUDGET_TIME = "net.core.netdev_budget", "net.core.netdev_budget_usecs"
 BACKLOG = "net.core.netdev_max_backlog"
 _DEFAULT_BUDGET, _DEFAULT_BACKLOG = 300, 1000  # net/core/hotdata.c
+_USUAL_BUDGET_US = 8000  # the default is two ticks: this at Debian's 250 Hz
+_SHOULD = "hardly a turn cut off with packets left"
 _ENOUGH_FACTOR = 8
 """Beyond so many times the default a longer turn only keeps the CPU from everything else."""
+_RARE_PER_S = 0.1
+"""Fewer turns cut off than one in ten seconds: a burst was served in two turns, which is what turns are for."""
 _SPREAD = "Not a larger budget any more: spread the interrupts over more CPUs"
 
 
@@ -24,12 +28,11 @@ def _budget(facts: NetworkFacts) -> Iterator[Verdict]:
     if budget is None or squeezed is None:
         return
     grew, unsure = squeezed
-    should = "no turn cut off with packets left" if grew else f"{budget}: no turn is cut off with packets left"
-    if not grew:
-        yield Verdict(BUDGET, f"{budget}, no time squeeze by it lately", should)
+    if _rare(facts, grew):
+        yield Verdict(BUDGET, f"{budget}, {grew or 'no'} time squeezes by it lately", _SHOULD)
         return
     is_ = f"{budget}, {grew:,} turns cut off lately{'' if unsure else ' by it'} on {_cpus(facts)}"
-    yield Verdict(BUDGET, is_, should, _longer(BUDGET, budget, _DEFAULT_BUDGET), _squeeze_severity(facts), unsure)
+    yield Verdict(BUDGET, is_, _SHOULD, _longer(BUDGET, budget, _DEFAULT_BUDGET), _squeeze_severity(facts), unsure)
 
 
 def _budget_time(facts: NetworkFacts) -> Iterator[Verdict]:
@@ -38,13 +41,12 @@ def _budget_time(facts: NetworkFacts) -> Iterator[Verdict]:
     if limit is None or squeezed is None or squeezed[1]:
         return
     grew, _ = squeezed
-    if not grew:
-        yield Verdict(BUDGET_TIME, f"{limit} µs, no time squeeze by it lately", f"{limit} µs")
+    if _rare(facts, grew):
+        yield Verdict(BUDGET_TIME, f"{limit} µs, {grew or 'no'} time squeezes by it lately", _SHOULD)
         return
     is_ = f"{limit} µs, {grew:,} turns cut off lately by it on {_cpus(facts)}"
-    # the default is two ticks, 2,000 to 20,000 µs by the kernel's HZ
-    fix = _longer(BUDGET_TIME, limit, 8000)
-    yield Verdict(BUDGET_TIME, is_, "no turn cut off with packets left", fix, _squeeze_severity(facts))
+    fix = _longer(BUDGET_TIME, limit, _USUAL_BUDGET_US)
+    yield Verdict(BUDGET_TIME, is_, _SHOULD, fix, _squeeze_severity(facts))
 
 
 def _attributed(facts: NetworkFacts, limit: str) -> tuple[int, str] | None:
@@ -69,10 +71,16 @@ def _attributed(facts: NetworkFacts, limit: str) -> tuple[int, str] | None:
     return (total, f"It may have been {BUDGET_TIME} instead: this kernel's counter does not say.")
 
 
+def _rare(facts: NetworkFacts, grew: int) -> bool:
+    return grew <= _RARE_PER_S * (facts.window_s or 0.0)
+
+
 def _longer(name: str, now: int, default: int) -> Fix:
-    """Twice as long a turn, as the author did (300 → 600), as long as that is of use."""
+    """Twice as long a turn, as the author did (300 → 600), as long as that is of use; at least the default."""
     if now < default * _ENOUGH_FACTOR:
-        return fixes.sysctl(name, [now * 2], caution="Look at the counters again after some days under load.")
+        return fixes.sysctl(
+            name, [max(now * 2, default)], caution="Look at the counters again after some days under load."
+        )
     return Fix("apt-get install -y irqbalance && systemctl enable --now irqbalance", caution=_SPREAD)
 
 
@@ -128,7 +136,7 @@ def _backlog(facts: NetworkFacts) -> Iterator[Verdict]:
         return
     chosen = [bool(count and (count.grew if grew else count.total)) for count in counts]
     where = _names(facts.softnet, chosen)
-    fix = fixes.sysctl(BACKLOG, [limit * 2])
+    fix = fixes.sysctl(BACKLOG, [max(limit * 2, _DEFAULT_BACKLOG)])
     if grew:
         yield Verdict(BACKLOG, f"{limit:,}, {grew:,} packets dropped lately on {where}", should, fix)
     elif only_totals or limit <= _DEFAULT_BACKLOG:
