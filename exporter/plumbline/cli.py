@@ -1,6 +1,7 @@
 """The command line: argv in, exit code out. Nothing here but parsing and dispatch.
 
-Exit codes: 0 done, 1 it did not work (one line on standard error says what and what to do), 2 wrong usage.
+Exit codes: 0 done, 1 it did not work (one line on standard error says what and what to do), 2 wrong usage. ``check``
+has its own, as monitoring plugins have: 0 and 1 and 2 for what it found, 3 when it could not look.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from plumbline import __version__
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS, Duration
 from plumbline.errors import ConfigError, PlumblineError
 from plumbline.roots import Roots
+
+COULD_NOT_JUDGE = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"plumbline {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_serve(commands)
+    _add_check(commands)
     _add_baseline(commands)
     _add_nic(commands)
     _add_config(commands)
@@ -137,6 +141,23 @@ def _add_nic(commands: argparse._SubParsersAction[_Parser]) -> None:
     nic.set_defaults(run=_nic)
 
 
+def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
+    check = commands.add_parser(
+        "check",
+        help="is this host set up as documented, and what mends it",
+        description="Look at this host twice and say which documented advice is not met, with the command that mends "
+        "it. Only reads; a daemon need not run.",
+        epilog="Exit code: 0 no warning, 1 a warning, 2 something critical, 3 the host could not be judged.",
+    )
+    _add_world(check)
+    check.add_argument("--all", action="store_true", help="show what is met, too")
+    check.add_argument("--json", action="store_true", help="machine-readable, all of it")
+    check.add_argument(
+        "--wait", default="2s", metavar="TIME", help="between the two looks: only what grows counts as growing (2s)"
+    )
+    check.set_defaults(run=_check)
+
+
 def _add_config(commands: argparse._SubParsersAction[_Parser]) -> None:
     config = commands.add_parser("config", help="check a configuration file")
     actions = config.add_subparsers(required=True, metavar="ACTION")
@@ -181,6 +202,29 @@ def _serve(options: argparse.Namespace) -> int:
     )
 
 
+def _check(options: argparse.Namespace) -> int:
+    from plumbline import app, terminal  # noqa: PLC0415
+    from plumbline.checks import report  # noqa: PLC0415
+
+    try:
+        examined = app.examine(
+            config_file=options.config_file,
+            storage_path_flag=options.storage_path,
+            roots=_roots(options),
+            wait_s=_duration(options.wait, "--wait") or 0.0,
+        )
+    except PlumblineError as error:
+        print(f"plumbline: {error}", file=sys.stderr)
+        return COULD_NOT_JUDGE
+    if options.json:
+        _print_json(report.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
+    else:
+        terminal.print_findings(terminal.make_console(), examined.findings, every=options.all)
+    for name, reason in examined.blind.items():
+        print(f"not judged: collector {name} fails: {reason}", file=sys.stderr)
+    return report.exit_code(examined.findings)
+
+
 def _baseline_record(options: argparse.Namespace) -> int:
     from plumbline import app, recording, terminal  # noqa: PLC0415
 
@@ -196,7 +240,7 @@ def _baseline_record(options: argparse.Namespace) -> int:
             environment=os.environ,
             only=options.probe,
             runs=options.runs,
-            run_duration_s=_duration(options.run_duration),
+            run_duration_s=_duration(options.run_duration, "--run-duration"),
             force=options.force,
             progress=progress,
         )
@@ -254,13 +298,13 @@ def _print_json(data: object) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
 
 
-def _duration(text: str | None) -> float | None:
+def _duration(text: str | None, flag: str) -> float | None:
     if text is None:
         return None
     try:
         return float(Duration.parse(text))
     except ValueError as error:
-        raise ConfigError("--run-duration", str(error), value=text) from None
+        raise ConfigError(flag, str(error), value=text) from None
 
 
 def _config_check(options: argparse.Namespace) -> int:

@@ -31,6 +31,7 @@ COLLECTORS = (
     "device",
     "disk",
     "ethtool",
+    "finding",
     "interrupts",
     "link",
     "linkmode",

@@ -8,7 +8,20 @@ from dataclasses import dataclass
 
 from plumbline.baseline.book import Book
 from plumbline.catalogue import MetricSpec, Sample, Samples
-from plumbline.collectors import baseline, canary, disk, interrupts, knobs, nic, probe, softnet, sysctl, tcp
+from plumbline.checks.model import Finding
+from plumbline.collectors import (
+    baseline,
+    canary,
+    disk,
+    finding,
+    interrupts,
+    knobs,
+    nic,
+    probe,
+    softnet,
+    sysctl,
+    tcp,
+)
 from plumbline.config import Config
 from plumbline.errors import PlumblineError
 from plumbline.exposition import Collector
@@ -35,6 +48,8 @@ class Parts:
     kernel: KernelWatch
     canaries: Callable[[], Iterable[CanaryReading]]
     probes: Callable[[], Iterable[probe.ProbeStatus]]
+    findings: Callable[[], Iterable[Finding]]
+    """May raise :class:`Unavailable`."""
     wall: Callable[[], float]
     """Unix seconds."""
 
@@ -69,6 +84,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         ),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
+        _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
         _steady("baseline", baseline.SPECS, lambda: _or_raise(baselines, book.recorded_error)),
     ]
     return [each for each in known if config.collectors.get(each.name, True)]

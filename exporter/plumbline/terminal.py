@@ -21,6 +21,8 @@ from plumbline import explain
 from plumbline.baseline import record
 from plumbline.baseline.describe import Figure, Shown, ShownRow, Summary
 from plumbline.baseline.units import Latency
+from plumbline.checks import report
+from plumbline.checks.model import Finding, Severity
 from plumbline.explain import Explanation
 
 
@@ -141,6 +143,43 @@ def _flow_control(pause: explain.Pause) -> str:
 
 def _or_unknown(number: int | None) -> str:
     return "unknown" if number is None else str(number)
+
+
+def print_findings(console: Console, findings: Sequence[Finding], *, every: bool = False) -> None:
+    """``plumbline check``: what is not met by severity, then what keeps the fixes, then how much is met."""
+    open_ones = report.not_met(findings)
+    for severity, group in open_ones.items():
+        _line(console, f"{severity.value} ({len(group)})", _SEVERITY_STYLE[severity])
+        rows = [(each.subject, each.is_, each.should, each.fix.now if each.fix else "") for each in group]
+        _table(console, ("Subject", "Is", "Should be", "Fix now"), rows)
+        _line(console, "")
+    shown = [each for group in open_ones.values() for each in group]
+    for each in {(one.check, one.why): one for one in shown}.values():
+        _line(console, f"{each.check}: {each.why}")
+        _line(console, f"  source: {each.source}", "dim")
+        if each.fix and each.fix.caution:
+            _line(console, f"  take care: {each.fix.caution}")
+    for (file, place), contents in report.keeps(shown).items():
+        _line(console, "")
+        _line(console, f"To stay, in {file}{f' {place}' if place else ''}:", "bold")
+        for line in (line for content in contents for line in content.splitlines()):
+            _line(console, f"  {line}")
+    met = [each for each in findings if each.met]
+    if shown:
+        _line(console, "")
+    if every and met:
+        _line(console, f"met ({len(met)})", "green")
+        _table(console, ("Subject", "Check", "Is"), [(each.subject, each.check, each.is_) for each in met])
+    else:
+        summary = report.met_summary(findings)
+        _line(console, f"met ({len(met)}): {', '.join(_times(name, count) for name, count in summary.items())}")
+
+
+def _times(name: str, count: int) -> str:
+    return name if count == 1 else f"{name} ×{count}"
+
+
+_SEVERITY_STYLE = {Severity.CRITICAL: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold"}
 
 
 @contextmanager

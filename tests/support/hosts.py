@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from plumbline.checks.model import Finding
 from plumbline.collectors.probe import ProbeStatus
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.kernelwatch import KernelWatch
@@ -92,6 +93,7 @@ def parts(
     *,
     canaries: Iterable[CanaryReading] = (),
     probes: Iterable[ProbeStatus] = (),
+    findings: Iterable[Finding] = (),
 ) -> Parts:
     """What the daemon's collectors read, with the slow tier's facts not looked up yet."""
     reader = NetworkReader(
@@ -109,6 +111,7 @@ def parts(
         kernel=KernelWatch(roots=roots, clock=lambda: 0.0, ticks_per_s=100, keep_nic=lambda _name: True),
         canaries=lambda: canaries,
         probes=lambda: probes,
+        findings=lambda: findings,
         wall=lambda: NOW,
     )
 
