@@ -26,14 +26,18 @@ from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
 from plumbline.collectors import baseline as baseline_metrics
+from plumbline.collectors import bond as bond_metrics
 from plumbline.collectors import canary as canary_metrics
 from plumbline.collectors import disk as disk_metrics
+from plumbline.collectors import infiniband as infiniband_metrics
 from plumbline.collectors import nic as nic_metrics
 from plumbline.collectors import probe as probe_metrics
 from plumbline.collectors import softnet as softnet_metrics
+from plumbline.collectors import topology as topology_metrics
 from plumbline.config import Config, load, split_address
 from plumbline.errors import ConfigError, PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
+from plumbline.latest import Latest
 from plumbline.overview import Overview
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
@@ -42,13 +46,17 @@ from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.block import BlockDevice, read_block_devices
+from plumbline.sources.bonding_proc import Churns, read_churns
 from plumbline.sources.diskstats import WholeDisks, read_diskstats
 from plumbline.sources.drivers import load_table
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.hotplug import BlockHotplug
+from plumbline.sources.infiniband import InfinibandReading, read_infiniband
 from plumbline.sources.linkevents import LinkEvents
+from plumbline.sources.netlink import NETLINK_ROUTE, Netlink, NetlinkSocket
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
+from plumbline.sources.roles import CLUSTER, PUBLIC, Configured, Role, read_roles
 from plumbline.sources.softnet import read_softnet
 from plumbline.state import StateStore
 from plumbline.status import render_status
@@ -58,6 +66,8 @@ log = logging.getLogger("plumbline")
 
 FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
+INFINIBAND_EVERY_S = 15.0
+"""InfiniBand counters are read this often, in the background: each asks the adapter's firmware."""
 RELOAD_CHECK_EVERY_S = 5.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
@@ -187,9 +197,13 @@ def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCata
 class HostFacts:
     """The slow tier: what rarely changes, read outside the scrape, kept as the latest value."""
 
-    def __init__(self, network: NetworkReader, roots: Roots) -> None:
-        self._network, self._roots = network, roots
+    def __init__(self, network: NetworkReader, roots: Roots, *, ceph_devices: Callable[[], Configured]) -> None:
+        self._network, self._roots, self._ceph_devices = network, roots, ceph_devices
+        self._route = Netlink(NetlinkSocket(NETLINK_ROUTE), source="netlink route")
         self._devices: tuple[BlockDevice, ...] | None = None
+        self.churns: Churns = {}
+        self.roles: tuple[Role, ...] = ()
+        self._roles_failure = ""
         self.read_once = threading.Event()
 
     def refresh(self, _cancel: threading.Event) -> None:
@@ -204,7 +218,22 @@ class HostFacts:
             )
         except PlumblineError as error:
             log.warning("disk facts: %s", error)
+        self.churns = read_churns(
+            self._roots, on_skip=lambda item, reason: log.debug("bond facts: %s left out: %s", item, reason)
+        )
+        self._refresh_roles()
         self.read_once.set()
+
+    def _refresh_roles(self) -> None:
+        """An error is said once; the roles stay as they were last known."""
+        failure = ""
+        try:
+            self.roles = read_roles(self._roots, self._route, configured=self._ceph_devices())
+        except PlumblineError as error:
+            failure = str(error)
+        if failure != self._roles_failure:
+            log.warning("which ports carry Ceph's traffic: %s", failure or "known again")
+        self._roles_failure = failure
 
     @property
     def devices(self) -> tuple[BlockDevice, ...]:
@@ -250,7 +279,14 @@ class Daemon:
             clock=time.monotonic,
             keep=self._keeps_nic,
         )
-        self._facts = HostFacts(self._network, roots)
+        self._facts = HostFacts(self._network, roots, ceph_devices=self._ceph_devices)
+        self._infiniband: Latest[InfinibandReading] = Latest(
+            lambda: read_infiniband(
+                roots, on_skip=lambda item, reason: log.debug("InfiniBand port %s left out: %s", item, reason)
+            ),
+            what="InfiniBand counters",
+            stale_after_s=4 * INFINIBAND_EVERY_S,
+        )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
             (), clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
@@ -271,7 +307,12 @@ class Daemon:
             BlockHotplug(self._roots, lambda: refresh.kick("facts")),
         ]
         try:
-            refresh.replace([Job("facts", FACTS_EVERY_S, 0.0, self._facts.refresh)])
+            refresh.replace(
+                [
+                    Job("facts", FACTS_EVERY_S, 0.0, self._facts.refresh),
+                    Job("infiniband", INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
+                ]
+            )
             for each in events:
                 _start_events(each)
             self._facts.read_once.wait(3.0)  # a disk that hangs must not hang the start
@@ -335,6 +376,7 @@ class Daemon:
         if running.config.web != old.web or running.config.storage_path != old.storage_path:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         self._apply(running)
+        self._housekeeping.kick("facts")  # it may name Ceph's devices anew
         self._reload_error = ""
         log.info("configuration reloaded")
         return True
@@ -387,6 +429,21 @@ class Daemon:
             Collector(
                 "pause", nic_metrics.PAUSE_SPECS, lambda skip: nic_metrics.pause_samples(network.read_pause(skip))
             ),
+            Collector(
+                "bond",
+                bond_metrics.SPECS,
+                lambda skip: bond_metrics.samples(network.read_bonds(skip), self._facts.churns),
+            ),
+            _steady(
+                "topology",
+                topology_metrics.SPECS,
+                lambda: topology_metrics.samples(network.read_relations(), self._facts.roles),
+            ),
+            _steady(
+                "infiniband",
+                infiniband_metrics.SPECS,
+                lambda: infiniband_metrics.samples(self._infiniband.value),
+            ),
             _steady("disk", disk_metrics.SPECS, lambda: disk_metrics.samples(read_diskstats(roots, keep=disks))),
             _steady(
                 "device",
@@ -411,6 +468,10 @@ class Daemon:
     def _keeps_nic(self, name: str) -> bool:
         exclude = self._running.config.devices.nic_exclude
         return not (exclude and re.fullmatch(exclude, name))
+
+    def _ceph_devices(self) -> Configured:
+        devices = self._running.config.devices
+        return {PUBLIC: devices.ceph_public, CLUSTER: devices.ceph_cluster}
 
     def _not_ready_because(self) -> str | None:
         return None if self._started_at else "the host's facts are being read"

@@ -23,7 +23,21 @@ from plumbline.workloads import WorkloadCatalogue
 DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
 """Loopback, because no authentication is set; the port lies outside 9100-9999, which is fully allocated."""
 
-COLLECTORS = ("baseline", "canary", "device", "disk", "ethtool", "link", "pause", "probe", "ring", "softnet")
+COLLECTORS = (
+    "baseline",
+    "bond",
+    "canary",
+    "device",
+    "disk",
+    "ethtool",
+    "infiniband",
+    "link",
+    "pause",
+    "probe",
+    "ring",
+    "softnet",
+    "topology",
+)
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -76,6 +90,10 @@ class DevicesConfig(_Strict, frozen=True):
 
     disk_exclude: str = r"(?:loop|ram|zram|fd|sr|nbd)\d+"
     nic_exclude: str = r""
+    ceph_public: tuple[str, ...] = ()
+    """Network interfaces of Ceph's public network, by name. Empty: found out (ceph.conf, else open sockets)."""
+    ceph_cluster: tuple[str, ...] = ()
+    """The same for the cluster network."""
 
 
 class CanaryConfig(_Strict, frozen=True, tag_field="type", tag="canary"):

@@ -110,8 +110,8 @@ BAD = {
     "a tag": ("web: !!python/object:os.system {}", None),
     "unknown collector": (
         "collectors: {softnett: true}",
-        "c.yaml: collectors.softnett: no such collector; there are: baseline, canary, device, disk, ethtool, link, "
-        "pause, probe, ring, softnet",
+        "c.yaml: collectors.softnett: no such collector; there are: baseline, bond, canary, device, disk, ethtool, "
+        "infiniband, link, pause, probe, ring, softnet, topology",
     ),
 }
 

@@ -14,12 +14,14 @@ from typing import TypeVar
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources import drivers, ethnl
+from plumbline.sources.bonding import Bond, read_bonds
 from plumbline.sources.drivers import DriverTable, NicLoss
 from plumbline.sources.ethtool import Ethtool, RingSizes
 from plumbline.sources.links import Link, read_links
 from plumbline.sources.netlink import Netlink, skip_reason
 from plumbline.sources.pause import PauseState, parse_pause
 from plumbline.sources.portfacts import Facts, FactsReader, Port, SkipHook, Transports
+from plumbline.sources.relations import Relation, relations
 
 T = TypeVar("T")
 
@@ -169,6 +171,19 @@ class NetworkReader:
         if not ports:
             raise Unavailable("no network port has 802.3x flow control")
         return ports
+
+    def read_bonds(self, on_skip: SkipHook) -> tuple[Bond, ...]:
+        """Bonds with their slaves; ``Unavailable`` when there is none."""
+        snapshot = self._take("bonds")
+        bonds = tuple(bond for bond in read_bonds(snapshot.links, on_skip=on_skip) if self._keep(bond.device))
+        if not bonds:
+            raise Unavailable("no network links are bonded")
+        return bonds
+
+    def read_relations(self) -> tuple[Relation, ...]:
+        """Which link stands on which. Both are reported links: what stands on an excluded one stands on nothing."""
+        found = relations(self._take("relations").links)
+        return tuple(each for each in found if self._keep(each.device) and self._keep(each.lower))
 
     def _take(self, consumer: str) -> _Snapshot:
         """The links now. Collectors of one scrape share a dump; one that asks again begins the next scrape."""
