@@ -36,7 +36,7 @@ from plumbline.collectors import softnet as softnet_metrics
 from plumbline.collectors import topology as topology_metrics
 from plumbline.config import Config, load, split_address
 from plumbline.errors import ConfigError, PlumblineError, Unavailable
-from plumbline.exposition import Collector, Exposition
+from plumbline.exposition import Collector, Exposition, SkipHook
 from plumbline.latest import Latest
 from plumbline.overview import Overview
 from plumbline.probing import Probing, ProbingPlan, make_plan
@@ -281,11 +281,7 @@ class Daemon:
         )
         self._facts = HostFacts(self._network, roots, ceph_devices=self._ceph_devices)
         self._infiniband: Latest[InfinibandReading] = Latest(
-            lambda: read_infiniband(
-                roots, on_skip=lambda item, reason: log.debug("InfiniBand port %s left out: %s", item, reason)
-            ),
-            what="InfiniBand counters",
-            stale_after_s=4 * INFINIBAND_EVERY_S,
+            lambda: read_infiniband(roots), what="InfiniBand counters", stale_after_s=4 * INFINIBAND_EVERY_S
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -439,11 +435,7 @@ class Daemon:
                 topology_metrics.SPECS,
                 lambda: topology_metrics.samples(network.read_relations(), self._facts.roles),
             ),
-            _steady(
-                "infiniband",
-                infiniband_metrics.SPECS,
-                lambda: infiniband_metrics.samples(self._infiniband.value),
-            ),
+            Collector("infiniband", infiniband_metrics.SPECS, self._infiniband_samples),
             _steady("disk", disk_metrics.SPECS, lambda: disk_metrics.samples(read_diskstats(roots, keep=disks))),
             _steady(
                 "device",
@@ -464,6 +456,12 @@ class Daemon:
             (RELOAD_AT, (), self._running.since),
             (STATE_SAVED, (), int(not self._store.save_failed)),
         ]
+
+    def _infiniband_samples(self, on_skip: SkipHook) -> Samples:
+        reading = self._infiniband.value
+        for port, reason in reading.skipped:
+            on_skip(port, reason)
+        return infiniband_metrics.samples(reading)
 
     def _keeps_nic(self, name: str) -> bool:
         exclude = self._running.config.devices.nic_exclude

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
 from plumbline.errors import ParseError
 from plumbline.sources.bonding import Aggregator, Bond, Churn, LacpState, Slave, parse_bond, parse_slave, read_bonds
@@ -116,6 +117,29 @@ def test_a_malformed_slave_or_bond_is_left_out_and_the_rest_stays() -> None:
     )
     assert (bond.device, [slave.device for slave in bond.slaves]) == ("bond0", ["eth1"])
     assert skipped == [("eth0", "malformed"), ("bad0", "malformed")]
+
+
+def test_another_library_reads_the_same_out_of_these_bytes() -> None:
+    """Numbers and widths of the attributes by pyroute2's tables, which are not ours: these bytes are constructed."""
+
+    bond_link = link(4, "bond0", info=bond_info(4, aggregator(2, 1, SWITCH)))
+    slave_link = link(3, "eth1", info=slave_info(1, 2, 17, lacp(2, 77, 1)), master=4)
+    infos = []
+    for raw in (bond_link, slave_link):
+        decoded = ifinfmsg(raw)
+        decoded.decode()
+        infos.append(decoded.get_attr("IFLA_LINKINFO"))
+    bond, slave = infos[0].get_attr("IFLA_INFO_DATA"), infos[1].get_attr("IFLA_INFO_SLAVE_DATA")
+
+    def read(attributes: ifinfmsg, prefix: str, names: str) -> list[object]:
+        return [attributes.get_attr(f"IFLA_BOND_{prefix}{name}") for name in names.split()]
+
+    settings = "MODE MIIMON ARP_INTERVAL XMIT_HASH_POLICY MIN_LINKS AD_LACP_RATE AD_SELECT"
+    assert read(bond, "", settings) == [4, 100, 0, 0, 0, 0, 0]
+    active = bond.get_attr("IFLA_BOND_AD_INFO")
+    assert read(active, "AD_INFO_", "AGGREGATOR NUM_PORTS PARTNER_MAC") == [2, 1, "00:00:5e:00:01:01"]
+    # the LACP states (7, 8, 11, 12) it does not know yet
+    assert read(slave, "SLAVE_", "STATE MII_STATUS LINK_FAILURE_COUNT AD_AGGREGATOR_ID") == [1, 2, 17, 2]
 
 
 def test_links_keep_the_bytes_of_bonds_only() -> None:

@@ -12,7 +12,7 @@ NODE = Roots.under(Path(__file__).parents[1] / "fixtures" / "infiniband-storage-
 
 
 def test_a_port_in_base_units() -> None:
-    reading = read_infiniband(NODE, on_skip=lambda _item, _reason: None)
+    reading = read_infiniband(NODE)
     got = metrics.samples(InfinibandReading((reading.ports[1],), {"ib0": True}))
     plain = [(spec.name.removeprefix("plumbline_"), *labels[2:], value) for spec, labels, value in got]
     assert plain == [

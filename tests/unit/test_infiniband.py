@@ -14,8 +14,7 @@ NODE = Roots.under(Path(__file__).parents[1] / "fixtures" / "infiniband-storage-
 
 
 def test_the_storage_node_of_the_slides() -> None:
-    skipped: list[tuple[str, str]] = []
-    reading = read_infiniband(NODE, on_skip=lambda item, reason: skipped.append((item, reason)))
+    reading = read_infiniband(NODE)
     assert [(each.device, each.port, each.netdev, each.rate_mbps) for each in reading.ports] == [
         ("i40iw0", "1", "eth4", 40_000),
         ("mlx4_0", "1", "ib0", 56_000),
@@ -23,12 +22,12 @@ def test_the_storage_node_of_the_slides() -> None:
         ("mlx5_0", "1", "ens1f0np0", 100_000),
         ("qib0", "1", "ib2", 40_000),
     ]
-    assert skipped == [("mlx5_1/1", "unreadable")]
+    assert reading.skipped == (("mlx5_1/1", "unreadable"),)
     assert reading.ipoib_connected == {"ib0": True, "ib1": False, "ib0.8001": False, "ib2": False}
 
 
 def test_a_port_whole() -> None:
-    port = read_infiniband(NODE, on_skip=lambda _item, _reason: None).ports[1]
+    port = read_infiniband(NODE).ports[1]
     assert port == InfinibandPort(
         device="mlx4_0",
         port="1",
@@ -64,12 +63,12 @@ def test_a_port_whole() -> None:
 
 
 def test_an_adapter_without_a_performance_agent_has_a_state_and_no_counters() -> None:
-    port = read_infiniband(NODE, on_skip=lambda _item, _reason: None).ports[0]
+    port = read_infiniband(NODE).ports[0]
     assert (port.state, port.counters, port.octets("port_rcv_data")) == (4, {}, None)
 
 
 def test_roce_events_are_those_that_mean_loss_or_congestion() -> None:
-    port = read_infiniband(NODE, on_skip=lambda _item, _reason: None).ports[3]
+    port = read_infiniband(NODE).ports[3]
     assert port.link_layer == "Ethernet"
     assert port.events == {
         "np_cnp_sent": 5101,
@@ -85,17 +84,16 @@ def test_one_malformed_port_does_not_hide_the_other(tmp_path: Path) -> None:
         (ports / port).mkdir(parents=True)
         (ports / port / "state").write_text("2: INIT\n")
         (ports / port / "rate").write_text(rate + "\n")
-    skipped: list[tuple[str, str]] = []
-    reading = read_infiniband(Roots.under(tmp_path), on_skip=lambda item, reason: skipped.append((item, reason)))
+    reading = read_infiniband(Roots.under(tmp_path))
     assert [(each.port, each.state, each.physical_state, each.rate_mbps) for each in reading.ports] == [
         ("2", 2, None, 400_000)
     ]
-    assert skipped == [("mlx5_0/1", "malformed")]
+    assert reading.skipped == (("mlx5_0/1", "malformed"),)
 
 
 def test_a_host_without_adapters() -> None:
     with pytest.raises(Unavailable, match="no InfiniBand or RoCE adapter"):
-        read_infiniband(Roots.under(Path("/nowhere")), on_skip=pytest.fail)
+        read_infiniband(Roots.under(Path("/nowhere")))
 
 
 @pytest.mark.parametrize(

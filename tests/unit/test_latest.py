@@ -71,7 +71,7 @@ def test_a_first_read_that_hangs_becomes_a_fault() -> None:
                 during.append(type(error).__name__)
         return 1
 
-    latest = Latest(hang, what="counters", stale_after_s=60.0, clock=clock)
+    latest: Latest[int] = Latest(hang, what="counters", stale_after_s=60.0, clock=clock)
     latest.refresh()
     assert during == ["Unavailable", "PlumblineError"]
     assert latest.value == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address, ip_network
 
 import pytest
@@ -25,6 +25,7 @@ def make_link(index: int, name: str, kind: str = "", *, master: int = 0, lower: 
 LINKS = {
     each.ifindex: each
     for each in (
+        make_link(1, "lo"),
         make_link(2, "eth0", master=4, slave_kind="bond"),
         make_link(3, "eth1", master=4, slave_kind="bond"),
         make_link(4, "bond0", "bond", master=7, slave_kind="bridge"),
@@ -39,6 +40,7 @@ ADDRESSES = (
     Address(8, ip_address("192.168.122.11")),
     Address(5, ip_address("10.0.0.11")),
     Address(99, ip_address("192.168.1.12")),
+    Address(1, ip_address("127.0.0.1")),
 )
 PUBLIC_SIDE = ("bond0", "br0", "eth0", "eth1")
 CLUSTER_SIDE = ("eth2", "eth2.50")
@@ -51,8 +53,9 @@ def never() -> CephSockets:
 
 def found(
     conf: CephConf | None,
+    configured: Mapping[str, tuple[str, ...]] = {},
+    *,
     sockets: Callable[[], CephSockets] = never,
-    **configured: tuple[str, ...],
 ) -> dict[str, tuple[str, ...]]:
     roles = assign(LINKS, ADDRESSES, configured=configured, conf=conf, sockets=sockets)
     assert list(roles) == sorted(roles)
@@ -79,6 +82,10 @@ def test_without_a_cluster_network_the_public_one_carries_both() -> None:
     assert found(CephConf(BOTH.public_networks)) == {PUBLIC: PUBLIC_SIDE, CLUSTER: PUBLIC_SIDE}
 
 
+def test_a_network_of_everything_is_not_the_loopback() -> None:
+    assert "lo" not in found(CephConf((ip_network("0.0.0.0/0"),)))[PUBLIC]
+
+
 def test_a_host_that_is_not_in_the_cluster_network() -> None:
     assert found(CephConf(BOTH.public_networks, (ip_network("10.9.0.0/16"),))) == {PUBLIC: PUBLIC_SIDE}
 
@@ -87,16 +94,16 @@ def test_sockets_where_the_file_has_no_networks() -> None:
     sockets = CephSockets(
         frozenset({ip_address("192.168.1.11"), ip_address("192.168.122.11")}), frozenset({ip_address("192.168.1.11")})
     )
-    assert found(CephConf(), lambda: sockets) == {PUBLIC: PUBLIC_SIDE, CLUSTER: CLUSTER_SIDE}
+    assert found(CephConf(), sockets=lambda: sockets) == {PUBLIC: PUBLIC_SIDE, CLUSTER: CLUSTER_SIDE}
 
 
 def test_the_configuration_stands_before_everything_for_its_role() -> None:
-    assert found(BOTH, **{PUBLIC: ("eth2",)}) == {PUBLIC: ("eth2",), CLUSTER: CLUSTER_SIDE}
-    assert found(CephConf(), **{PUBLIC: ("bond0",), CLUSTER: ("eth2",)}) == {
+    assert found(BOTH, {PUBLIC: ("eth2",)}) == {PUBLIC: ("eth2",), CLUSTER: CLUSTER_SIDE}
+    assert found(CephConf(), {PUBLIC: ("bond0",), CLUSTER: ("eth2",)}) == {
         PUBLIC: ("bond0", "eth0", "eth1"),
         CLUSTER: ("eth2",),
     }
-    assert found(None, **{PUBLIC: ("eth9",)}) == {}  # no such interface, or not yet
+    assert found(None, {PUBLIC: ("eth9",)}) == {}  # no such interface, or not yet
 
 
 def test_no_ceph_on_this_host() -> None:
@@ -124,4 +131,4 @@ def test_samples() -> None:
 @pytest.mark.parametrize("role", [PUBLIC, CLUSTER])
 def test_both_sides_configured_need_no_look_at_sockets(role: str) -> None:
     other = CLUSTER if role == PUBLIC else PUBLIC
-    assert found(CephConf(), **{role: ("eth2",), other: ("br0",)})[role] == ("eth2",)
+    assert found(CephConf(), {role: ("eth2",), other: ("br0",)})[role] == ("eth2",)

@@ -11,7 +11,7 @@ which ``/proc/net/bonding`` does not give. The churn state came to netlink in 20
 :mod:`.bonding_proc` has it.
 
 The attribute numbers and widths are the header's; no bond could be made where this was written, so the tests build
-their messages from the same header.
+their messages from the same header and let pyroute2's tables read them.
 """
 
 from __future__ import annotations

@@ -31,8 +31,6 @@ from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources import sysfs
 
-SkipHook = Callable[[str, str], None]
-
 _OCTETS = 4
 TRAFFIC = ("port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets")
 ERRORS = (
@@ -113,6 +111,8 @@ class InfinibandReading:
 
     ports: tuple[InfinibandPort, ...]
     ipoib_connected: Mapping[str, bool]
+    skipped: tuple[tuple[str, str], ...] = ()
+    """Ports that were left out, and why."""
 
 
 def parse_state(text: str, *, source: str) -> int:
@@ -136,10 +136,11 @@ def parse_counter(text: str, *, source: str) -> int | None:
     return None if text.startswith(_NO_AGENT) else sysfs.parse_number(text, source=source)
 
 
-def read_infiniband(roots: Roots, *, on_skip: SkipHook) -> InfinibandReading:
+def read_infiniband(roots: Roots) -> InfinibandReading:
     """Every port of every adapter; ``Unavailable`` where there is none. A port that is dead or unclear is skipped."""
     root = roots.sys / "class" / "infiniband"
     ports: list[InfinibandPort] = []
+    skipped: list[tuple[str, str]] = []
     modes: dict[str, bool] = {}
     devices = sysfs.entries(root)
     for device in devices:
@@ -153,15 +154,15 @@ def read_infiniband(roots: Roots, *, on_skip: SkipHook) -> InfinibandReading:
             try:
                 found = _read_port(path, device, port, netdevs)
             except ParseError:
-                on_skip(f"{device}/{port}", "malformed")
+                skipped.append((f"{device}/{port}", "malformed"))
                 continue
             if found is None:
-                on_skip(f"{device}/{port}", "unreadable")
+                skipped.append((f"{device}/{port}", "unreadable"))
             else:
                 ports.append(found)
     if not devices:
         raise Unavailable(f"{root}: no InfiniBand or RoCE adapter")
-    return InfinibandReading(tuple(ports), modes)
+    return InfinibandReading(tuple(ports), modes, tuple(skipped))
 
 
 def _read_port(device_path: Path, device: str, port: str, netdevs: Mapping[str, int]) -> InfinibandPort | None:

@@ -49,7 +49,11 @@ def assign(
     sockets: Callable[[], CephSockets],
 ) -> tuple[Role, ...]:
     """Roles in order. ``sockets`` is asked only when nothing else says where Ceph is, and only on a node of Ceph."""
-    local = [(links[each.ifindex].name, each.address) for each in addresses if each.ifindex in links]
+    local = [
+        (links[each.ifindex].name, each.address)
+        for each in addresses
+        if each.ifindex in links and not each.address.is_loopback
+    ]
     told: Mapping[str, Sequence[str]] = _by_conf(local, conf) if conf is not None else {}
     if conf is not None and not told and not all(configured.get(role) for role in (PUBLIC, CLUSTER)):
         seen = sockets()
