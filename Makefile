@@ -78,16 +78,18 @@ fmt: $(TEST_VENV)/.deps-$(KEY) ## format the code
 fresh: $(TEST_VENV)/.installed-$(KEY) ## are the committed rules and dashboards what their sources render to?
 	@$(TEST_VENV)/bin/python alerts/render.py --check
 	@$(TEST_VENV)/bin/python dashboards/render.py --check
+	@$(TEST_VENV)/bin/python docs/render.py --check
 
 .PHONY: render
 render: $(TEST_VENV)/.installed-$(KEY) ## render alerts/ and dashboards/ into their out/ folders
 	@$(TEST_VENV)/bin/python alerts/render.py
 	@$(TEST_VENV)/bin/python dashboards/render.py
+	@$(TEST_VENV)/bin/python docs/render.py
 
 .PHONY: golden
 golden: $(TEST_VENV)/.installed-$(KEY) ## rewrite the golden expositions from the fixtures (refused under CI)
 	@[ -z "$${CI:-}" ] || { echo "golden files are rewritten by a person who reads the difference, never by CI" >&2; exit 1; }
-	@PLUMBLINE_GOLDEN=write $(TEST_VENV)/bin/python -m pytest -q tests/golden
+	@PLUMBLINE_UPDATE_GOLDEN=1 $(TEST_VENV)/bin/python -m pytest -q tests/golden
 	@git diff --stat -- tests/golden
 
 .PHONY: bench

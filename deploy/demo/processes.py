@@ -70,7 +70,8 @@ class Processes:
         for process in self.running:
             code = process.popen.poll()
             if code is not None:
-                raise DemoError(f"{process.name} ended by itself (exit code {code}):\n{process.last_words()}")
+                how = f"exit code {code}" if code >= 0 else signal.strsignal(-code)
+                raise DemoError(f"{process.name} ended by itself ({how})\n{process.last_words()}".rstrip())
 
     def run(self, name: str, argv: Sequence[str | Path]) -> int:
         """Run ``argv`` to its end with its output on the terminal; the exit code."""

@@ -20,23 +20,15 @@ from pathlib import Path
 import msgspec
 from prometheus_client import ProcessCollector
 
-from plumbline import __version__
+from plumbline import __version__, registry
 from plumbline.baseline.book import RECORDED, Book, load_book
 from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
-from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
-from plumbline.collectors import baseline as baseline_metrics
-from plumbline.collectors import bond as bond_metrics
-from plumbline.collectors import canary as canary_metrics
-from plumbline.collectors import disk as disk_metrics
-from plumbline.collectors import infiniband as infiniband_metrics
-from plumbline.collectors import nic as nic_metrics
-from plumbline.collectors import probe as probe_metrics
-from plumbline.collectors import softnet as softnet_metrics
-from plumbline.collectors import topology as topology_metrics
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, load, split_address
 from plumbline.errors import ConfigError, PlumblineError, Unavailable
-from plumbline.exposition import Collector, Exposition, SkipHook
+from plumbline.exposition import Collector, Exposition
 from plumbline.latest import Latest
 from plumbline.overview import Overview
 from plumbline.probing import Probing, ProbingPlan, make_plan
@@ -46,18 +38,16 @@ from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.block import BlockDevice, read_block_devices
-from plumbline.sources.bonding_proc import Churns, read_churns
-from plumbline.sources.diskstats import WholeDisks, read_diskstats
 from plumbline.sources.drivers import load_table
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.infiniband import InfinibandReading, read_infiniband
 from plumbline.sources.linkevents import LinkEvents
-from plumbline.sources.netlink import NETLINK_ROUTE, Netlink, NetlinkSocket
+from plumbline.sources.linkfacts import LinkFacts
+from plumbline.sources.netlink import NETLINK_ROUTE, NetlinkSocket
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
-from plumbline.sources.roles import CLUSTER, PUBLIC, Configured, Role, read_roles
-from plumbline.sources.softnet import read_softnet
+from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
@@ -66,9 +56,14 @@ log = logging.getLogger("plumbline")
 
 FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
-INFINIBAND_EVERY_S = 15.0
-"""InfiniBand counters are read this often, in the background: each asks the adapter's firmware."""
-RELOAD_CHECK_EVERY_S = 5.0
+FACTS_WITHIN_S = 3.0
+"""What the first look at them may take before the daemon goes on without."""
+NETWORK_FACTS, DISK_FACTS = "network facts", "disk facts"
+LINK_FACTS = "link facts"
+INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
+"""InfiniBand counters are read in the background: each asks the adapter's firmware."""
+RELOAD_CHECK_EVERY_S = 2.0
+"""A look at a few files' times; soon enough that whoever saved one need not wait."""
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
@@ -195,51 +190,51 @@ def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCata
 
 
 class HostFacts:
-    """The slow tier: what rarely changes, read outside the scrape, kept as the latest value."""
+    """The slow tier: what rarely changes, read outside the scrape, kept as the latest value.
 
-    def __init__(self, network: NetworkReader, roots: Roots, *, ceph_devices: Callable[[], Configured]) -> None:
-        self._network, self._roots, self._ceph_devices = network, roots, ceph_devices
-        self._route = Netlink(NetlinkSocket(NETLINK_ROUTE), source="netlink route")
-        self._devices: tuple[BlockDevice, ...] | None = None
-        self.churns: Churns = {}
-        self.roles: tuple[Role, ...] = ()
-        self._roles_failure = ""
-        self.read_once = threading.Event()
+    Network and disks are read apart, so that a disk that hangs leaves the network's facts fresh.
+    """
 
-    def refresh(self, _cancel: threading.Event) -> None:
-        """Read everything again. Each part fails for itself; the other parts' facts are new all the same."""
+    def __init__(self, network: NetworkReader, roots: Roots) -> None:
+        self._network, self._roots = network, roots
+        self._devices: tuple[BlockDevice, ...] | PlumblineError = Unavailable("the disks have not answered yet")
+        self._read_once = (threading.Event(), threading.Event())
+
+    def jobs(self) -> list[Job]:
+        """To be run at once and every few minutes, and kicked by their names on kernel events."""
+        return [
+            Job(NETWORK_FACTS, FACTS_EVERY_S, 0.0, self._read_network),
+            Job(DISK_FACTS, FACTS_EVERY_S, 0.0, self._read_disks),
+        ]
+
+    @property
+    def read_once(self) -> bool:
+        """Whether everything has been read, or could not be."""
+        return all(each.is_set() for each in self._read_once)
+
+    def _read_network(self, _cancel: threading.Event) -> None:
         try:
             self._network.refresh()
         except PlumblineError as error:
-            log.warning("network facts: %s", error)
+            log.warning("%s: %s", NETWORK_FACTS, error)
+        self._read_once[0].set()
+
+    def _read_disks(self, _cancel: threading.Event) -> None:
         try:
             self._devices = read_block_devices(
-                self._roots, on_skip=lambda item, reason: log.debug("disk facts: %s left out: %s", item, reason)
+                self._roots, on_skip=lambda item, reason: log.debug("%s: %s left out: %s", DISK_FACTS, item, reason)
             )
-        except PlumblineError as error:
-            log.warning("disk facts: %s", error)
-        self.churns = read_churns(
-            self._roots, on_skip=lambda item, reason: log.debug("bond facts: %s left out: %s", item, reason)
-        )
-        self._refresh_roles()
-        self.read_once.set()
-
-    def _refresh_roles(self) -> None:
-        """An error is said once; the roles stay as they were last known."""
-        failure = ""
-        try:
-            self.roles = read_roles(self._roots, self._route, configured=self._ceph_devices())
-        except PlumblineError as error:
-            failure = str(error)
-        if failure != self._roles_failure:
-            log.warning("which ports carry Ceph's traffic: %s", failure or "known again")
-        self._roles_failure = failure
+        except PlumblineError as error:  # said by the collector, unless there are older facts
+            log.debug("%s: %s", DISK_FACTS, error)
+            if isinstance(self._devices, PlumblineError):
+                self._devices = error
+        self._read_once[1].set()
 
     @property
     def devices(self) -> tuple[BlockDevice, ...]:
-        """All disks as last read; :class:`Unavailable` before that."""
-        if self._devices is None:
-            raise Unavailable("the disks' facts have not been read yet")
+        """All disks as last read; before that why there are none."""
+        if isinstance(self._devices, PlumblineError):
+            raise self._devices.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
         return self._devices
 
 
@@ -263,7 +258,6 @@ class Daemon:
         self._signals = Signals()
         self._started_at: float | None = None
         self._reload_error = ""
-        self._softnet = softnet_metrics.SoftnetUnwrapper()  # lives as long as the daemon: its counters must not jump
         self._overview = Overview(host=self._host, started=time.time())
         self._page_lock = threading.Lock()
         self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
@@ -279,9 +273,24 @@ class Daemon:
             clock=time.monotonic,
             keep=self._keeps_nic,
         )
-        self._facts = HostFacts(self._network, roots, ceph_devices=self._ceph_devices)
-        self._infiniband: Latest[InfinibandReading] = Latest(
+        self._facts = facts = HostFacts(self._network, roots)
+        self._link_facts = links = LinkFacts(
+            roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
+        )
+        self._infiniband = fabric = Latest[InfinibandReading](
             lambda: read_infiniband(roots), what="InfiniBand counters", stale_after_s=4 * INFINIBAND_EVERY_S
+        )
+        self._parts = registry.Parts(
+            roots=roots,
+            network=self._network,
+            devices=lambda: facts.devices,
+            softnet=SoftnetUnwrapper(),
+            canaries=self._probing.readings,
+            probes=self._probing.statuses,
+            wall=time.time,
+            churns=lambda: links.churns,
+            roles=lambda: links.roles,
+            infiniband=lambda: fabric.value,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -297,21 +306,22 @@ class Daemon:
         """Serve until told to stop; 0."""
         self._signals.install()
         self._server.start()  # first: a port in use must be known before a probe touches the disk
-        refresh = self._housekeeping
+        kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
-            LinkEvents(lambda: refresh.kick("facts")),
-            BlockHotplug(self._roots, lambda: refresh.kick("facts")),
+            LinkEvents(self._links_changed),
+            BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
         ]
         try:
-            refresh.replace(
+            self._housekeeping.replace(
                 [
-                    Job("facts", FACTS_EVERY_S, 0.0, self._facts.refresh),
-                    Job("infiniband", INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
+                    *self._facts.jobs(),
+                    Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self._link_facts.refresh),
+                    Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
                 ]
             )
             for each in events:
                 _start_events(each)
-            self._facts.read_once.wait(3.0)  # a disk that hangs must not hang the start
+            self._await_facts()
             self._apply(self._running)
             self._started_at = time.time()
             address = self._server.address
@@ -324,6 +334,16 @@ class Daemon:
             self._end(events)
         return 0
 
+    def _links_changed(self) -> None:
+        for facts in (NETWORK_FACTS, LINK_FACTS):
+            self._housekeeping.kick(facts)
+
+    def _await_facts(self) -> None:
+        """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
+        deadline = time.monotonic() + FACTS_WITHIN_S
+        while not (self._facts.read_once or self._signals.stop) and time.monotonic() < deadline:
+            self._signals.wait(0.02)
+
     def _loop(self) -> None:
         seen = self._seen_at_start
         next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
@@ -332,7 +352,7 @@ class Daemon:
             asked.wait(1.0)
             self._probing.poll()
             if self._network.wants_refresh:
-                self._housekeeping.kick("facts")
+                self._housekeeping.kick(NETWORK_FACTS)
             if time.monotonic() >= next_check:
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
                 if self._signatures() != seen:
@@ -372,7 +392,7 @@ class Daemon:
         if running.config.web != old.web or running.config.storage_path != old.storage_path:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         self._apply(running)
-        self._housekeeping.kick("facts")  # it may name Ceph's devices anew
+        self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
         self._reload_error = ""
         log.info("configuration reloaded")
         return True
@@ -393,8 +413,8 @@ class Daemon:
     def _apply(self, running: Running) -> None:
         self._running = running
         self._probing.apply(running.plan, running.book.bounds())
-        off = {name for name, on in running.config.collectors.items() if not on}
-        self._exposition.replace(each for each in self._collectors(running) if each.name not in off)
+        itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)
+        self._exposition.replace([*registry.collectors(self._parts, running.config, running.book), itself])
 
     def _signatures(self) -> dict[Path, Signature | None]:
         """Of every file that a reload reads; those of a configuration that was refused, too: they may be mended."""
@@ -405,51 +425,6 @@ class Daemon:
 
     # --- what is shown
 
-    def _collectors(self, running: Running) -> list[Collector]:
-        """Every collector there is, literally."""
-        network, roots = self._network, self._roots
-        softnet = self._softnet
-        disks = WholeDisks(roots, exclude=re.compile(running.config.devices.disk_exclude))
-        baseline = tuple(baseline_metrics.samples(running.book.selection))
-        return [
-            _steady(
-                "softnet", softnet_metrics.SPECS, lambda: softnet_metrics.samples(softnet.unwrap(read_softnet(roots)))
-            ),
-            _steady("link", nic_metrics.LINK_SPECS, lambda: nic_metrics.link_samples(network.read_links())),
-            Collector(
-                "ethtool",
-                nic_metrics.ETHTOOL_SPECS,
-                lambda skip: nic_metrics.ethtool_samples(network.read_losses(skip)),
-            ),
-            _steady("ring", nic_metrics.RING_SPECS, lambda: nic_metrics.ring_samples(network.read_rings())),
-            Collector(
-                "pause", nic_metrics.PAUSE_SPECS, lambda skip: nic_metrics.pause_samples(network.read_pause(skip))
-            ),
-            Collector(
-                "bond",
-                bond_metrics.SPECS,
-                lambda skip: bond_metrics.samples(network.read_bonds(skip), self._facts.churns),
-            ),
-            _steady(
-                "topology",
-                topology_metrics.SPECS,
-                lambda: topology_metrics.samples(network.read_relations(), self._facts.roles),
-            ),
-            Collector("infiniband", infiniband_metrics.SPECS, self._infiniband_samples),
-            _steady("disk", disk_metrics.SPECS, lambda: disk_metrics.samples(read_diskstats(roots, keep=disks))),
-            _steady(
-                "device",
-                disk_metrics.DEVICE_SPECS,
-                lambda: disk_metrics.device_samples(each for each in self._facts.devices if disks(each.name)),
-            ),
-            _steady("canary", canary_metrics.SPECS, lambda: canary_metrics.samples(self._probing.readings())),
-            _steady(
-                "probe", probe_metrics.SPECS, lambda: probe_metrics.samples(self._probing.statuses(), now=time.time())
-            ),
-            _steady("baseline", baseline_metrics.SPECS, lambda: _or_raise(baseline, running.book.recorded_error)),
-            Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False),
-        ]
-
     def _samples(self) -> list[Sample]:
         return [
             (RELOAD_OK, (), int(not self._reload_error)),
@@ -457,19 +432,13 @@ class Daemon:
             (STATE_SAVED, (), int(not self._store.save_failed)),
         ]
 
-    def _infiniband_samples(self, on_skip: SkipHook) -> Samples:
-        reading = self._infiniband.value
-        for port, reason in reading.skipped:
-            on_skip(port, reason)
-        return infiniband_metrics.samples(reading)
+    def _ceph_devices(self) -> Configured:
+        devices = self._running.config.devices
+        return {PUBLIC: devices.ceph_public, CLUSTER: devices.ceph_cluster}
 
     def _keeps_nic(self, name: str) -> bool:
         exclude = self._running.config.devices.nic_exclude
         return not (exclude and re.fullmatch(exclude, name))
-
-    def _ceph_devices(self) -> Configured:
-        devices = self._running.config.devices
-        return {PUBLIC: devices.ceph_public, CLUSTER: devices.ceph_cluster}
 
     def _not_ready_because(self) -> str | None:
         return None if self._started_at else "the host's facts are being read"
@@ -486,18 +455,6 @@ class Daemon:
                     config_error=self._reload_error,
                 )
             )
-
-
-def _steady(name: str, specs: tuple[MetricSpec, ...], collect: Callable[[], Samples]) -> Collector:
-    """A collector that gives all or nothing: it has no items to leave out."""
-    return Collector(name, specs, lambda _skip: collect(), skip_reasons=())
-
-
-def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:
-    """A recorded baseline that can't be read fails the collector, so that an alert says so."""
-    if error is not None:
-        raise error
-    return baselines
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

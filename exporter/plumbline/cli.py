@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from plumbline import __version__
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS, Duration
@@ -36,8 +37,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+class _Parser(argparse.ArgumentParser):
+    """Mistakes in one line that names the right help, and no abbreviated flags: they would change their meaning with
+    the next flag of a similar name."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def parse_known_args(self, *arguments: Any) -> tuple[argparse.Namespace, list[str]]:  # type: ignore[override]
+        """Of a command, too: argparse leaves unknown flags to the outermost parser, which does not know its help."""
+        namespace, unknown = super().parse_known_args(*arguments)
+        if unknown:
+            self.error(f"no such flag or argument: {' '.join(unknown)}")
+        return namespace, []
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="plumbline",
         description="Does this storage node perform as on the day it was accepted? If not, which layer is to blame?",
     )
@@ -49,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_serve(commands: argparse._SubParsersAction[_Parser]) -> None:
     serve = commands.add_parser(
         "serve",
         help="run the node daemon",
@@ -73,7 +92,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve.set_defaults(run=_serve)
 
 
-def _add_baseline(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_baseline(commands: argparse._SubParsersAction[_Parser]) -> None:
     baseline = commands.add_parser("baseline", help="record, list and show baselines")
     actions = baseline.add_subparsers(required=True, metavar="ACTION")
 
@@ -104,7 +123,7 @@ def _add_baseline(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         parser.set_defaults(run=run)
 
 
-def _add_config(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_config(commands: argparse._SubParsersAction[_Parser]) -> None:
     config = commands.add_parser("config", help="check a configuration file")
     actions = config.add_subparsers(required=True, metavar="ACTION")
     check = actions.add_parser("check", help="say what is wrong with a configuration file, if anything is")

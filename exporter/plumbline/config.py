@@ -86,12 +86,14 @@ class WebConfig(_Strict, frozen=True):
 
 
 class DevicesConfig(_Strict, frozen=True):
-    """Which devices are reported. Regular expressions, matched against the whole name."""
+    """Which devices are reported (regular expressions, matched against the whole name), and which are Ceph's."""
 
     disk_exclude: str = r"(?:loop|ram|zram|fd|sr|nbd)\d+"
+    """Disks to leave out; partitions always are."""
     nic_exclude: str = r""
+    """Network devices to leave out, e.g. `veth.*|cali.*` on a container host."""
     ceph_public: tuple[str, ...] = ()
-    """Network interfaces of Ceph's public network, by name. Empty: found out (ceph.conf, else open sockets)."""
+    """Network devices of Ceph's public network, by name. Empty: found out from ceph.conf, else from open sockets."""
     ceph_cluster: tuple[str, ...] = ()
     """The same for the cluster network."""
 
@@ -100,7 +102,9 @@ class CanaryConfig(_Strict, frozen=True, tag_field="type", tag="canary"):
     """The continuous light probe: single operations at Poisson-distributed moments in a file of our own."""
 
     name: str
+    """The `probe` label; lower-case letters, digits, `.`, `_`, `-`."""
     workloads: tuple[str, ...] = ("randread-4k-qd1-j1", "randwrite-4k-qd1-j1-dsync")
+    """Catalogue ids, one for each operation; single O_DIRECT operations only (qd1-j1)."""
     directory: str | None = None
     """``None``: a directory of the probe's name in the storage path."""
     device_class: str | None = None
@@ -112,29 +116,36 @@ class CanaryConfig(_Strict, frozen=True, tag_field="type", tag="canary"):
     stuck_after: Duration = Duration(10.0)
     """An operation in flight for longer makes ``plumbline_probe_success`` 0."""
     enabled: bool = True
+    """False: as if it were not in the file."""
 
 
 class FioConfig(_Strict, frozen=True, tag_field="type", tag="fio"):
     """A periodic fio run of one catalogue workload in a directory, bounded in size, time and rate."""
 
     name: str
+    """The `probe` label; lower-case letters, digits, `.`, `_`, `-`."""
     workload: str
+    """Its id in the catalogue, e.g. `randread-4k-qd16-j1`."""
     directory: str | None = None
     """``None``: a directory of the probe's name in the storage path."""
     device_class: str | None = None
+    """``None``: what the kernel says of the device below the directory."""
     interval: Duration = Duration(6 * 3600.0)
+    """From start to start; a start that comes while a run is under way is dropped."""
     runtime: Duration = Duration(10.0)
+    """Of the measured part; laying out the files comes before, once."""
     timeout: Duration = Duration(60.0)
     """Wall time after which the whole process group is killed."""
     file_size: Size = Size(64 * 2**20)
     """Of each job's file."""
-    rate_iops: Annotated[float, Meta(gt=0)] | None = None
+    rate_iops: Annotated[int, Meta(gt=0)] | None = None
     """Cap on operations per second of each job; a capped run is compared only with baselines of the same cap."""
     max_device_busy: Annotated[float, Meta(gt=0, le=1)] = 0.5
     """Skip while the device below was busy for more than this share of the last moments."""
     max_load_per_cpu: Annotated[float, Meta(gt=0)] = 2.0
     """Skip while the one-minute load average per CPU is above this."""
     enabled: bool = True
+    """False: as if it were not in the file."""
 
 
 ProbeConfig = CanaryConfig | FioConfig
@@ -154,7 +165,7 @@ class BaselineConfig(_Strict, frozen=True):
 def _default_probes() -> tuple[ProbeConfig, ...]:
     return (
         CanaryConfig(name="canary"),
-        FioConfig(name="fio-randwrite-4k", workload="randwrite-4k-qd1-j1", rate_iops=50.0),
+        FioConfig(name="fio-randwrite-4k", workload="randwrite-4k-qd1-j1", rate_iops=50),
     )
 
 
@@ -162,14 +173,18 @@ class Config(_Strict, frozen=True):
     """The whole configuration file."""
 
     web: WebConfig = WebConfig()
+    """The HTTP side; takes effect at a restart."""
     storage_path: str | None = None
     """State, canary file, recorded baseline. ``None``: systemd's ``$STATE_DIRECTORY``, else
     ``$XDG_STATE_HOME/plumbline``, else ``~/.local/state/plumbline``."""
     collectors: dict[str, bool] = {}
     """Collector name → on or off; all are on by default."""
     devices: DevicesConfig = DevicesConfig()
+    """Which devices are reported."""
     probes: tuple[ProbeConfig, ...] = msgspec.field(default_factory=_default_probes)
+    """What is measured on purpose. None given: a canary, and fio (`randwrite-4k-qd1-j1`, 50 operations a second)."""
     baseline: BaselineConfig = BaselineConfig()
+    """Which baselines exist and which may judge."""
 
 
 def load(path: Path, catalogue: WorkloadCatalogue) -> Config:

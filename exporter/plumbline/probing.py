@@ -18,7 +18,7 @@ from pathlib import Path
 from plumbline.baseline.model import Target
 from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import CanaryConfig, Config, FioConfig
-from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
+from plumbline.errors import PlumblineError, ProbeRefused
 from plumbline.probes import gates
 from plumbline.probes.canary import Canary, CanaryPlan, CanaryReading
 from plumbline.probes.fio import FioPlan, FioTool, run_fio
@@ -36,6 +36,10 @@ log = logging.getLogger(__name__)
 
 FIRST_RUN_WITHIN_S = 300.0
 """A probe that never ran here starts within this time, at a moment splayed by host."""
+
+
+DISKS_ANSWER_WITHIN_S = 1.5
+"""What all disks below the probes get to say what they are; one that hangs must not hang a start or a reload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +109,9 @@ Bounds = Mapping[tuple[str, str, str], tuple[float, ...]]
 def make_plan(config: Config, *, storage: Path, roots: Roots, catalogue: WorkloadCatalogue) -> ProbingPlan:
     """What ``config`` means on this host. Raises :class:`ConfigError` for what no host could run."""
     canaries, fio = [], []
-    for probe in config.probes:
-        if not probe.enabled:
-            continue
-        directory = Path(probe.directory) if probe.directory else storage / probe.name
-        device = _device_below(directory, roots)
+    probes = [probe for probe in config.probes if probe.enabled]
+    directories = [Path(probe.directory) if probe.directory else storage / probe.name for probe in probes]
+    for probe, directory, device in zip(probes, directories, _devices_below(directories, roots), strict=True):
         device_class = probe.device_class or (device and device.device_class) or "unknown"
         name = device.name if device else ""
         if isinstance(probe, CanaryConfig):
@@ -124,12 +126,25 @@ def make_plan(config: Config, *, storage: Path, roots: Roots, catalogue: Workloa
     return ProbingPlan(tuple(canaries), tuple(fio))
 
 
-def _device_below(directory: Path, roots: Roots) -> BlockDevice | None:
-    try:
-        return device_below(directory, roots)
-    except Unavailable as error:
-        log.debug("%s", error)
-        return None
+def _devices_below(directories: Sequence[Path], roots: Roots) -> list[BlockDevice | None]:
+    """The disk below each directory; ``None`` where there is none, or it does not answer in time."""
+    found: list[BlockDevice | None] = [None] * len(directories)
+
+    def ask(index: int) -> None:
+        try:
+            found[index] = device_below(directories[index], roots)
+        except PlumblineError as error:
+            log.debug("%s", error)
+
+    asking = [threading.Thread(target=ask, args=(index,), daemon=True) for index in range(len(directories))]
+    for thread in asking:
+        thread.start()
+    deadline = time.monotonic() + DISKS_ANSWER_WITHIN_S
+    for thread, directory in zip(asking, directories, strict=True):
+        thread.join(max(0.0, deadline - time.monotonic()))
+        if thread.is_alive():
+            log.warning("%s: the disk below does not answer; its class is unknown until the next reload", directory)
+    return list(found)
 
 
 class Probing:

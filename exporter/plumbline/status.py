@@ -61,7 +61,8 @@ tbody th { font-weight: 600; }
 small { font-size: .8125rem; }
 td small, th small { display: block; color: var(--dim); font-weight: 400; }
 .number { font-variant-numeric: tabular-nums; }
-@media (min-width: 48.01rem) { td.number, th.number { text-align: right; } }
+@media (min-width: 48.01rem) { td.number, th.number { text-align: right; white-space: nowrap; }
+  th, td { overflow-wrap: break-word; } }
 @media (max-width: 48rem) {
   body { padding: .75rem; }
   nav { margin-left: 0; }

@@ -1,186 +1,211 @@
-"""The installed daemon from outside: start, scrape, reload, refuse, stop; one collector broken, the rest stays."""
+"""The installed daemon as it comes: no root, no configuration; every page, in every form a client may ask for."""
 
 from __future__ import annotations
 
-import gzip
+import os
 import re
 import shutil
-import signal
-import socket
 import subprocess
+import sys
+import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import plumbline
-from support.daemon import PLUMBLINE, Daemon, eventually, running
+from plumbline.config import COLLECTORS
+from support.daemon import COMMAND, Daemon, eventually, running
 from support.programs import need
+from support.promtool import complaints
+from support.scraped import Scrape
 
 OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
+NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+def daemon(module_folder: Path) -> Iterator[Daemon]:
     """One daemon with the embedded defaults for all tests that only look."""
-    with running(tmp_path_factory.mktemp("daemon")) as started:
+    with running(module_folder) as started:
+        eventually(lambda: started.metrics().get("plumbline_probe_success", probe="canary") == 1)
         yield started
 
 
-def children(pid: int) -> list[int]:
-    found = [int(word) for file in Path(f"/proc/{pid}/task").glob("*/children") for word in file.read_text().split()]
-    return found + [grandchild for child in found for grandchild in children(child)]
-
-
 def test_what_is_tested_is_the_installed_wheel() -> None:
+    if os.environ.get("PYTHONPATH"):
+        pytest.skip("PYTHONPATH is set: the source tree may be meant")
     assert "site-packages" in Path(plumbline.__file__).parts
-    assert PLUMBLINE.exists()
 
 
-def test_the_hosts_own_numbers_are_shown(daemon: Daemon) -> None:
-    metrics = daemon.metrics()
-
-    processed = sum(
-        value for series, value in metrics.items() if series.startswith("plumbline_softnet_processed_total")
+def test_it_prints_where_the_pages_are(daemon: Daemon) -> None:
+    assert daemon.first_line == (
+        f"plumbline {plumbline.__version__}: status page {daemon.url}/  metrics {daemon.url}/metrics\n"
     )
-    assert processed > 0
-    assert metrics['plumbline_nic_up{device="lo"}'] in (0, 1)
-    assert any(series.startswith("plumbline_build_info{") for series in metrics)
 
 
 def test_every_collector_succeeds_here(daemon: Daemon) -> None:
-    success = {
-        series: value for series, value in daemon.metrics().items() if series.startswith("plumbline_collector_success")
-    }
+    metrics = daemon.metrics()
 
-    assert len(success) >= 10
-    assert set(success.values()) == {1}
+    assert {each.labels["collector"]: each.value for each in metrics.series("plumbline_collector_success")} == (
+        dict.fromkeys(COLLECTORS, 1)
+    )
+    for family in ("available", "duration_seconds"):
+        assert metrics.labels(f"plumbline_collector_{family}", "collector") == set(COLLECTORS)
+    assert metrics.total("plumbline_collector_skipped_items_total") == 0
 
 
-@pytest.mark.parametrize("headers", [{}, OPENMETRICS], ids=["text", "openmetrics"])
-def test_promtool_finds_no_fault(daemon: Daemon, headers: dict[str, str]) -> None:
-    promtool = need("promtool")
-    _, body = daemon.get("/metrics", headers)
-    if headers:
-        # promtool knows the text format only; the OpenMetrics one ends as its specification says
-        assert body.endswith(b"# EOF\n")
-        return
+def test_the_numbers_are_this_hosts(daemon: Daemon) -> None:
+    def softnet() -> int:
+        return sum(int(line.split()[0], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())
 
-    done = subprocess.run([promtool, "check", "metrics"], input=body, capture_output=True, timeout=60, check=False)
+    before = softnet()
+    metrics = daemon.metrics()
 
-    assert (done.returncode, done.stderr.decode()) == (0, "")
+    assert before <= metrics.total("plumbline_softnet_processed_total") <= softnet()
+    links = {line.split(":")[0].strip() for line in Path("/proc/net/dev").read_text().splitlines()[2:]}
+    assert "lo" in links & metrics.labels("plumbline_nic_up", "device")
+    assert metrics.get("plumbline_nic_mtu_bytes", device="lo") == int(Path("/sys/class/net/lo/mtu").read_text())
+    for disk in metrics.labels("plumbline_disk_size_bytes", "device"):
+        sectors = int(Path(f"/sys/block/{disk.replace('/', '!')}/size").read_text())
+        assert metrics.get("plumbline_disk_size_bytes", device=disk) == 512 * sectors
+    assert metrics.get("process_start_time_seconds") == pytest.approx(time.time(), abs=120)
+    assert metrics.get("plumbline_build_info", version=plumbline.__version__) == 1
 
 
 def test_the_canary_measures_without_root_or_configuration(daemon: Daemon) -> None:
-    def counted(prefix: str) -> list[str]:
-        return [series for series, value in daemon.metrics().items() if series.startswith(prefix) and value > 0]
+    def counts() -> dict[str, float]:
+        series = daemon.metrics().series("plumbline_canary_latency_seconds_count", probe="canary")
+        return {each.labels["operation"]: each.value for each in series}
 
-    refused = 'plumbline_probe_skipped_total{probe="canary"'
-    eventually(lambda: bool(counted("plumbline_canary_latency_seconds_count") or counted(refused)))
+    before = counts()
+    assert set(before) == {"read", "write"}
+    eventually(lambda: all(count > before[operation] for operation, count in counts().items()))
+    metrics = daemon.metrics()
+    assert metrics.total("plumbline_canary_errors_total") == 0
+    assert 0 < metrics.get("plumbline_canary_latency_seconds_sum", operation="read") < 60  # type: ignore[operator]
+    assert time.time() - metrics.get("plumbline_probe_last_success_timestamp_seconds", probe="canary") < 10  # type: ignore[operator]
 
-    if reasons := counted(refused):
-        pytest.skip(f"the canary can't run on this machine's temporary directory: {reasons}")
+
+def test_without_a_baseline_it_says_so_and_judges_nothing(daemon: Daemon) -> None:
+    metrics = daemon.metrics()
+
+    missing = metrics.series("plumbline_baseline_missing")
+    assert {each.labels["probe"] for each in missing} == {"canary", "fio-randwrite-4k"}
+    assert {each.value for each in missing} == {1}
+    assert metrics.total("plumbline_baseline_judges") == 0
+    assert "baseline" in daemon.page()
+
+
+def test_promtool_finds_no_fault(daemon: Daemon) -> None:
+    assert complaints(daemon.get("/metrics").body) == []
+
+
+def test_openmetrics_says_the_same(daemon: Daemon) -> None:
+    text, open_metrics = daemon.get("/metrics"), daemon.get("/metrics", OPENMETRICS)
+
+    assert text.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert open_metrics.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert open_metrics.text.endswith("# EOF\n")
+    one, other = Scrape.of_text(text.text), Scrape.of_openmetrics(open_metrics.text)
+    assert one.names() == other.names()
+    for name in ("plumbline_nic_info", "plumbline_disk_size_bytes", "plumbline_probe_info"):
+        assert sorted(map(repr, one.series(name))) == sorted(map(repr, other.series(name)))
 
 
 def test_gzip_only_for_who_asks(daemon: Daemon) -> None:
-    with urllib.request.urlopen(daemon.url + "/metrics", timeout=10) as plain:
-        assert plain.headers["Content-Encoding"] is None
-    _, body = daemon.get("/metrics", {"Accept-Encoding": "gzip"})
-    assert b"plumbline_build_info" in gzip.decompress(body)
+    plain = daemon.get("/metrics")
+    packed = daemon.get("/metrics", {"Accept-Encoding": "gzip"})
+
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.body) / 4
+    assert Scrape.of_text(packed.text).names() == Scrape.of_text(plain.text).names()
 
 
-def test_name_filter(daemon: Daemon) -> None:
-    _, body = daemon.get("/metrics?name[]=plumbline_build_info")
-
-    names = {re.split(r"[ {]", line)[0] for line in body.decode().splitlines() if line and not line.startswith("#")}
-    assert names == {"plumbline_build_info"}
-
-
-@pytest.mark.parametrize(("path", "status"), [("/-/healthy", 200), ("/-/ready", 200), ("/", 200), ("/nothing", 404)])
-def test_pages(daemon: Daemon, path: str, status: int) -> None:
-    assert daemon.get(path)[0] == status
-
-
-def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = subprocess.run(
-            [PLUMBLINE, "serve", "--storage.path", tmp_path / "state", "--web.listen-address", address],
-            capture_output=True, text=True, timeout=30, check=False,
-        )  # fmt: skip
-
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert address.split(":")[1] in done.stderr.splitlines()[-1]
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("?name[]=plumbline_build_info", {"plumbline_build_info"}),
+        ("?name[]=plumbline_nic_up&name[]=process_open_fds", {"plumbline_nic_up", "process_open_fds"}),
+        ("?name[]=plumbline_canary_latency_seconds_count", {"plumbline_canary_latency_seconds_count"}),
+        ("?name[]=no_such_metric", set()),
+    ],
+)
+def test_name_filter(daemon: Daemon, query: str, names: set[str]) -> None:
+    assert daemon.metrics(query).names() == names
 
 
-def test_a_bad_configuration_is_refused_and_the_old_one_stays(tmp_path: Path) -> None:
-    config = tmp_path / "plumbline.yaml"
-    config.write_text("probes: []\n")
-    with running(tmp_path, "--config.file", config) as daemon:
-        assert daemon.metrics()["plumbline_config_last_reload_successful"] == 1
+@pytest.mark.parametrize("path", ["/", "/metrics", "/-/healthy", "/-/ready"])
+def test_pages_and_their_heads(daemon: Daemon, path: str) -> None:
+    whole, head = daemon.get(path), daemon.get(path, method="HEAD")
 
-        config.write_text("probs: []\n")
-        daemon.signal(signal.SIGHUP)
-        eventually(lambda: daemon.metrics()["plumbline_config_last_reload_successful"] == 0)
-        assert f"{config}: probs: no such key" in daemon.said()
-
-        config.write_text("probes: []\ncollectors: {softnet: false}\n")
-        daemon.signal(signal.SIGHUP)
-        eventually(lambda: daemon.metrics()["plumbline_config_last_reload_successful"] == 1)
-        eventually(lambda: not any(series.startswith("plumbline_softnet") for series in daemon.metrics()))
+    assert (whole.status, head.status) == (200, 200)
+    assert whole.body
+    assert head.body == b""
+    assert head.headers["content-type"] == whole.headers["content-type"]
+    assert int(head.headers["content-length"]) > 0
 
 
-def test_a_changed_file_reloads_by_itself(tmp_path: Path) -> None:
-    config = tmp_path / "plumbline.yaml"
-    config.write_text("probes: []\n")
-    with running(tmp_path, "--config.file", config) as daemon:
-        config.write_text("probes: []\ncollectors: {softnet: false}\n")
-        eventually(lambda: not any(series.startswith("plumbline_softnet") for series in daemon.metrics()))
+def test_other_requests(daemon: Daemon) -> None:
+    missing = daemon.get("/nothing")
+    posted = daemon.get("/metrics", method="POST")
+
+    assert (missing.status, posted.status) == (404, 405)
+    assert "/metrics" in missing.text
+    assert posted.headers["allow"] == "GET, HEAD"
 
 
-def test_a_bad_configuration_at_the_start_ends_it_with_one_line(tmp_path: Path) -> None:
-    config = tmp_path / "plumbline.yaml"
-    config.write_text("web: {listen_adress: x}\n")
+def test_the_status_page_shows_this_host(daemon: Daemon) -> None:
+    page = daemon.page()
+    metrics = daemon.metrics()
 
-    done = subprocess.run(
-        [PLUMBLINE, "serve", "--storage.path", tmp_path / "state", "--config.file", config],
-        capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
-
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert f"{config}: web.listen_adress: no such key" in done.stderr
+    assert f"Plumbline on {os.uname().nodename}" in page
+    for disk in metrics.labels("plumbline_disk_io_total", "device"):
+        assert disk in page
+    assert "randread-4k-qd1-j1" in page
+    assert "randwrite-4k-qd1-j1-dsync" in page
+    assert "softnet" in page
 
 
-def test_one_broken_collector_leaves_the_rest(tmp_path: Path) -> None:
-    proc = tmp_path / "proc"
-    (proc / "net").mkdir(parents=True)
-    (proc / "net" / "softnet_stat").write_text("this is no softnet_stat\n")
-    for name in ("diskstats", "loadavg"):
-        shutil.copyfile(Path("/proc") / name, proc / name)
-    config = tmp_path / "plumbline.yaml"
-    config.write_text("probes: []\n")
-    with running(tmp_path, "--config.file", config, "--path.procfs", proc) as daemon:
-        metrics = daemon.metrics()
+def test_a_user_without_rights_gets_it_all(module_folder: Path) -> None:
+    command, environment = _as_nobody()
+    with tempfile.TemporaryDirectory(dir=module_folder.parent if os.geteuid() else "/var/tmp") as name:
+        folder = Path(name)
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY, NOBODY)
+        with running(folder, command=command, environment=environment) as daemon:
+            assert Path(f"/proc/{daemon.pid}").stat().st_uid != 0
+            eventually(lambda: daemon.metrics().get("plumbline_probe_success", probe="canary") == 1)
+            metrics = daemon.metrics()
 
-    assert metrics['plumbline_collector_success{collector="softnet"}'] == 0
-    assert metrics['plumbline_collector_success{collector="disk"}'] == 1
-    assert metrics['plumbline_collector_success{collector="link"}'] == 1
-    assert not any(series.startswith("plumbline_softnet") for series in metrics)
-    assert any(series.startswith("plumbline_nic_packets_total") for series in metrics)
+            assert {each.value for each in metrics.series("plumbline_collector_success")} == {1}
+            assert metrics.series("plumbline_nic_drops_total", device="lo")
+            assert metrics.series("plumbline_disk_io_total")
+            assert daemon.stop()[0] == 0
 
 
-def test_sigterm_stops_it_within_two_seconds_and_leaves_no_process(tmp_path: Path) -> None:
-    with running(tmp_path) as daemon:
-        offspring = children(daemon.process.pid)
-        daemon.get("/metrics")
-        asked = time.monotonic()
-        daemon.signal(signal.SIGTERM)
-        assert daemon.process.wait(10) == 0
-        took = time.monotonic() - asked
+def _as_nobody() -> tuple[list[str], dict[str, str]]:
+    """How to run plumbline without root: as we are, or as the user nobody, with an interpreter that one may use."""
+    environment = dict(os.environ)
+    if os.geteuid() != 0:
+        return list(COMMAND), environment
+    roots = [str(Path(module.__file__).parents[1]) for module in (plumbline, pytest) if module.__file__]
+    environment |= {"PYTHONPATH": os.pathsep.join(roots), "PYTHONDONTWRITEBYTECODE": "1"}
+    dropped = [need("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all", "--"]
+    # a child too, as the canary's worker is one
+    attempt = "import plumbline.app, subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True)"
+    for python in (sys.executable, shutil.which("python3", path="/usr/bin")):
+        if python is None:
+            continue
+        tried = subprocess.run([*dropped, python, "-c", attempt], env=environment, capture_output=True, check=False)
+        if tried.returncode == 0:
+            return [*dropped, python, "-m", "plumbline"], environment
+    pytest.skip(f"the user nobody can't run this interpreter or its packages: {sys.executable}")
 
-    assert took < 2
-    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in offspring), within_s=5)
+
+def test_the_first_line_comes_when_the_pages_do(folder: Path) -> None:
+    with running(folder, config={"probes": []}) as daemon:
+        assert daemon.get("/-/ready").status == 200
+        assert re.search(r"plumbline_nic_up\{", daemon.get("/metrics").text)

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Samples
 from plumbline.exposition import Collector, Exposition, SkipHook
 from plumbline.rendering import Format, Renderer
-from support.golden import UPDATE, check_golden
+from support.golden import VARIABLE, check_golden
 
 HERE = Path(__file__).parent / "exposition"
 
@@ -90,7 +90,7 @@ def test_the_openmetrics_parser_accepts_the_other() -> None:
 
 
 def test_golden_files_are_not_rewritten_under_ci(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(os.environ, UPDATE, "1")
+    monkeypatch.setitem(os.environ, VARIABLE, "write")
     monkeypatch.setitem(os.environ, "CI", "true")
     with pytest.raises(AssertionError, match="refused under CI"):
         check_golden(tmp_path / "x", b"")

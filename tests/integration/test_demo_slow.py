@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,25 +24,27 @@ def test_a_slowed_disk_becomes_an_alert_that_arrives_and_resolves(tmp_path: Path
     for program in ("prometheus", "prometheus-alertmanager"):
         need(program)
 
-    done = subprocess.run(
-        [sys.executable, "-m", "deploy.demo", "--slow", "--exit", "--storage", tmp_path / "storage"],
-        cwd=ROOT, env=dict(os.environ, TMPDIR=str(tmp_path)), capture_output=True, text=True, timeout=840, check=False,
-    )  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-m", "deploy.demo", "--slow", "--exit", "--quick", "--storage", tmp_path / "storage"],
+        cwd=ROOT, env=dict(os.environ, TMPDIR=str(tmp_path)), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as demo:  # fmt: skip
+        told, _ = demo.communicate(timeout=840)
 
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    told = re.sub(r"(?m)^ *\d+ s  ", "", done.stdout)
+    assert demo.returncode == 0, told[-6000:]
     milestones = [
         "throttle ON",
         f"{ALERT}: inactive → pending",
         f"{ALERT}: pending → firing",
         "throttle OFF",
         f"{ALERT}: firing → inactive",
-        f"{ALERT} resolved",
     ]
     places = [told.find(milestone) for milestone in milestones]
     assert -1 not in places, told
     assert places == sorted(places), told
     assert f"{ALERT} firing" in told
+    # of two operations one recovers first: its message may come before the last one's alert ends
+    assert told.find(f"{ALERT} resolved") > told.find("throttle OFF"), told
     # nothing left behind: neither files nor cgroups
     assert [path.name for path in tmp_path.iterdir()] == ["storage"]
-    assert not list(Path("/sys/fs/cgroup").glob("**/plumbline-demo-*"))
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/plumbline-demo-{demo.pid}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import html
 import http.client
 import json
 import os
@@ -85,9 +86,7 @@ class Daemon:
         answer = self.get("/")
         assert answer.status == 200, answer.body
         text = re.sub(r"(?s)<(style|script)\b.*?</\1>|<[^>]*>", " ", answer.text)
-        for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&#x27;", "'"), ("&amp;", "&")):
-            text = text.replace(entity, character)
-        return " ".join(text.split())
+        return " ".join(html.unescape(text).split())
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the daemon alone."""
@@ -96,6 +95,14 @@ class Daemon:
     def said(self) -> str:
         """Its log so far."""
         return self.log.read_text(errors="replace")
+
+    def reload(self, config: object) -> str:
+        """Replace the configuration file and send SIGHUP; what the log says to that."""
+        before = len(_reloads(self.said()))
+        write_config(self.storage.parent, config)
+        self.send(signal.SIGHUP)
+        eventually(lambda: len(_reloads(self.said())) > before)
+        return _reloads(self.said())[-1]
 
     def children(self) -> list[int]:
         """Process ids of its children and theirs."""
@@ -190,6 +197,11 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
         return ""
+
+
+def _reloads(said: str) -> list[str]:
+    """The whole lines of a log that tell how a reload went."""
+    return [line for line in said.splitlines(keepends=True) if re.search(r" reload(ed| refused.*)\n", line)]
 
 
 def _children(pid: int) -> list[int]:

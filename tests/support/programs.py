@@ -11,11 +11,15 @@ DEBIAN_PACKAGES = {
     "ethtool": "ethtool",
     "fio": "fio",
     "ip": "iproute2",
+    "mkfs.ext4": "e2fsprogs",
+    "mount": "mount",
     "prometheus": "prometheus",
     "prometheus-alertmanager": "prometheus-alertmanager",
     "prometheus-node-exporter": "prometheus-node-exporter",
     "promtool": "prometheus",
+    "setpriv": "util-linux",
     "systemd-analyze": "systemd",
+    "umount": "mount",
 }
 """Program → the Debian package that brings it (requirements/debian-test.txt lists the packages)."""
 

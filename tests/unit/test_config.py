@@ -60,6 +60,10 @@ BAD = {
         "probes: [{type: canary, name: c, rate: 0}]",
         "c.yaml: probes[0].rate = 0: expected `float` > 0.0",
     ),
+    "a rate that fio can't be told": (
+        FIO + ", rate_iops: 0.5}]",
+        "c.yaml: probes[0].rate_iops = 0.5: expected `int | null`, got `float`",
+    ),
     "unknown probe type": ("probes: [{type: dd, name: x}]", "c.yaml: probes[0].type = 'dd': invalid value 'dd'"),
     "probe without name": ("probes: [{type: canary}]", None),
     "unspeakable name": (

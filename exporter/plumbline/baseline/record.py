@@ -261,6 +261,7 @@ def _file(environment: Environment, records: Sequence[TargetRecord]) -> SiteFile
     return SiteFile(
         schema_version=SCHEMA_VERSION,
         source="measured",
+        name=environment.host,  # what an alert calls it: "the measured baseline stor01"
         host=environment.host,
         recorded=environment.recorded.replace(microsecond=0),
         kernel=environment.kernel,

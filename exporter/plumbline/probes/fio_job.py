@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.config import FioConfig
-from plumbline.errors import ConfigError
 from plumbline.workloads import Pattern, Sync, Workload
 
 JOB = "plumbline"
@@ -60,12 +59,7 @@ class FioPlan:
 
     @classmethod
     def of(cls, config: FioConfig, workload: Workload, *, directory: Path, device_class: str) -> FioPlan:
-        """The plan of a configured probe; :class:`ConfigError` for a rate that fio can't be told."""
-        rate = config.rate_iops
-        if rate is not None and rate != int(rate):
-            raise ConfigError(
-                f"probe {config.name}", "fio takes whole operations per second", key="rate_iops", value=rate
-            )
+        """The plan of a configured probe."""
         return cls(
             probe=config.name,
             workload=workload,
@@ -74,7 +68,7 @@ class FioPlan:
             runtime_s=float(config.runtime),
             timeout_s=float(config.timeout),
             file_size=int(config.file_size) // workload.block_size * workload.block_size,
-            rate_iops=None if rate is None else int(rate),
+            rate_iops=config.rate_iops,
         )
 
     @property

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Write the generated references: ``docs/metrics.md`` from the specs, ``docs/configuration.md`` from the model.
+
+Usage: python docs/render.py [--check]
+
+``--check`` exits 1 and names the file when a committed reference is not what the code says.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from plumbline import config
+from plumbline.reference import every_spec
+
+HERE = Path(__file__).resolve().parent
+STRUCTS = (
+    (config.Config, "The file", ""),
+    (config.WebConfig, "`web`", ""),
+    (config.DevicesConfig, "`devices`", ""),
+    (config.BaselineConfig, "`baseline`", ""),
+    (config.CanaryConfig, "A probe of `type: canary`", ""),
+    (config.FioConfig, "A probe of `type: fio`", ""),
+)
+
+
+def metrics() -> str:
+    """A table of every metric, by name."""
+    lines = [
+        "# Metrics",
+        "",
+        "Generated from the code by `make render`. Units are base units. Missing is no series, zero is measured zero.",
+        "Besides these, `process_*` of the Python client describe the daemon itself.",
+        "",
+        "| metric | type | labels | meaning |",
+        "| --- | --- | --- | --- |",
+    ]
+    for spec in every_spec():
+        labels = ", ".join(f"`{label}`" for label in spec.labels)
+        lines.append(f"| `{spec.name}` | {spec.kind} | {labels} | {spec.help.replace('|', chr(92) + '|')} |")
+    return "\n".join(lines) + "\n"
+
+
+def configuration() -> str:
+    """Every key of the configuration file, with type, default and meaning."""
+    lines = [
+        "# Configuration",
+        "",
+        "Generated from the code by `make render`. The file is YAML; without one, the defaults below hold. Unknown",
+        "keys, wrong types and impossible values are refused with key, value and reason; at a reload (SIGHUP, or a",
+        "changed file) the running configuration then stays. `plumbline config check FILE` says what is wrong without",
+        "starting anything.",
+        "",
+        "Durations: `500ms`, `15s`, `5m`, `6h`, `1d`, `1w`. Sizes: bytes, or `64MiB`, `1GiB` (binary units only).",
+        f"Collectors: {', '.join(f'`{name}`' for name in config.COLLECTORS)}.",
+        "",
+        "An example, which is also a test: [deploy/plumbline.yaml](../deploy/plumbline.yaml).",
+    ]
+    for struct, title, _ in STRUCTS:
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            _first_line(struct),
+            "",
+            "| key | type | default | meaning |",
+            "| --- | --- | --- | --- |",
+        ]
+        lines += [
+            f"| `{name}` | `{kind}` | {default} | {meaning} |" for name, kind, default, meaning in _fields(struct)
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _first_line(struct: type) -> str:
+    return (struct.__doc__ or "").strip().splitlines()[0].replace("``", "`")
+
+
+def _fields(struct: type) -> Iterator[tuple[str, str, str, str]]:
+    """(key, type, default, meaning) from the class body: the string below a field is its meaning."""
+    (body,) = ast.parse(inspect.getsource(struct)).body
+    assert isinstance(body, ast.ClassDef)
+    for node, after in zip(body.body, [*body.body[1:], ast.Pass()], strict=True):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        meaning = ""
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            meaning = " ".join(str(after.value.value).replace("``", "`").split())
+        yield (
+            node.target.id,
+            _type(node.annotation),
+            _default(node.value).replace("|", "\\|"),
+            meaning.replace("|", "\\|"),
+        )
+
+
+def _type(annotation: ast.expr) -> str:
+    text = ast.unparse(annotation)
+    if text.startswith("Annotated["):
+        text = text.removeprefix("Annotated[").split(", Meta(")[0] + text.rpartition("]")[2]
+    return text.replace("|", "or")
+
+
+def _default(value: ast.expr | None) -> str:
+    if value is None:
+        return "required"
+    text = ast.unparse(value)
+    known = {"DEFAULT_LISTEN_ADDRESS": config.DEFAULT_LISTEN_ADDRESS, "None": "see meaning", "()": "none", "{}": "none"}
+    if text in known:
+        return known[text]
+    for kind, show in (("Duration(", _duration_text), ("Size(", _size_text)):
+        if text.startswith(kind):
+            return show(eval(compile(ast.Expression(value), "default", "eval"), {**vars(config)}))  # noqa: S307
+    return "see below" if text.endswith("Config()") or "default_factory" in text else f"`{text}`"
+
+
+def _duration_text(seconds: float) -> str:
+    for unit, scale in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds % scale == 0:
+            return f"{seconds / scale:g}{unit}"
+    return f"{seconds:g}s"
+
+
+def _size_text(size: int) -> str:
+    return f"{size >> 20}MiB"
+
+
+def main() -> int:
+    """0: written, or (``--check``) fresh."""
+    stale = 0
+    for name, text in (("metrics.md", metrics()), ("configuration.md", configuration())):
+        path = HERE / name
+        if "--check" not in sys.argv[1:]:
+            path.write_text(text, "utf-8")
+        elif not path.exists() or path.read_text("utf-8") != text:
+            print(f"stale: docs/{name}; run `make render`", file=sys.stderr)
+            stale = 1
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Every collector there is, literally: which reading becomes which samples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from plumbline.baseline.book import Book
+from plumbline.catalogue import MetricSpec, Sample, Samples
+from plumbline.collectors import (
+    baseline,
+    bond,
+    canary,
+    disk,
+    infiniband,
+    nic,
+    probe,
+    softnet,
+    topology,
+)
+from plumbline.config import Config
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.exposition import Collector, SkipHook
+from plumbline.probes.canary_reading import CanaryReading
+from plumbline.roots import Roots
+from plumbline.sources.block import BlockDevice
+from plumbline.sources.bonding_proc import Churns
+from plumbline.sources.diskstats import WholeDisks, read_diskstats
+from plumbline.sources.infiniband import InfinibandReading
+from plumbline.sources.network import NetworkReader
+from plumbline.sources.roles import Role
+from plumbline.sources.softnet import read_softnet
+
+
+def _no_adapter() -> InfinibandReading:
+    raise Unavailable("nobody looks for InfiniBand adapters")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the collectors read. Everything answers at once: the scrape waits for nothing."""
+
+    roots: Roots
+    network: NetworkReader
+    devices: Callable[[], Iterable[BlockDevice]]
+    """May raise :class:`Unavailable`."""
+    softnet: softnet.SoftnetUnwrapper
+    """Lives as long as the daemon: its counters must not jump at a reload."""
+    canaries: Callable[[], Iterable[CanaryReading]]
+    probes: Callable[[], Iterable[probe.ProbeStatus]]
+    wall: Callable[[], float]
+    """Unix seconds."""
+    churns: Callable[[], Churns] = dict
+    roles: Callable[[], Iterable[Role]] = tuple
+    infiniband: Callable[[], InfinibandReading] = _no_adapter
+    """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
+
+
+def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
+    """All that ``config`` leaves switched on, in the order of their work."""
+    network, roots = parts.network, parts.roots
+    disks = WholeDisks(roots, exclude=re.compile(config.devices.disk_exclude))
+    baselines = tuple(baseline.samples(book.selection))
+    known = [
+        _steady("softnet", softnet.SPECS, lambda: softnet.samples(parts.softnet.unwrap(read_softnet(roots)))),
+        _steady("link", nic.LINK_SPECS, lambda: nic.link_samples(network.read_links())),
+        Collector("ethtool", nic.ETHTOOL_SPECS, lambda skip: nic.ethtool_samples(network.read_losses(skip))),
+        _steady("ring", nic.RING_SPECS, lambda: nic.ring_samples(network.read_rings())),
+        Collector("pause", nic.PAUSE_SPECS, lambda skip: nic.pause_samples(network.read_pause(skip))),
+        Collector("bond", bond.SPECS, lambda skip: bond.samples(network.read_bonds(skip), parts.churns())),
+        _steady("topology", topology.SPECS, lambda: topology.samples(network.read_relations(), parts.roles())),
+        Collector("infiniband", infiniband.SPECS, lambda skip: _infiniband_samples(parts.infiniband(), skip)),
+        _steady("disk", disk.SPECS, lambda: disk.samples(read_diskstats(roots, keep=disks))),
+        _steady(
+            "device",
+            disk.DEVICE_SPECS,
+            lambda: disk.device_samples(each for each in parts.devices() if disks(each.name)),
+        ),
+        _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
+        _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
+        _steady("baseline", baseline.SPECS, lambda: _or_raise(baselines, book.recorded_error)),
+    ]
+    return [each for each in known if config.collectors.get(each.name, True)]
+
+
+def _steady(name: str, specs: tuple[MetricSpec, ...], collect: Callable[[], Samples]) -> Collector:
+    """A collector that gives all or nothing: it has no items to leave out."""
+    return Collector(name, specs, lambda _skip: collect(), skip_reasons=())
+
+
+def _infiniband_samples(reading: InfinibandReading, skip: SkipHook) -> Samples:
+    for port, reason in reading.skipped:
+        skip(port, reason)
+    return infiniband.samples(reading)
+
+
+def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:
+    """A recorded baseline that can't be read fails the collector, so that an alert says so."""
+    if error is not None:
+        raise error
+    return baselines

@@ -1,0 +1,204 @@
+"""Whole hosts, from their recorded trees and kernel replies to the page that Prometheus gets, byte for byte."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+
+from plumbline import __version__
+from plumbline.baseline.book import Book, load_book
+from plumbline.baseline.model import Target
+from plumbline.catalogue import HistogramValue
+from plumbline.collectors.probe import ProbeStatus
+from plumbline.config import COLLECTORS, BaselineConfig, Config, DevicesConfig
+from plumbline.exposition import Exposition
+from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.histogram import latency_edges
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.registry import Parts, collectors
+from plumbline.rendering import Format, Renderer
+from plumbline.roots import Roots
+from plumbline.sources.bonding_proc import read_churns
+from plumbline.sources.infiniband import read_infiniband
+from plumbline.sources.links import RTM_GETLINK
+from plumbline.sources.portfacts import Transports
+from plumbline.sources.roles import Role
+from plumbline.workloads import load_catalogue
+from support.bond_messages import NO_PARTNER
+from support.golden import check_golden
+from support.hosts import NOW, ixgbe_network, parts, recorded_network, silent_network, tree
+from support.promtool import complaints
+from support.replay_network import ReplayEthtool, ReplayNetlink
+from support.scraped import Scrape
+
+PAGES = Path(__file__).parent / "hosts"
+CATALOGUE = load_catalogue()
+WRITE = CATALOGUE.get("randwrite-4k-qd1-j1-dsync", where="test", key="")
+FIO = CATALOGUE.get("randread-4k-qd4-j4", where="test", key="")
+BOUND_S = 0.00012
+
+SITE = f"""\
+schema_version: 1
+source: measured
+host: storage1
+recorded: 2023-11-14T00:00:00Z
+devices: [{{name: nvme0n1, device_class: nvme}}]
+entries:
+- {{workload: {WRITE.id}, device_class: nvme, device: nvme0n1, tolerance_ratio: 1.5,
+   latency: {{p50: 40us, p99: 80us}}}}
+"""
+
+
+def page(given: Parts, config: Config, book: Book) -> str:
+    """Two scrapes of the whole host; the second one's page, without what changes with versions and clocks."""
+    exposition = Exposition(collectors(given, config, book), clock=lambda: 0.0, logger=logging.getLogger("test.golden"))
+    names = frozenset(spec.name for spec in exposition.specs) - {"plumbline_build_info"}
+    exposition.scrape()
+    return Renderer().render(exposition.scrape(), Format.TEXT, names).decode().replace(__version__, "VERSION")
+
+
+def book(storage: Path, targets: Sequence[Target], config: BaselineConfig) -> Book:
+    return load_book(config, where="test", storage=storage, host="storage1", catalogue=CATALOGUE, targets=targets)
+
+
+def canary() -> CanaryReading:
+    """An hour of durable 4 KiB writes: most at 40 µs, a few beyond the bound, one in flight."""
+    edges = latency_edges((BOUND_S,))
+    counts = dict.fromkeys(edges, 0)
+    for latency, count in ((39e-6, 17_000), (41e-6, 17_900), (115e-6, 1_000), (0.0089, 12)):
+        counts[next(edge for edge in edges if latency <= edge)] += count
+    writes = WorkloadReading(
+        layer="disk",
+        workload=WRITE.id,
+        operation="write",
+        config_hash=WRITE.config_hash(),
+        bounds=(BOUND_S,),
+        latency=HistogramValue(edges, tuple(accumulate(counts.values())), 35_913, 2.5),
+        charged=3,
+        errors={"EIO": 1, "ENOSPC": 0},
+        in_flight_s=0.75,
+        last_completion_ts=NOW - 0.75,
+        last_success_ts=NOW - 0.75,
+    )
+    return CanaryReading(
+        probe="canary",
+        device_class="nvme",
+        state=CanaryState.RUNNING,
+        reason="",
+        message="",
+        workloads=(writes,),
+        in_flight_s=0.75,
+        rate_per_s=10.0,
+        runs=1,
+        skips={"no-space": 1, "locked": 0},
+        success=True,
+    )
+
+
+def fio() -> ProbeStatus:
+    """A good run an hour ago, after one that timed out."""
+    figures = OperationResult(
+        operation="read",
+        iops=53_000.0,
+        throughput=217_088_000.0,
+        latency={"mean": 0.0012, "p50": 0.0011, "p95": 0.0021, "p99": 0.0034, "p999": 0.0071, "max": 0.0207},
+    )
+    result = ProbeResult(
+        probe="fio-randread",
+        layer="disk",
+        device_class="ssd",
+        workload=FIO.id,
+        config_hash=FIO.config_hash(),
+        tool="fio",
+        tool_version="3.33",
+        started=NOW - 3612.5,
+        duration=12.5,
+        outcome=Outcome.SUCCESS,
+        operations=(figures,),
+    )
+    return ProbeStatus(
+        probe="fio-randread",
+        kind="fio",
+        interval_s=21600.0,
+        result=result,
+        good_result=result,
+        last_success_ts=NOW - 3600.0,
+        runs={Outcome.SUCCESS: 41, Outcome.TIMEOUT: 1},
+        skipped={"load": 2},
+        in_flight_s=None,
+        success=True,
+        tool="fio",
+        tool_version="3.33",
+        config_hash=FIO.config_hash(),
+        layer="disk",
+        device_class="ssd",
+        workload=FIO.id,
+    )
+
+
+def storage_node(tmp_path: Path) -> str:
+    """Every kind of disk, an ixgbe port, a canary with a recorded baseline, fio with a documented one that judges."""
+    storage = tmp_path / "storage"
+    storage.mkdir()
+    (storage / "baseline.yaml").write_text(SITE)
+    config = Config(baseline=BaselineConfig(judge={"ssd": "unnoba-2020"}))
+    targets = (
+        Target("canary", "disk", "nvme", WRITE.id, "write", WRITE.config_hash()),
+        Target("fio-randread", "disk", "ssd", FIO.id, "read", FIO.config_hash()),
+    )
+    roots = tree(tmp_path / "host", "disks-storage-node", "net-software-links")
+    given = parts(roots, ixgbe_network(), canaries=(canary(),), probes=(fio(),))
+    given.network.refresh()
+    return page(given, config, book(storage, targets, config.baseline))
+
+
+def virtual_machine(tmp_path: Path) -> str:
+    """As captured; no probes, so no baselines; loop devices are left out by default, one more NIC by the site."""
+    config = Config(devices=DevicesConfig(disk_exclude=r"(?:loop|zram)\d+"))
+    roots = tree(tmp_path / "host", "disks-virtio-vm", "net-virtio-guest")
+    given = parts(roots, recorded_network("net-virtio-guest"))
+    given.network.refresh()
+    return page(given, config, book(tmp_path, (), config.baseline))
+
+
+def dark_host(tmp_path: Path) -> str:
+    """Nothing there, nothing answers: every collector says so, and there is still a page."""
+    given = parts(Roots.under(tmp_path / "nowhere"), silent_network())
+    (tmp_path / "baseline.yaml").write_text("entries: damaged\n")
+    return page(given, Config(), book(tmp_path, (), Config().baseline))
+
+
+def fabric_node(tmp_path: Path) -> str:
+    """A bond on a switch without LACP that carries Ceph's public side, and InfiniBand ports."""
+    roots = tree(tmp_path / "host", "bond-lacp-no-partner", "infiniband-storage-node")
+    route = ReplayNetlink({RTM_GETLINK: NO_PARTNER})
+    given = dataclasses.replace(
+        parts(roots, Transports(route, ReplayNetlink({}), ReplayEthtool({}))),
+        churns=lambda: read_churns(roots, on_skip=lambda _item, _reason: None),
+        roles=lambda: (Role("bond0", "ceph_public"), Role("enp145s0f0", "ceph_public")),
+        infiniband=lambda: read_infiniband(roots),
+    )
+    names = ("bond", "topology", "infiniband")
+    config = Config(collectors={name: name in names for name in COLLECTORS})
+    return page(given, config, book(tmp_path, (), config.baseline))
+
+
+HOSTS = (storage_node, virtual_machine, dark_host, fabric_node)
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.__name__)
+def test_host(host: Callable[[Path], str], tmp_path: Path) -> None:
+    got = host(tmp_path)
+
+    check_golden(PAGES / f"{host.__name__}.prom", got.encode())
+    Scrape.of_text(got)  # every series once
+    assert complaints(got.encode()) == []
+
+
+def test_no_golden_page_is_left_over() -> None:
+    assert {path.stem for path in PAGES.iterdir()} == {host.__name__ for host in HOSTS}

@@ -1,0 +1,55 @@
+"""What the tests of the rules share: the rendered groups, the promtool test files, the label sets in them."""
+
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import yaml
+
+from support.programs import need
+from support.rules import ALERTS, RULES, TEST_FILES, rules_of
+
+
+@pytest.fixture(scope="session")
+def alerts():
+    return [rule for rule in rules_of(ALERTS) if "alert" in rule]
+
+
+@pytest.fixture(scope="session")
+def recording_rules():
+    return [rule for rule in rules_of(RULES) if "record" in rule]
+
+
+@pytest.fixture(scope="session")
+def unit_tests():
+    """Every test of every promtool file."""
+    return [test for file in TEST_FILES for test in yaml.safe_load(file.read_text("utf-8"))["tests"]]
+
+
+@pytest.fixture(scope="session")
+def firing(unit_tests):
+    """The label sets that promtool has proven: what Alertmanager will really see, alert by alert."""
+    found = {}
+    for test in unit_tests:
+        for case in test.get("alert_rule_test", []):
+            for alert in case["exp_alerts"]:
+                labels = {"alertname": case["alertname"], **alert["exp_labels"]}
+                known = found.setdefault(case["alertname"], [])
+                if labels not in known:
+                    known.append(labels)
+    return found
+
+
+@pytest.fixture(scope="session")
+def promtool_results():
+    """File → its promtool run; side by side, because each takes seconds of one CPU."""
+    promtool = need("promtool")
+
+    def run(file):
+        return subprocess.run(
+            [promtool, "test", "rules", file], capture_output=True, text=True, timeout=300, check=False
+        )
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip(TEST_FILES, pool.map(run, TEST_FILES), strict=True))

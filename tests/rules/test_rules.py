@@ -1,0 +1,300 @@
+"""The rules hold what they promise, and every promise is tested: promtool's verdict, and that nothing lacks a test."""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from plumbline.reference import every_spec
+from support.metrics import known_metrics
+from support.programs import need
+from support.rules import ALERTS, ROOT, RULES, TEST_FILES
+
+SEVERITIES = {"critical", "warning", "info"}
+LAYERS = {"self", "network", "disk"}
+SIGNALS = {"latency", "loss", "saturation", "error", "health"}
+ALWAYS_FIRING = {"PlumblineWatchdog"}
+"""No test can find it quiet: that is what it is for."""
+
+# set by Prometheus, not by the daemon
+TARGET_LABELS = {"instance", "job", "cluster"}
+
+
+# --- promtool ---------------------------------------------------------------------------------------------------
+
+
+def test_promtool_accepts_the_rules():
+    done = subprocess.run(
+        [need("promtool"), "check", "rules", RULES, ALERTS], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FAILED" not in done.stdout
+
+
+@pytest.mark.parametrize("file", TEST_FILES, ids=lambda path: path.stem)
+def test_promtool_unit_tests(promtool_results, file):
+    done = promtool_results[file]
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_wrong_expectation_is_noticed(tmp_path):
+    """promtool reads the rules by relative paths: a file that found none would pass everything."""
+    text = (ROOT / "tests" / "rules" / "self_alerts.yaml").read_text("utf-8")
+    wrong = tmp_path / "tests" / "rules" / "wrong.yaml"
+    wrong.parent.mkdir(parents=True)
+    shutil.copytree(ROOT / "alerts" / "out", tmp_path / "alerts" / "out")
+    wrong.write_text(text.replace("A Plumbline daemon cannot be scraped.", "Something else."))
+    done = subprocess.run([need("promtool"), "test", "rules", wrong], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "A Plumbline daemon cannot be scraped." in done.stdout + done.stderr
+
+
+# --- nothing without a test ---------------------------------------------------------------------------------------
+
+
+def test_every_alert_is_seen_firing_and_quiet(alerts, unit_tests):
+    cases = [case for test in unit_tests for case in test.get("alert_rule_test", [])]
+    names = {rule["alert"] for rule in alerts}
+    assert {case["alertname"] for case in cases if case["exp_alerts"]} == names
+    assert {case["alertname"] for case in cases if not case["exp_alerts"]} == names - ALWAYS_FIRING
+
+
+def test_every_alert_is_tested_in_each_of_its_severities(alerts, firing):
+    written = {(rule["alert"], rule["labels"]["severity"]) for rule in alerts}
+    seen = {(labels["alertname"], labels["severity"]) for sets in firing.values() for labels in sets}
+    assert seen == written
+
+
+def test_every_alert_has_a_transient_or_boundary_test(alerts, unit_tests):
+    """Quiet with the very metrics present that fire it elsewhere: not only quiet for want of data."""
+    for name in {rule["alert"] for rule in alerts} - ALWAYS_FIRING - {"PlumblineTargetsAbsent"}:
+        quiet = [
+            test
+            for test in unit_tests
+            if test["input_series"]
+            and any(case["alertname"] == name and not case["exp_alerts"] for case in test.get("alert_rule_test", []))
+        ]
+        assert len(quiet) >= 2, name
+
+
+def test_every_recording_rule_is_asked_for_by_a_test(recording_rules, unit_tests):
+    asked = "\n".join(case["expr"] for test in unit_tests for case in test.get("promql_expr_test", []))
+    missing = {rule["record"] for rule in recording_rules if rule["record"] not in asked}
+    assert missing == set()
+
+
+# --- what a rule must look like -------------------------------------------------------------------------------------
+
+
+def test_groups_are_small_and_named():
+    names = []
+    for file in (RULES, ALERTS):
+        for group in yaml.safe_load(file.read_text("utf-8"))["groups"]:
+            names.append(group["name"])
+            assert len(group["name"]) <= 40
+            assert len(group["rules"]) <= 20, group["name"]
+    assert len(set(names)) == len(names), "promtool orders groups by name alone"
+
+
+def test_names_labels_and_annotations(alerts, firing):
+    for rule in alerts:
+        name, labels, annotations = rule["alert"], rule["labels"], rule["annotations"]
+        assert re.fullmatch(r"Plumbline([A-Z][a-z0-9]+)+", name)
+        assert len(name) <= 40
+        assert labels["severity"] in SEVERITIES
+        assert labels["signal"] in SIGNALS
+        assert "{{" not in "".join(labels.values()), "a value in a label is another alert at every evaluation"
+        assert re.fullmatch(r"[A-Z][^{}]*\.", annotations["summary"]), name
+        assert "{{" in annotations["description"], name
+        assert annotations["description"].endswith("."), name
+        for seen in firing[name]:
+            assert seen["layer"] in LAYERS, name
+
+
+def test_descriptions_render_completely(unit_tests):
+    for test in unit_tests:
+        for case in test.get("alert_rule_test", []):
+            for alert in case["exp_alerts"]:
+                text = " ".join(alert["exp_annotations"].values())
+                assert "<no value>" not in text
+                assert "  " not in text, case["alertname"]
+
+
+def test_joins_name_their_labels_and_never_the_job():
+    for file in (RULES, ALERTS):
+        text = file.read_text("utf-8")
+        assert "ignoring" not in text
+        for labels in re.findall(r"\b(?:on|by|group_left|group_right) \(([^)]*)\)", text):
+            assert "job" not in labels.split(", ")
+
+
+def test_bucket_edges_are_never_written_down():
+    """Prometheus 3 writes ``le="5"`` as ``le="5.0"``: a rule with a literal edge finds nothing after the upgrade."""
+    for file in (RULES, ALERTS):
+        assert not re.search(r"\ble\s*(=|!)", file.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "alerts").glob("[ra]*s/*.libsonnet")), ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_numbers_stand_in_the_configuration_alone(file):
+    code = re.sub(r"//.*", "", file.read_text("utf-8"))
+    code = re.sub(r"p50|p99|%%?\.\d", "", code)
+    numbers = set(re.findall(r"(?<![\w$.])\d+(?:\.\d+)?", code))
+    # 0 and 1 are the neutral elements, 2 halves the votes, 0.5 and 0.99 are what p50 and p99 mean, 100 is percent
+    assert numbers <= {"0", "1", "2", "0.5", "0.99", "100"}
+
+
+# --- rules and daemon agree ----------------------------------------------------------------------------------------
+
+
+def test_every_metric_in_a_rule_exists(alerts, recording_rules):
+    used = set()
+    for rule in alerts + recording_rules:
+        used |= set(re.findall(r"\bplumbline[_:][a-z0-9_:]+", rule["expr"]))
+    assert used <= known_metrics(), used - known_metrics()
+
+
+def test_test_series_have_the_labels_the_daemon_exports(unit_tests):
+    """A rule proven on a label that does not exist is proven on nothing."""
+    labels_of = {spec.name: set(spec.labels) for spec in every_spec()}
+    for spec in every_spec():
+        if spec.kind.value == "histogram":
+            labels_of |= {spec.name + "_bucket": {*spec.labels, "le"}}
+            labels_of |= {spec.name + suffix: set(spec.labels) for suffix in ("_sum", "_count")}
+    checked = 0
+    for test in unit_tests:
+        for series in test["input_series"]:
+            name, _, rest = series["series"].partition("{")
+            if name == "up":
+                continue
+            labels = set(re.findall(r'([a-z_]+)="', rest))
+            assert labels - TARGET_LABELS == labels_of[name], series["series"]
+            checked += 1
+    assert checked > 100
+
+
+# --- runbooks and dashboards ----------------------------------------------------------------------------------------
+
+RUNBOOKS = ROOT / "alerts" / "runbooks"
+
+
+def code_blocks(text, language="sh"):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def section(text, heading):
+    return re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[1]
+
+
+def test_every_alert_has_a_runbook_and_every_runbook_an_alert(alerts):
+    assert {path.stem for path in RUNBOOKS.glob("*.md")} == {rule["alert"] for rule in alerts}
+
+
+@pytest.mark.parametrize("path", sorted(RUNBOOKS.glob("*.md")), ids=lambda path: path.stem)
+def test_a_runbook_can_be_followed(path):
+    from plumbline import cli
+
+    text = path.read_text("utf-8")
+    assert text.startswith(f"# {path.stem}\n")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Meaning", "Impact", "Diagnosis", "Mitigation"]
+    assert code_blocks(section(text, "Diagnosis")), "commands to run"
+    for block in code_blocks(text):
+        done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{done.stderr}\n{block}"
+        assert not re.search(r"<[a-z-]+>|TODO|\.\.\. ", block), "a placeholder can't be run"
+        for command in re.findall(r"(?:^|\s|')plumbline ((?:baseline|config|serve)[^|;'#\n]*)", block):
+            words = command.replace('"$NODE"', "node").split()
+            assert cli._parser().parse_args(words), command
+    for target in re.findall(r"\]\(([^)#]+\.md)\)", text):
+        assert (RUNBOOKS / target).is_file(), target
+
+
+def test_links_lead_to_the_runbook_and_to_a_dashboard_that_exists(alerts):
+    files = (ROOT / "dashboards" / "out").glob("plumbline-*.json")
+    boards = {json.loads(file.read_text("utf-8"))["uid"] for file in files}
+    for rule in alerts:
+        annotations = rule["annotations"]
+        assert annotations["runbook_url"].endswith(f"/{rule['alert']}.md")
+        uid = re.search(r"/d/([a-z-]+)", annotations["dashboard_url"])[1]
+        assert uid in boards
+        assert "var-instance={{ . | urlquery }}" in annotations["dashboard_url"]
+
+
+# --- the renderer -------------------------------------------------------------------------------------------------
+
+
+def render(*arguments, root=ROOT):
+    return subprocess.run(
+        [sys.executable, root / "alerts" / "render.py", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def copy_of_the_mixin(tmp_path):
+    shutil.copytree(ROOT / "alerts", tmp_path / "alerts")
+    shutil.copy(ROOT / "mixin.libsonnet", tmp_path)
+    return tmp_path
+
+
+def test_the_committed_rules_are_fresh():
+    done = render("--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_changed_tunable_is_noticed_and_rendering_mends_it(copy_of_the_mixin):
+    config = copy_of_the_mixin / "alerts" / "config.libsonnet"
+    text = config.read_text("utf-8")
+    assert "shortRatio: 1.75" in text
+    config.write_text(text.replace("shortRatio: 1.75", "shortRatio: 1.9"))
+    stale = render("--check", root=copy_of_the_mixin)
+    assert stale.returncode == 1
+    assert "> 1.9" in stale.stdout
+    assert "alerts/render.py" in stale.stderr
+    assert render(root=copy_of_the_mixin).returncode == 0
+    assert render("--check", root=copy_of_the_mixin).returncode == 0
+
+
+def test_a_foreign_file_among_the_rendered_is_noticed(copy_of_the_mixin):
+    (copy_of_the_mixin / "alerts" / "out" / "old.yaml").write_text("groups: []\n")
+    assert render("--check", root=copy_of_the_mixin).returncode == 1
+
+
+def test_a_mistake_in_the_jsonnet_is_one_message(copy_of_the_mixin):
+    config = copy_of_the_mixin / "alerts" / "config.libsonnet"
+    config.write_text(config.read_text("utf-8").replace("minimumTolerance", "minimumTolerence", 1))
+    done = render("--check", root=copy_of_the_mixin)
+    assert done.returncode == 2
+    assert "minimumTolerance" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_site_renders_its_own_copy(tmp_path):
+    site = tmp_path / "site.libsonnet"
+    site.write_text(
+        "{ _config+:: { dashboardBaseUrl: 'https://grafana.example.org', plumblineSelector: 'job=\"storage\"',"
+        " alerts+: { PlumblineDown+: { 'for': '2m' } } } }"
+    )
+    assert render("--site", site).returncode == 2, "the defaults are not overwritten"
+    done = render("--site", site, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "out" / "plumbline-alerts.yaml").read_text("utf-8")
+    assert 'expr: up{job="storage"} == 0\n    for: 2m' in text
+    assert "https://grafana.example.org/d/plumbline-node" in text
+    assert subprocess.run([need("promtool"), "check", "rules", tmp_path / "out" / "plumbline-alerts.yaml"],
+                          capture_output=True, check=False).returncode == 0  # fmt: skip
+
+
+def test_the_same_input_gives_the_same_bytes():
+    spec = importlib.util.spec_from_file_location("alerts_render", ROOT / "alerts" / "render.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    first, second = module.render(ROOT), module.render(ROOT)
+    assert first == second
+    inputs = json.loads(first["manifest.json"])["inputs"]
+    assert {"mixin.libsonnet", "alerts/config.libsonnet", "alerts/lib/links.libsonnet"} <= inputs.keys()

@@ -1,0 +1,63 @@
+"""A real Prometheus on loopback with our rules, for as long as a test needs it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from deploy.demo import api, configs
+from deploy.demo.processes import Processes
+
+from .daemon import eventually
+from .ports import free_port
+from .programs import need
+
+RULES = Path(__file__).parents[2] / "alerts" / "out"
+CLUSTER = "test"
+"""Every target's ``cluster`` label."""
+
+
+class Prometheus(api.Prometheus):
+    """Also what Grafana asks for its variables, and how the rules fare."""
+
+    def rules(self) -> list[dict[str, Any]]:
+        """Every rule with its ``health`` and ``lastError``."""
+        groups: list[dict[str, Any]] = self._get("rules")["groups"]
+        return [rule for group in groups for rule in group["rules"]]
+
+    def variable(self, query: str) -> set[str]:
+        """The values of a ``label_values(<selector>, <label>)`` variable."""
+        found = re.fullmatch(r"label_values\((.+),\s*(\w+)\)", query)
+        assert found, f"not a query of label values: {query}"
+        return set(self._get(f"label/{found[2]}/values", **{"match[]": found[1]}))
+
+
+@contextmanager
+def prometheus(folder: Path, *, target: str, interval_s: int = 1) -> Iterator[Prometheus]:
+    """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all our rules every ``interval_s``."""
+    address = f"127.0.0.1:{free_port()}"
+    config = configs.prometheus(target=target, alertmanager="", rules=RULES)
+    del config["alerting"]
+    config["global"] = {"scrape_interval": f"{interval_s}s", "evaluation_interval": f"{interval_s}s"}
+    config["scrape_configs"][0]["static_configs"][0]["labels"] = {"cluster": CLUSTER}
+    file = configs.write(folder / "prometheus.yaml", config)
+    processes = Processes(folder)
+    try:
+        started = processes.start(
+            "prometheus",
+            [need("prometheus"), f"--config.file={file}", f"--storage.tsdb.path={folder / 'prometheus'}",
+             f"--web.listen-address={address}", "--log.level=warn"],
+        )  # fmt: skip
+
+        def ready() -> bool:
+            processes.check()
+            return api.ready(f"http://{address}/-/ready")
+
+        eventually(ready)
+        yield Prometheus(f"http://{address}")
+        assert started.popen.poll() is None, started.last_words()
+    finally:
+        processes.stop()

@@ -1,0 +1,18 @@
+"""Where the rules and their promtool tests stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+RULES = ROOT / "alerts" / "out" / "plumbline-rules.yaml"
+ALERTS = ROOT / "alerts" / "out" / "plumbline-alerts.yaml"
+TEST_FILES = sorted((ROOT / "tests" / "rules").glob("*.yaml"))
+
+
+def rules_of(path: Path) -> list[dict[str, Any]]:
+    """Every rule of a rendered file, in order."""
+    return [rule for group in yaml.safe_load(path.read_text("utf-8"))["groups"] for rule in group["rules"]]
