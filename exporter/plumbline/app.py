@@ -32,6 +32,7 @@ from plumbline.errors import ConfigError, PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
 from plumbline.judging import Judge
 from plumbline.kernelwatch import KernelWatch
+from plumbline.latest import Latest
 from plumbline.overview import Overview
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
@@ -43,9 +44,13 @@ from plumbline.sources.block import BlockDevice, read_block_devices
 from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.hotplug import BlockHotplug
+from plumbline.sources.infiniband import InfinibandReading, read_infiniband
 from plumbline.sources.linkevents import LinkEvents
+from plumbline.sources.linkfacts import LinkFacts
+from plumbline.sources.netlink import NETLINK_ROUTE, NetlinkSocket
 from plumbline.sources.network import NetworkReader, PortReading
 from plumbline.sources.portfacts import Transports
+from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
@@ -61,6 +66,9 @@ FACTS_WITHIN_S = 3.0
 NETWORK_FACTS, DISK_FACTS = "network facts", "disk facts"
 KERNEL_WATCH_EVERY_S = 15.0
 """Interrupt counters, squeezes and kernel settings: as long as a usual scrape interval, at least 10 s."""
+LINK_FACTS = "link facts"
+INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
+"""InfiniBand counters are read in the background: each asks the adapter's firmware."""
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
 STOP_WITHIN_S = 1.6
@@ -327,6 +335,12 @@ class Daemon:
         self._kernel = KernelWatch(
             roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
         )
+        self._link_facts = links = LinkFacts(
+            roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
+        )
+        self._infiniband = fabric = Latest[InfinibandReading](
+            lambda: read_infiniband(roots), what="InfiniBand counters", stale_after_s=4 * INFINIBAND_EVERY_S
+        )
         self._parts = registry.Parts(
             roots=roots,
             network=self._network,
@@ -337,6 +351,9 @@ class Daemon:
             probes=self._probing.statuses,
             findings=self._findings,
             wall=time.time,
+            churns=lambda: links.churns,
+            roles=lambda: links.roles,
+            infiniband=lambda: fabric.value,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -354,7 +371,7 @@ class Daemon:
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
-            LinkEvents(lambda: kick(NETWORK_FACTS), settings_group=settings_group),
+            LinkEvents(self._links_changed, settings_group=settings_group),
             BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
         ]
         try:
@@ -378,7 +395,12 @@ class Daemon:
 
     def _slow_tier(self) -> list[Job]:
         """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
-        return [*self._facts.jobs(), Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh)]
+        return [
+            *self._facts.jobs(),
+            Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self._link_facts.refresh),
+            Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
+            Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
+        ]
 
     def _look(self, _cancel: threading.Event) -> None:
         """Judge the host as it is now."""
@@ -399,6 +421,10 @@ class Daemon:
         if not findings:
             raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
         return Examined(self._host, findings, wait_s, blind)
+
+    def _links_changed(self) -> None:
+        for facts in (NETWORK_FACTS, LINK_FACTS):
+            self._housekeeping.kick(facts)
 
     def _await_facts(self) -> None:
         """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
@@ -454,6 +480,7 @@ class Daemon:
         if running.config.web != old.web or running.config.storage_path != old.storage_path:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         self._apply(running)
+        self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
         self._reload_error = ""
         log.info("configuration reloaded")
         return True
@@ -500,6 +527,10 @@ class Daemon:
         if self._judge.findings is None:
             raise Unavailable("the host has not been judged yet")
         return self._judge.findings
+
+    def _ceph_devices(self) -> Configured:
+        devices = self._running.config.devices
+        return {PUBLIC: devices.ceph_public, CLUSTER: devices.ceph_cluster}
 
     def _keeps_nic(self, name: str) -> bool:
         exclude = self._running.config.devices.nic_exclude

@@ -174,7 +174,14 @@ def _add_world(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--storage.path", dest="storage_path", type=Path, metavar="DIR", help="state, canary file, recorded baseline"
     )
-    for tree, default in (("procfs", "/proc"), ("sysfs", "/sys"), ("devfs", "/dev"), ("udev", "/run/udev")):
+    for tree, default in (
+        ("procfs", "/proc"),
+        ("sysfs", "/sys"),
+        ("devfs", "/dev"),
+        ("udev", "/run/udev"),
+        ("etc", "/etc"),
+        ("var", "/var"),
+    ):
         parser.add_argument(
             f"--path.{tree}",
             dest=f"path_{tree}",
@@ -316,7 +323,14 @@ def _config_check(options: argparse.Namespace) -> int:
 
 
 def _roots(options: argparse.Namespace) -> Roots:
-    return Roots(proc=options.path_procfs, sys=options.path_sysfs, dev=options.path_devfs, udev=options.path_udev)
+    return Roots(
+        proc=options.path_procfs,
+        sys=options.path_sysfs,
+        dev=options.path_devfs,
+        udev=options.path_udev,
+        etc=options.path_etc,
+        var=options.path_var,
+    )
 
 
 def _set_up_logging(level: str) -> None:

@@ -25,6 +25,7 @@ DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
 
 COLLECTORS = (
     "baseline",
+    "bond",
     "canary",
     "channel",
     "coalesce",
@@ -32,6 +33,7 @@ COLLECTORS = (
     "disk",
     "ethtool",
     "finding",
+    "infiniband",
     "interrupts",
     "link",
     "linkmode",
@@ -42,6 +44,7 @@ COLLECTORS = (
     "softnet",
     "sysctl",
     "tcp",
+    "topology",
 )
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
 
@@ -91,12 +94,16 @@ class WebConfig(_Strict, frozen=True):
 
 
 class DevicesConfig(_Strict, frozen=True):
-    """Which devices are reported. Regular expressions, matched against the whole name."""
+    """Which devices are reported (regular expressions, matched against the whole name), and which are Ceph's."""
 
     disk_exclude: str = r"(?:loop|ram|zram|fd|sr|nbd)\d+"
     """Disks to leave out; partitions always are."""
     nic_exclude: str = r""
     """Network devices to leave out, e.g. `veth.*|cali.*` on a container host."""
+    ceph_public: tuple[str, ...] = ()
+    """Network devices of Ceph's public network, by name. Empty: found out from ceph.conf, else from open sockets."""
+    ceph_cluster: tuple[str, ...] = ()
+    """The same for the cluster network."""
 
 
 class CanaryConfig(_Strict, frozen=True, tag_field="type", tag="canary"):

@@ -11,9 +11,11 @@ from plumbline.catalogue import MetricSpec, Sample, Samples
 from plumbline.checks.model import Finding
 from plumbline.collectors import (
     baseline,
+    bond,
     canary,
     disk,
     finding,
+    infiniband,
     interrupts,
     knobs,
     nic,
@@ -21,18 +23,26 @@ from plumbline.collectors import (
     softnet,
     sysctl,
     tcp,
+    topology,
 )
 from plumbline.config import Config
-from plumbline.errors import PlumblineError
-from plumbline.exposition import Collector
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.exposition import Collector, SkipHook
 from plumbline.kernelwatch import KernelWatch
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
+from plumbline.sources.bonding_proc import Churns
 from plumbline.sources.diskstats import WholeDisks, read_diskstats
+from plumbline.sources.infiniband import InfinibandReading
 from plumbline.sources.network import NetworkReader
+from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
 from plumbline.sources.tcp import read_tcp
+
+
+def _no_adapter() -> InfinibandReading:
+    raise Unavailable("nobody looks for InfiniBand adapters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,10 @@ class Parts:
     """May raise :class:`Unavailable`."""
     wall: Callable[[], float]
     """Unix seconds."""
+    churns: Callable[[], Churns] = dict
+    roles: Callable[[], Iterable[Role]] = tuple
+    infiniband: Callable[[], InfinibandReading] = _no_adapter
+    """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
 
 
 def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
@@ -76,6 +90,9 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         _steady("coalesce", knobs.COALESCE_SPECS, lambda: knobs.coalesce_samples(network.read_coalescing())),
         _steady("offload", knobs.OFFLOAD_SPECS, lambda: knobs.offload_samples(network.read_offloads())),
         Collector("linkmode", knobs.LINKMODE_SPECS, lambda skip: knobs.linkmode_samples(network.read_link_modes(skip))),
+        Collector("bond", bond.SPECS, lambda skip: bond.samples(network.read_bonds(skip), parts.churns())),
+        _steady("topology", topology.SPECS, lambda: topology.samples(network.read_relations(), parts.roles())),
+        Collector("infiniband", infiniband.SPECS, lambda skip: _infiniband_samples(parts.infiniband(), skip)),
         _steady("disk", disk.SPECS, lambda: disk.samples(read_diskstats(roots, keep=disks))),
         _steady(
             "device",
@@ -93,6 +110,12 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
 def _steady(name: str, specs: tuple[MetricSpec, ...], collect: Callable[[], Samples]) -> Collector:
     """A collector that gives all or nothing: it has no items to leave out."""
     return Collector(name, specs, lambda _skip: collect(), skip_reasons=())
+
+
+def _infiniband_samples(reading: InfinibandReading, skip: SkipHook) -> Samples:
+    for port, reason in reading.skipped:
+        skip(port, reason)
+    return infiniband.samples(reading)
 
 
 def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:

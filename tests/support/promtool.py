@@ -7,10 +7,15 @@ import subprocess
 from .programs import need
 
 ARGUED = frozenset(
-    f'plumbline_nic_{speed}_bits_per_second use base unit "bytes" instead of "bits"' for speed in ("speed", "max_speed")
+    f'{name} use base unit "bytes" instead of "bits"'
+    for name in (
+        "plumbline_nic_speed_bits_per_second",
+        "plumbline_nic_max_speed_bits_per_second",
+        "plumbline_infiniband_rate_bits_per_second",
+    )
 )
-"""Complaints we leave: the kernel, ethtool and every switch state a link's speed in bits per second, and the names
-are part of the metric contract."""
+"""Complaints we leave: the kernel, ethtool and every switch state a link's speed in bits per second, and the name
+is part of the metric contract."""
 
 
 def complaints(page: bytes) -> list[str]:

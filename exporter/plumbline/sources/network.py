@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources import drivers, ethnl
+from plumbline.sources.bonding import Bond, read_bonds
 from plumbline.sources.channels import Channels
 from plumbline.sources.coalesce import Coalescing
 from plumbline.sources.driverrules import DriverRules, DriverTable
@@ -26,6 +27,7 @@ from plumbline.sources.module import transceiver_present
 from plumbline.sources.netlink import Netlink, skip_reason
 from plumbline.sources.pause import PauseState, parse_pause
 from plumbline.sources.portfacts import Facts, FactsReader, Port, SkipHook, Transports
+from plumbline.sources.relations import Relation, relations
 from plumbline.sources.settings import value
 
 T = TypeVar("T")
@@ -301,6 +303,19 @@ class NetworkReader:
             expected=expected,
             on_skip=on_skip,
         )
+
+    def read_bonds(self, on_skip: SkipHook) -> tuple[Bond, ...]:
+        """Bonds with their slaves; ``Unavailable`` when there is none."""
+        snapshot = self._take("bonds")
+        bonds = tuple(bond for bond in read_bonds(snapshot.links, on_skip=on_skip) if self._keep(bond.device))
+        if not bonds:
+            raise Unavailable("no network links are bonded")
+        return bonds
+
+    def read_relations(self) -> tuple[Relation, ...]:
+        """Which link stands on which. Both are reported links: what stands on an excluded one stands on nothing."""
+        found = relations(self._take("relations").links)
+        return tuple(each for each in found if self._keep(each.device) and self._keep(each.lower))
 
     def _take(self, consumer: str) -> _Snapshot:
         """The links now. Collectors of one scrape share a dump; one that asks again begins the next scrape."""
