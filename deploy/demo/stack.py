@@ -29,17 +29,18 @@ class Stack:
     webhook: Webhook
 
 
-def record_baseline(processes: Processes, storage: Path, config: Path, *, fresh: bool) -> None:
-    """Measure this host once; later demos reuse the file unless ``fresh``."""
+def record_baseline(processes: Processes, storage: Path, config: Path, *, fresh: bool, quick: bool) -> None:
+    """Measure this host once; later demos reuse the file unless ``fresh``. ``quick`` is for tests: a rougher figure."""
     recorded = storage / "baseline.yaml"
     if recorded.exists() and not fresh:
         print(f"baseline: {recorded}, recorded {_age(recorded)} ago (record anew with --fresh)")
         return
     print("baseline: recording this host's disk first")
     # --force: replaces a former one, and takes a restless host as it is; this is a demonstration, not an acceptance
+    effort = ["--runs", "3", "--run-duration", "3s"] if quick else []
     code = processes.run(
         "plumbline baseline record",
-        [PLUMBLINE, "baseline", "record", "--force", "--storage.path", storage, "--config.file", config],
+        [PLUMBLINE, "baseline", "record", "--force", "--storage.path", storage, "--config.file", config, *effort],
     )
     if code or not recorded.exists():
         raise DemoError(f"plumbline baseline record failed (exit code {code}); see above")

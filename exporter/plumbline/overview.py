@@ -16,7 +16,6 @@ from plumbline.probes.histogram import quantile
 from plumbline.probes.result import OperationResult, Outcome
 from plumbline.probing import FioJob, Probing
 from plumbline.snapshot import Snapshot
-from plumbline.state import ProbeRecord
 from plumbline.status_model import Comparison, DiskRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel
 
 OVERDUE_AFTER_INTERVALS = 3.0
@@ -90,9 +89,14 @@ def _canary_rows(reading: CanaryReading, probing: Probing, book: Book, now: floa
 
 def _fio_rows(job: FioJob, probing: Probing, book: Book, now: float) -> Iterator[ProbeRow]:
     record, workload = probing.record(job), job.plan.workload
-    last_ended = record.result.started + record.result.duration if record.result else None
-    good_ended = record.success.started + record.success.duration if record.success else None
-    figures = {each.operation: each for each in record.success.operations} if record.success else {}
+    # what ran with other parameters was another experiment
+    last, good = (
+        each if each is not None and each.config_hash == job.plan.config_hash else None
+        for each in (record.result, record.success)
+    )
+    last_ended = last.started + last.duration if last else None
+    good_ended = good.started + good.duration if good else None
+    figures = {each.operation: each for each in good.operations} if good else {}
     for operation in workload.operations:
         target = Target(
             job.config.name, workload.layer, job.plan.device_class, workload.id, operation, job.plan.config_hash
@@ -105,21 +109,15 @@ def _fio_rows(job: FioJob, probing: Probing, book: Book, now: float) -> Iterator
             device_class=job.plan.device_class,
             workload=workload.id,
             operation=operation,
-            success=None if record.result is None else record.result.outcome is Outcome.SUCCESS,
+            success=None if last is None else last.outcome is Outcome.SUCCESS,
             age_s=now - last_ended if last_ended else None,
             p50=_compared(measured.get("p50"), shown, "p50"),
             p99=_compared(measured.get("p99"), shown, "p99"),
             baseline=_source_text(shown),
             judges=book.in_force(target) is not None,
-            message=_message(record),
+            message=record.last_skip or (last.message if last else ""),
             overdue=bool(good_ended and now - good_ended > OVERDUE_AFTER_INTERVALS * job.config.interval),
         )
-
-
-def _message(record: ProbeRecord) -> str:
-    if record.last_skip:
-        return record.last_skip
-    return record.result.message if record.result else ""
 
 
 def _compared(measured: float | None, baseline: BaselineEntry | None, statistic: str) -> Comparison:

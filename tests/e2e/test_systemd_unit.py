@@ -59,6 +59,6 @@ def test_reload_is_sighup_and_no_capability_is_left() -> None:
         if re.match(r"[A-Z]\w+=", line)
     )
 
-    assert settings["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert settings["ExecReload"] == "/bin/sh -c 'kill -HUP $MAINPID'"
     assert settings["CapabilityBoundingSet"] == ""
     assert settings["AmbientCapabilities"] == ""

@@ -25,7 +25,7 @@ def test_a_slowed_disk_becomes_an_alert_that_arrives_and_resolves(tmp_path: Path
         need(program)
 
     with subprocess.Popen(
-        [sys.executable, "-m", "deploy.demo", "--slow", "--exit", "--storage", tmp_path / "storage"],
+        [sys.executable, "-m", "deploy.demo", "--slow", "--exit", "--quick", "--storage", tmp_path / "storage"],
         cwd=ROOT, env=dict(os.environ, TMPDIR=str(tmp_path)), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     ) as demo:  # fmt: skip

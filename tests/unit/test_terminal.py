@@ -28,7 +28,16 @@ def piped(act):
 
 def on_a_terminal(act, width=100):
     stream = io.StringIO()
-    act(Console(file=stream, force_terminal=True, width=width, color_system=None, highlight=False, markup=False))
+    console = Console(
+        file=stream,
+        force_terminal=True,
+        width=width,
+        color_system=None,
+        highlight=False,
+        markup=False,
+        _environ={"TERM": "xterm"},  # whatever this run's own terminal is
+    )
+    act(console)
     return stream.getvalue()
 
 

@@ -1,0 +1,215 @@
+"""From one collection and the probes' records to the rows of the status page."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plumbline.baseline.book import Book, load_book
+from plumbline.config import BaselineConfig, Config, Duration, FioConfig
+from plumbline.exposition import Exposition
+from plumbline.overview import Overview
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probing import Probing, ProbingPlan, make_plan
+from plumbline.registry import Parts, collectors
+from plumbline.roots import Roots
+from plumbline.scheduler import splay
+from plumbline.snapshot import Snapshot
+from plumbline.state import ProbeRecord, StateStore
+from plumbline.status_model import Comparison, DiskRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel
+from plumbline.workloads import load_catalogue
+from support.hosts import ixgbe_network, parts, recorded_network, tree
+
+CATALOGUE = load_catalogue()
+EMPTY = Snapshot((), ())
+HOST = "storage1"
+NAME = next(name for n in itertools.count() if splay(HOST, name := f"fio-{n}", 300.0) > 60)
+"""A probe that does not start while a test looks."""
+
+
+class Node:
+    """A host's probes, with their state on disk, and its status page's model."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.roots = Roots.under(folder / "nowhere")
+        self.store = StateStore(folder / "state")
+        self.store.open()
+        self.probing = Probing(store=self.store, roots=self.roots, host=HOST, environment={})
+        self.overview = Overview(host=HOST, started=1000.0)
+        self.plan = ProbingPlan((), ())
+
+    def configure(self, **changes: object) -> None:
+        settings: dict[str, object] = {"name": NAME, "workload": "randwrite-4k-qd1-j1", "device_class": "ssd"}
+        config = Config(probes=(FioConfig(**settings | changes),))  # type: ignore[arg-type]
+        self.plan = make_plan(config, storage=self.folder, roots=self.roots, catalogue=CATALOGUE)
+        self.probing.apply(self.plan, {})
+
+    def book(self, config: BaselineConfig | None = None) -> Book:
+        return load_book(
+            config or BaselineConfig(),
+            where="test", storage=self.store.directory, host=HOST, catalogue=CATALOGUE, targets=self.plan.targets(),
+        )  # fmt: skip
+
+    def finished(self, outcome: Outcome, ago_s: float, **figures: float) -> ProbeResult:
+        (job,) = self.plan.fio
+        operations = (OperationResult(operation="write", latency=figures),) if figures else ()
+        return ProbeResult(
+            probe=NAME, layer="disk", device_class="ssd", workload=job.plan.workload.id, tool="fio", tool_version="3",
+            config_hash=job.plan.config_hash, started=time.time() - ago_s - 10, duration=10.0, outcome=outcome,
+            operations=operations, message="" if figures else "fio: exit status 1",
+        )  # fmt: skip
+
+    def remember(self, *results: ProbeResult) -> None:
+        record = ProbeRecord()
+        for result in results:
+            record = record.with_result(result)
+        self.store.put(NAME, record)
+
+    def row(self, config: BaselineConfig | None = None) -> ProbeRow:
+        (row,) = self.model(EMPTY, self.book(config)).probes
+        return row
+
+    def model(self, snapshot: Snapshot, book: Book | None = None, *, error: str = "") -> StatusModel:
+        return self.overview.model(
+            snapshot, probing=self.probing, book=book or self.book(), waiting_for=None, config_error=error
+        )
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    made = Node(tmp_path)
+    yield made
+    assert made.probing.stop(1.0) == []
+    made.store.close()
+
+
+def collect(given: Parts, node: Node) -> Snapshot:
+    given.network.refresh()
+    exposition = Exposition(
+        collectors(given, Config(), node.book()), clock=lambda: 0.0, logger=logging.getLogger("test.overview")
+    )
+    return exposition.scrape()
+
+
+def test_a_probe_that_has_not_run(node: Node) -> None:
+    node.configure()
+    assert node.row() == ProbeRow(
+        probe=NAME, layer="disk", device_class="ssd", workload="randwrite-4k-qd1-j1", operation="write",
+        success=None, age_s=None, baseline="documented: unnoba-2020",
+    )  # fmt: skip
+
+
+def test_a_probe_beside_the_baseline_in_force_and_beside_one_that_is_only_shown(node: Node, tmp_path: Path) -> None:
+    node.configure()
+    node.remember(node.finished(Outcome.SUCCESS, 100, p50=0.001, p99=0.005))
+    site = tmp_path / "site.yaml"
+    site.write_text(
+        "schema_version: 1\nname: ours\nentries: [{workload: randwrite-4k-qd1-j1, device_class: ssd, "
+        "tolerance_ratio: 1.4, latency: {p50: 0.5ms}}]\n"
+    )
+
+    row = node.row(BaselineConfig(files=(str(site),)))
+    assert (row.success, row.overdue, row.message) == (True, False, "")
+    assert row.age_s == pytest.approx(100, abs=5)
+    assert row.p50 == Comparison(0.001, 0.0005, 1.4)
+    assert row.p99 == Comparison(0.005, None, 1.4)
+    assert (row.baseline, row.judges) == ("site: ours", True)
+
+    shown = node.row()
+    assert (shown.baseline, shown.judges) == ("documented: unnoba-2020", False)
+
+
+def test_a_failure_keeps_the_last_good_figures_and_says_why(node: Node) -> None:
+    node.configure()
+    node.remember(node.finished(Outcome.SUCCESS, 200, p50=0.001), node.finished(Outcome.FAILURE, 100))
+    row = node.row()
+    assert (row.success, row.message) == (False, "fio: exit status 1")
+    assert row.age_s == pytest.approx(100, abs=5)
+    assert row.p50.measured_s == 0.001
+
+
+def test_three_intervals_without_a_success_are_overdue(node: Node) -> None:
+    node.configure(interval=Duration(3600))
+    node.remember(node.finished(Outcome.SUCCESS, 3 * 3600 - 60, p50=0.001))
+    assert not node.row().overdue
+    node.remember(node.finished(Outcome.SUCCESS, 3 * 3600 + 60, p50=0.001))
+    assert node.row().overdue
+
+
+def test_a_skip_is_told_until_a_run_succeeds(node: Node) -> None:
+    node.configure()
+    node.store.put(NAME, ProbeRecord().with_skip("load", "the load is 9 per CPU"))
+    assert node.row().message == "the load is 9 per CPU"
+    node.remember(node.finished(Outcome.SUCCESS, 1, p50=0.001))
+    assert node.row().message == ""
+
+
+def test_figures_of_other_parameters_are_of_another_experiment(node: Node) -> None:
+    node.configure(rate_iops=50.0)
+    node.remember(node.finished(Outcome.SUCCESS, 1, p50=0.001))
+    assert node.row().success is True
+    node.configure(rate_iops=40.0)
+    row = node.row()
+    assert (row.success, row.age_s, row.p50, row.overdue) == (None, None, Comparison(None), False)
+
+
+def test_the_hosts_own_figures(node: Node, tmp_path: Path) -> None:
+    roots = tree(tmp_path / "host", "disks-storage-node", "net-software-links")
+    model = node.model(collect(parts(roots, ixgbe_network()), node))
+
+    assert model.nics == (
+        NicRow(
+            device="eth0", driver="ixgbe", up=True, speed_bits_per_second=10e9, mtu_bytes=9000, rx_ring=(512, 4096),
+            losses=(
+                Loss("drops", "receive", "fifo", 2538, None),
+                Loss("errors", "receive", "crc", 67302, None),
+                Loss("errors", "receive", "length", 80264, None),
+            ),
+        ),
+        NicRow(device="lo", driver="loopback", up=True, mtu_bytes=65536),
+    )  # fmt: skip
+    assert model.softnet == SoftnetRow(cpus=2, processed=97328, dropped=0, time_squeeze=0)
+    disks = {row.device: row for row in model.disks}
+    assert disks["nvme0n1"].model == "INTEL SSDPE2KX020T8"
+    assert (disks["nvme0n1"].device_class, disks["nvme0n1"].size_bytes) == ("nvme", 1920383410176)
+    assert disks["sdb"].read_mean_s == pytest.approx(given_seconds("sdb", roots) / (disks["sdb"].reads or 0))
+    assert isinstance(disks["dm-1"], DiskRow)
+    assert model.last_look_s is None
+    assert (model.host, model.started_ts, model.config_error) == (HOST, 1000.0, "")
+    assert {health.name for health in model.collectors} >= {"softnet", "link", "disk"}
+
+
+def given_seconds(disk: str, roots: Roots) -> float:
+    """The milliseconds spent reading, the fourth counter, as seconds."""
+    lines = (line.split() for line in (roots.proc / "diskstats").read_text().splitlines())
+    return next(int(words[6]) / 1000 for words in lines if words[2] == disk)
+
+
+def test_what_has_grown_since_the_last_look(node: Node, tmp_path: Path) -> None:
+    roots = tree(tmp_path / "host", "disks-virtio-vm", "net-virtio-guest")
+    given = parts(roots, recorded_network("net-virtio-guest"))
+    node.model(collect(given, node))
+    stat = roots.proc / "net" / "softnet_stat"
+    first, *rest = stat.read_text().splitlines()
+    words = first.split()
+    words[1], words[2] = "00000005", "00000007"
+    stat.write_text("\n".join([" ".join(words), *rest]) + "\n")
+
+    model = node.model(collect(given, node), error="plumbline.yaml: probs: no such key")
+
+    assert model.softnet is not None
+    assert (model.softnet.dropped, model.softnet.dropped_grew) == (5, 5)
+    assert (model.softnet.time_squeeze, model.softnet.time_squeeze_grew) == (7, 7)
+    assert model.last_look_s is not None
+    assert model.config_error == "plumbline.yaml: probs: no such key"
+
+
+def test_nothing_collected_is_an_empty_page(node: Node) -> None:
+    model = node.model(EMPTY)
+    assert (model.probes, model.disks, model.nics, model.softnet, model.collectors) == ((), (), (), None, ())
