@@ -145,6 +145,10 @@ def test_a_bridge_is_the_master_of_its_port_and_states_follow(pair: Namespace) -
     pair.ip("link", "set", "va", "mtu", "1400")
     pair.ip("link", "set", "va", "down")
     now = pair.run(links)
+    deadline = time.monotonic() + 5
+    while now["vb"].up and time.monotonic() < deadline:  # the kernel lets states follow once a second at most
+        time.sleep(0.05)
+        now = pair.run(links)
     assert now["vb"].master_index == now["br0"].ifindex
     assert (now["br0"].kind, now["va"].mtu_bytes) == ("bridge", 1400)
     assert (now["va"].up, now["vb"].up, now["vb"].carrier) == (False, False, False)

@@ -20,7 +20,7 @@ import socket
 import threading
 from collections.abc import Callable
 
-from plumbline.errors import Unavailable
+from plumbline.errors import PlumblineError
 from plumbline.sources.netlink import NETLINK_GENERIC, NETLINK_ROUTE
 
 _RTNLGRP_LINK = 1
@@ -53,7 +53,8 @@ class LinkEvents:
         with contextlib.ExitStack() as opened:
             sockets = [opened.enter_context(_listen(NETLINK_ROUTE, _RTNLGRP_LINK))]
             if self._settings_group is not None:
-                with contextlib.suppress(Unavailable):  # before Linux 5.6: found by the periodic look
+                # without it (before Linux 5.6) settings are found by the periodic look
+                with contextlib.suppress(PlumblineError, OSError):
                     sockets.append(opened.enter_context(_listen(NETLINK_GENERIC, self._settings_group())))
             wake_read, self._wake = os.pipe2(os.O_CLOEXEC)
             opened.pop_all()
