@@ -47,17 +47,17 @@ def test_met_at_the_maximum_whatever_was_dropped(drops: Count | None) -> None:
         (
             {"ring_drops": DROPPING},
             Severity.WARNING,
-            "453 of 4,078, 750,466 frames since boot, 12 of them lately dropped for want of a descriptor",
+            "453 of 4,078; for want of a descriptor it dropped 750,466 frames since boot, 12 of them lately",
         ),
         (
             {"ring_drops": Count(750466)},
             Severity.WARNING,
-            "453 of 4,078, 750,466 frames since boot dropped for want of a descriptor",
+            "453 of 4,078; for want of a descriptor it dropped 750,466 frames since boot",
         ),
         (
             {"ring_drops": Count(750466, 0)},
             Severity.INFO,
-            "453 of 4,078, 750,466 frames since boot, none lately dropped for want of a descriptor",
+            "453 of 4,078; for want of a descriptor it dropped 750,466 frames since boot, none lately",
         ),
         ({"storage": True}, Severity.INFO, "453 of 4,078"),
         ({"storage": True, "ring_drops": None}, Severity.INFO, "453 of 4,078"),

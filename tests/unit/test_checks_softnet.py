@@ -149,7 +149,7 @@ def test_a_turn_cut_off_now_and_then_is_no_finding() -> None:
     cpu = squeezed(900, 300, squeezed_by_budget=Count(300, 300), squeezed_by_time=Count(0, 0))
     found = only(SQUEEZE_BY_BUDGET, replace(host(cpu), window_s=3600.0))
     assert found is not None
-    assert (found.met, found.is_) == (True, "300, 300 time squeezes by it lately")
+    assert (found.met, found.is_) == (True, "300, 300 turns cut off by it lately")
     found = only(SQUEEZE_BY_BUDGET, replace(host(cpu), window_s=600.0))
     assert found is not None
     assert not found.met

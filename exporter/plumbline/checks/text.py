@@ -11,10 +11,17 @@ _LISTED = 4
 
 def counted(count: Count, unit: str) -> str:
     """``750,466 frames since boot, 12 of them lately``."""
-    text = f"{count.total:,} {unit}{'' if count.total == 1 else 's'} since boot"
+    text = f"{plural(count.total, unit)} since boot"
     if count.grew is None:
         return text
     return f"{text}, {count.grew:,} of them lately" if count.grew else f"{text}, none lately"
+
+
+def plural(count: int, unit: str) -> str:
+    """``no frames``, ``1 frame``, ``1,200 frames``."""
+    if count == 1:
+        return f"1 {unit}"
+    return f"{count:,} {unit}s" if count else f"no {unit}s"
 
 
 def listed(words: Iterable[str]) -> str:

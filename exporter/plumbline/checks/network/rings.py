@@ -24,7 +24,7 @@ def _ring_below_maximum(facts: NetworkFacts) -> Iterator[Verdict]:
         if severity is None:
             continue
         if nic.ring_drops is not None and nic.ring_drops.total:
-            is_ += f", {counted(nic.ring_drops, 'frame')} dropped for want of a descriptor"
+            is_ += f"; for want of a descriptor it dropped {counted(nic.ring_drops, 'frame')}"
         fix = fixes.ethtool(nic, "-G", f"rx {ring.maximum}", caution=fixes.RESETS_LINK)
         yield Verdict(nic.device, is_, should, fix, severity)
 

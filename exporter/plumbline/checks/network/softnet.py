@@ -8,7 +8,7 @@ from itertools import compress
 from plumbline.checks import fixes
 from plumbline.checks.facts import NetworkFacts, SoftnetCpu
 from plumbline.checks.model import Check, Fix, Severity, Verdict
-from plumbline.checks.text import listed
+from plumbline.checks.text import listed, plural
 
 BUDGET, BUDGET_TIME = "net.core.netdev_budget", "net.core.netdev_budget_usecs"
 BACKLOG = "net.core.netdev_max_backlog"
@@ -29,10 +29,17 @@ def _budget(facts: NetworkFacts) -> Iterator[Verdict]:
         return
     grew, unsure = squeezed
     if _rare(facts, grew):
-        yield Verdict(BUDGET, f"{budget}, {grew or 'no'} time squeezes by it lately", _SHOULD)
+        yield Verdict(BUDGET, f"{budget}, {plural(grew, 'turn')} cut off by it lately", _SHOULD)
         return
-    is_ = f"{budget}, {grew:,} turns cut off lately{'' if unsure else ' by it'} on {_cpus(facts)}"
-    yield Verdict(BUDGET, is_, _SHOULD, _longer(BUDGET, budget, _DEFAULT_BUDGET), _squeeze_severity(facts), unsure)
+    is_ = f"{budget}, {plural(grew, 'turn')} cut off lately{'' if unsure else ' by it'} on {_cpus(facts)}"
+    yield Verdict(
+        BUDGET,
+        is_,
+        _SHOULD,
+        _longer(BUDGET, budget, _DEFAULT_BUDGET, least=_DEFAULT_BUDGET),
+        _squeeze_severity(facts),
+        unsure,
+    )
 
 
 def _budget_time(facts: NetworkFacts) -> Iterator[Verdict]:
@@ -42,9 +49,9 @@ def _budget_time(facts: NetworkFacts) -> Iterator[Verdict]:
         return
     grew, _ = squeezed
     if _rare(facts, grew):
-        yield Verdict(BUDGET_TIME, f"{limit} µs, {grew or 'no'} time squeezes by it lately", _SHOULD)
+        yield Verdict(BUDGET_TIME, f"{limit} µs, {plural(grew, 'turn')} cut off by it lately", _SHOULD)
         return
-    is_ = f"{limit} µs, {grew:,} turns cut off lately by it on {_cpus(facts)}"
+    is_ = f"{limit} µs, {plural(grew, 'turn')} cut off lately by it on {_cpus(facts)}"
     fix = _longer(BUDGET_TIME, limit, _USUAL_BUDGET_US)
     yield Verdict(BUDGET_TIME, is_, _SHOULD, fix, _squeeze_severity(facts))
 
@@ -75,11 +82,11 @@ def _rare(facts: NetworkFacts, grew: int) -> bool:
     return grew <= _RARE_PER_S * (facts.window_s or 0.0)
 
 
-def _longer(name: str, now: int, default: int) -> Fix:
-    """Twice as long a turn, as the author did (300 → 600), as long as that is of use; at least the default."""
+def _longer(name: str, now: int, default: int, *, least: int = 0) -> Fix:
+    """Twice as long a turn, as the author did (300 → 600), as long as that is of use; at least ``least``."""
     if now < default * _ENOUGH_FACTOR:
         return fixes.sysctl(
-            name, [max(now * 2, default)], caution="Look at the counters again after some days under load."
+            name, [max(now * 2, least)], caution="Look at the counters again after some days under load."
         )
     return Fix("apt-get install -y irqbalance && systemctl enable --now irqbalance", caution=_SPREAD)
 
@@ -138,13 +145,13 @@ def _backlog(facts: NetworkFacts) -> Iterator[Verdict]:
     where = _names(facts.softnet, chosen)
     fix = fixes.sysctl(BACKLOG, [max(limit * 2, _DEFAULT_BACKLOG)])
     if grew:
-        yield Verdict(BACKLOG, f"{limit:,}, {grew:,} packets dropped lately on {where}", should, fix)
+        yield Verdict(BACKLOG, f"{limit:,}, {plural(grew, 'packet')} dropped lately on {where}", should, fix)
     elif only_totals or limit <= _DEFAULT_BACKLOG:
         yield Verdict(
-            BACKLOG, f"{limit:,}, {total:,} packets dropped since boot on {where}", should, fix, Severity.INFO
+            BACKLOG, f"{limit:,}, {plural(total, 'packet')} dropped since boot on {where}", should, fix, Severity.INFO
         )
     else:  # raised already, and quiet: the counter keeps what was before
-        yield Verdict(BACKLOG, f"{limit:,}, {total:,} packets dropped since boot, none lately", should)
+        yield Verdict(BACKLOG, f"{limit:,}, {plural(total, 'packet')} dropped since boot, none lately", should)
 
 
 BACKLOG_OVERFLOW = Check(

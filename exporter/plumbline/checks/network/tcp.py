@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from plumbline.checks import fixes
 from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.checks.text import plural
 
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 RMEM_MAX, WMEM_MAX = "net.core.rmem_max", "net.core.wmem_max"
@@ -44,7 +45,7 @@ def _receive_memory(facts: NetworkFacts) -> Iterator[Verdict]:
     if now is None or len(now) != 3 or lost is None or not lost.grows or now[2] < DOCUMENTED[RMEM][2]:
         yield from _at_least(RMEM)(facts)
         return
-    is_ = f"{_bytes(now)}, {lost.grew:,} segments thrown away lately"
+    is_ = f"{_bytes(now)}, {plural(lost.grew or 0, 'segment')} thrown away lately"
     if now[2] >= _LARGEST_RMEM:  # more memory would only hide that the application does not read
         yield Verdict(RMEM, is_, f"at least {_bytes(DOCUMENTED[RMEM])}")
         return
