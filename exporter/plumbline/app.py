@@ -25,10 +25,14 @@ from plumbline.baseline.book import RECORDED, Book, load_book
 from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, load, split_address
 from plumbline.errors import ConfigError, PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
+from plumbline.judging import Judge
+from plumbline.kernelwatch import KernelWatch
+from plumbline.latest import Latest
 from plumbline.overview import Overview
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
@@ -37,12 +41,16 @@ from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.block import BlockDevice, read_block_devices
-from plumbline.sources.drivers import load_table
-from plumbline.sources.genetlink import resolve_family
+from plumbline.sources.driverrules import load_table
+from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.hotplug import BlockHotplug
+from plumbline.sources.infiniband import InfinibandReading, read_infiniband
 from plumbline.sources.linkevents import LinkEvents
-from plumbline.sources.network import NetworkReader
+from plumbline.sources.linkfacts import LinkFacts
+from plumbline.sources.netlink import NETLINK_ROUTE, NetlinkSocket
+from plumbline.sources.network import NetworkReader, PortReading
 from plumbline.sources.portfacts import Transports
+from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
@@ -51,13 +59,23 @@ log = logging.getLogger("plumbline")
 
 FACTS_EVERY_S = 300.0
 """Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
+JUDGE_EVERY_S = 60.0
+"""Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
 FACTS_WITHIN_S = 3.0
 """What the first look at them may take before the daemon goes on without."""
 NETWORK_FACTS, DISK_FACTS = "network facts", "disk facts"
+KERNEL_WATCH_EVERY_S = 15.0
+"""Interrupt counters, squeezes and kernel settings: as long as a usual scrape interval, at least 10 s."""
+LINK_FACTS = "link facts"
+INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
+"""InfiniBand counters are read in the background: each asks the adapter's firmware."""
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
+
+NOT_JUDGED = frozenset({"baseline", "canary", "device", "disk", "finding", "probe"})
+"""Collectors that no check asks, and that have nothing to say in a daemon that does not run."""
 
 Signature = tuple[int, int, int]
 """Of a file's content: modification time in ns, size, inode."""
@@ -171,6 +189,54 @@ def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roo
     )
 
 
+def read_ports(*, config_file: Path | None) -> tuple[tuple[PortReading, ...], list[tuple[str, str]]]:
+    """The network devices the daemon would report, read once; and those that could not be read, with the reason."""
+    exclude = re.compile(read_config(config_file, Overrides(), load_catalogue()).devices.nic_exclude)
+    transports = Transports.to_kernel()
+    skipped: list[tuple[str, str]] = []
+    try:
+        reader = NetworkReader(
+            table=load_table(),
+            resolve_family=resolve_family,
+            scrape=transports,
+            slow=transports,
+            clock=time.monotonic,
+            keep=lambda device: not exclude.fullmatch(device),
+        )
+        reader.refresh()
+        return reader.read_ports(lambda device, reason: skipped.append((device, reason))), skipped
+    finally:
+        transports.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What `plumbline check` found. ``blind``: collectors that failed and why; what they know was not judged."""
+
+    host: str
+    findings: tuple[Finding, ...]
+    window_s: float
+    blind: Mapping[str, str]
+
+
+def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, wait_s: float) -> Examined:
+    """Look at this host twice, ``wait_s`` apart, and judge it, with or without a daemon running beside.
+
+    Only reads: nothing is started, locked or written. :class:`Unavailable` when nothing at all could be judged.
+    """
+    catalogue = load_catalogue()
+    config = read_config(config_file, Overrides(), catalogue)
+    return Daemon(
+        config,
+        reread=lambda: config,
+        config_file=config_file,
+        store=StateStore(storage_path(storage_path_flag, config, os.environ)),
+        roots=roots,
+        catalogue=catalogue,
+        environment=os.environ,
+    ).examine(wait_s)
+
+
 def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCatalogue) -> Config:
     """The file (or the embedded default) with the flags over it."""
     if overrides.listen_address is not None:
@@ -257,7 +323,6 @@ class Daemon:
         self._seen_at_start = self._signatures()
         self._running = self._prepare(config)
         self._network = NetworkReader(
-            roots=roots,
             table=load_table(),
             resolve_family=resolve_family,
             scrape=Transports.to_kernel(),
@@ -265,15 +330,30 @@ class Daemon:
             clock=time.monotonic,
             keep=self._keeps_nic,
         )
+        self._judge = Judge()
         self._facts = facts = HostFacts(self._network, roots)
+        self._kernel = KernelWatch(
+            roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
+        )
+        self._link_facts = links = LinkFacts(
+            roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
+        )
+        self._infiniband = fabric = Latest[InfinibandReading](
+            lambda: read_infiniband(roots), what="InfiniBand counters", stale_after_s=4 * INFINIBAND_EVERY_S
+        )
         self._parts = registry.Parts(
             roots=roots,
             network=self._network,
             devices=lambda: facts.devices,
             softnet=SoftnetUnwrapper(),
+            kernel=self._kernel,
             canaries=self._probing.readings,
             probes=self._probing.statuses,
+            findings=self._findings,
             wall=time.time,
+            churns=lambda: links.churns,
+            roles=lambda: links.roles,
+            infiniband=lambda: fabric.value,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -291,15 +371,17 @@ class Daemon:
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
-            LinkEvents(lambda: kick(NETWORK_FACTS)),
+            LinkEvents(self._links_changed, settings_group=settings_group),
             BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
         ]
         try:
-            self._housekeeping.replace(self._facts.jobs())
+            findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
+            self._housekeeping.replace([*self._slow_tier(), findings])
             for each in events:
                 _start_events(each)
             self._await_facts()
             self._apply(self._running)
+            kick("findings")
             self._started_at = time.time()
             address = self._server.address
             print(
@@ -310,6 +392,39 @@ class Daemon:
         finally:
             self._end(events)
         return 0
+
+    def _slow_tier(self) -> list[Job]:
+        """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
+        return [
+            *self._facts.jobs(),
+            Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self._link_facts.refresh),
+            Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
+            Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
+        ]
+
+    def _look(self, _cancel: threading.Event) -> None:
+        """Judge the host as it is now."""
+        self._judge.look(self._exposition.scrape(), time.monotonic())
+
+    def examine(self, wait_s: float) -> Examined:
+        """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
+        self._exposition.replace(each for each in self._collectors() if each.name not in NOT_JUDGED)
+        never = threading.Event()
+        for pause_s in (0.0, wait_s):
+            time.sleep(pause_s)
+            for job in self._slow_tier():
+                if job.name != DISK_FACTS:  # nothing is judged by them, and a disk may hang
+                    job.run(never)
+            snapshot = self._exposition.scrape()
+            findings = self._judge.look(snapshot, time.monotonic())
+        blind = {each.name: each.reason for each in snapshot.collectors if not each.success}
+        if not findings:
+            raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
+        return Examined(self._host, findings, wait_s, blind)
+
+    def _links_changed(self) -> None:
+        for facts in (NETWORK_FACTS, LINK_FACTS):
+            self._housekeeping.kick(facts)
 
     def _await_facts(self) -> None:
         """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
@@ -365,6 +480,7 @@ class Daemon:
         if running.config.web != old.web or running.config.storage_path != old.storage_path:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         self._apply(running)
+        self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
         self._reload_error = ""
         log.info("configuration reloaded")
         return True
@@ -386,7 +502,10 @@ class Daemon:
         self._running = running
         self._probing.apply(running.plan, running.book.bounds())
         itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)
-        self._exposition.replace([*registry.collectors(self._parts, running.config, running.book), itself])
+        self._exposition.replace([*self._collectors(), itself])
+
+    def _collectors(self) -> list[Collector]:
+        return registry.collectors(self._parts, self._running.config, self._running.book)
 
     def _signatures(self) -> dict[Path, Signature | None]:
         """Of every file that a reload reads; those of a configuration that was refused, too: they may be mended."""
@@ -404,6 +523,15 @@ class Daemon:
             (STATE_SAVED, (), int(not self._store.save_failed)),
         ]
 
+    def _findings(self) -> tuple[Finding, ...]:
+        if self._judge.findings is None:
+            raise Unavailable("the host has not been judged yet")
+        return self._judge.findings
+
+    def _ceph_devices(self) -> Configured:
+        devices = self._running.config.devices
+        return {PUBLIC: devices.ceph_public, CLUSTER: devices.ceph_cluster}
+
     def _keeps_nic(self, name: str) -> bool:
         exclude = self._running.config.devices.nic_exclude
         return not (exclude and re.fullmatch(exclude, name))
@@ -419,6 +547,7 @@ class Daemon:
                     snapshot,
                     probing=self._probing,
                     book=self._running.book,
+                    findings=self._judge.findings,
                     waiting_for=self._not_ready_because(),
                     config_error=self._reload_error,
                 )
