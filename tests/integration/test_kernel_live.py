@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ SO_ATTACH_FILTER = 26
 UDP_SEGMENT = 103
 ETH_P_IP = 0x0800
 # /proc/net is the process' namespace; a thread that has entered another finds its own here
-THREAD = Roots(proc=Path("/proc/thread-self"), sys=HOST.sys, dev=HOST.dev, udev=HOST.udev)
+THREAD = replace(HOST, proc=Path("/proc/thread-self"))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from plumbline.collectors import knobs as metrics
 from plumbline.errors import Unavailable
 from plumbline.sources import ethnl
-from plumbline.sources.drivers import load_table
+from plumbline.sources.driverrules import load_table
 from plumbline.sources.ethtool import Ethtool
 from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.knobs import Knobs, KnobsReader
