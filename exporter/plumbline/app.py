@@ -14,25 +14,24 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 from prometheus_client import ProcessCollector
 
 from plumbline import __version__, registry
 from plumbline.baseline.book import RECORDED, Book, load_book
-from plumbline.baseline.profiles import LoadedProfile, load_profiles
-from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
-from plumbline.config import Config, load, split_address
-from plumbline.errors import ConfigError, PlumblineError, Unavailable
+from plumbline.config import Config, split_address
+from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
+from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
 from plumbline.judging import Judge
 from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
+from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
@@ -40,7 +39,6 @@ from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
-from plumbline.sources.block import BlockDevice, read_block_devices
 from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.hotplug import BlockHotplug
@@ -48,7 +46,7 @@ from plumbline.sources.infiniband import InfinibandReading, read_infiniband
 from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.linkfacts import LinkFacts
 from plumbline.sources.netlink import NETLINK_ROUTE, NetlinkSocket
-from plumbline.sources.network import NetworkReader, PortReading
+from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
 from plumbline.state import StateStore
@@ -57,13 +55,10 @@ from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 log = logging.getLogger("plumbline")
 
-FACTS_EVERY_S = 300.0
-"""Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
 JUDGE_EVERY_S = 60.0
 """Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
 FACTS_WITHIN_S = 3.0
 """What the first look at them may take before the daemon goes on without."""
-NETWORK_FACTS, DISK_FACTS = "network facts", "disk facts"
 KERNEL_WATCH_EVERY_S = 15.0
 """Interrupt counters, squeezes and kernel settings: as long as a usual scrape interval, at least 10 s."""
 LINK_FACTS = "link facts"
@@ -97,21 +92,6 @@ DAEMON_SPECS: tuple[MetricSpec, ...] = (RELOAD_OK, RELOAD_AT, STATE_SAVED)
 
 
 @dataclass(frozen=True, slots=True)
-class Overrides:
-    """What the command line sets over the file, at start and at every reload."""
-
-    listen_address: str | None = None
-    collectors: Mapping[str, bool] = field(default_factory=dict)
-
-    def apply(self, config: Config) -> Config:
-        """The configuration that holds."""
-        web = config.web
-        if self.listen_address is not None:
-            web = msgspec.structs.replace(web, listen_address=self.listen_address)
-        return msgspec.structs.replace(config, web=web, collectors={**config.collectors, **self.collectors})
-
-
-@dataclass(frozen=True, slots=True)
 class Running:
     """What a configuration became; replaced whole at a reload."""
 
@@ -119,18 +99,6 @@ class Running:
     plan: ProbingPlan
     book: Book
     since: float  # Unix seconds
-
-
-def storage_path(flag: Path | None, config: Config, environment: Mapping[str, str]) -> Path:
-    """Flag, then file, then systemd's StateDirectory, then the XDG state directory."""
-    if flag is not None:
-        return flag.absolute()
-    if config.storage_path:
-        return Path(config.storage_path).absolute()
-    if directory := environment.get("STATE_DIRECTORY"):
-        return Path(directory.split(":")[0])
-    base = environment.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path("~/.local/state").expanduser()) / "plumbline"
 
 
 def serve(
@@ -161,55 +129,6 @@ def serve(
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """This host as the commands other than ``serve`` see it."""
-
-    config: Config
-    storage: Path
-    host: str
-    plan: ProbingPlan
-    profiles: Mapping[str, LoadedProfile]
-    sites: tuple[LoadedSite, ...]
-
-
-def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots) -> Node:
-    """Read configuration and baselines without starting, locking or writing anything."""
-    catalogue = load_catalogue()
-    config = read_config(config_file, Overrides(), catalogue)
-    storage = storage_path(storage_path_flag, config, os.environ)
-    host = socket.gethostname()
-    files = [*map(Path, config.baseline.files), *([storage / RECORDED] if (storage / RECORDED).exists() else [])]
-    return Node(
-        config=config,
-        storage=storage,
-        host=host,
-        plan=make_plan(config, storage=storage, roots=roots, catalogue=catalogue),
-        profiles=load_profiles(catalogue),
-        sites=tuple(read_site(file, host=host, catalogue=catalogue) for file in files),
-    )
-
-
-def read_ports(*, config_file: Path | None) -> tuple[tuple[PortReading, ...], list[tuple[str, str]]]:
-    """The network devices the daemon would report, read once; and those that could not be read, with the reason."""
-    exclude = re.compile(read_config(config_file, Overrides(), load_catalogue()).devices.nic_exclude)
-    transports = Transports.to_kernel()
-    skipped: list[tuple[str, str]] = []
-    try:
-        reader = NetworkReader(
-            table=load_table(),
-            resolve_family=resolve_family,
-            scrape=transports,
-            slow=transports,
-            clock=time.monotonic,
-            keep=lambda device: not exclude.fullmatch(device),
-        )
-        reader.refresh()
-        return reader.read_ports(lambda device, reason: skipped.append((device, reason))), skipped
-    finally:
-        transports.close()
-
-
-@dataclass(frozen=True, slots=True)
 class Examined:
     """What `plumbline check` found. ``blind``: collectors that failed and why; what they know was not judged."""
 
@@ -235,65 +154,6 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
         catalogue=catalogue,
         environment=os.environ,
     ).examine(wait_s)
-
-
-def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCatalogue) -> Config:
-    """The file (or the embedded default) with the flags over it."""
-    if overrides.listen_address is not None:
-        try:
-            split_address(overrides.listen_address)
-        except ValueError as error:
-            raise ConfigError("--web.listen-address", str(error), value=overrides.listen_address) from None
-    return overrides.apply(load(file, catalogue) if file else Config())
-
-
-class HostFacts:
-    """The slow tier: what rarely changes, read outside the scrape, kept as the latest value.
-
-    Network and disks are read apart, so that a disk that hangs leaves the network's facts fresh.
-    """
-
-    def __init__(self, network: NetworkReader, roots: Roots) -> None:
-        self._network, self._roots = network, roots
-        self._devices: tuple[BlockDevice, ...] | PlumblineError = Unavailable("the disks have not answered yet")
-        self._read_once = (threading.Event(), threading.Event())
-
-    def jobs(self) -> list[Job]:
-        """To be run at once and every few minutes, and kicked by their names on kernel events."""
-        return [
-            Job(NETWORK_FACTS, FACTS_EVERY_S, 0.0, self._read_network),
-            Job(DISK_FACTS, FACTS_EVERY_S, 0.0, self._read_disks),
-        ]
-
-    @property
-    def read_once(self) -> bool:
-        """Whether everything has been read, or could not be."""
-        return all(each.is_set() for each in self._read_once)
-
-    def _read_network(self, _cancel: threading.Event) -> None:
-        try:
-            self._network.refresh()
-        except PlumblineError as error:
-            log.warning("%s: %s", NETWORK_FACTS, error)
-        self._read_once[0].set()
-
-    def _read_disks(self, _cancel: threading.Event) -> None:
-        try:
-            self._devices = read_block_devices(
-                self._roots, on_skip=lambda item, reason: log.debug("%s: %s left out: %s", DISK_FACTS, item, reason)
-            )
-        except PlumblineError as error:  # said by the collector, unless there are older facts
-            log.debug("%s: %s", DISK_FACTS, error)
-            if isinstance(self._devices, PlumblineError):
-                self._devices = error
-        self._read_once[1].set()
-
-    @property
-    def devices(self) -> tuple[BlockDevice, ...]:
-        """All disks as last read; before that why there are none."""
-        if isinstance(self._devices, PlumblineError):
-            raise self._devices.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
-        return self._devices
 
 
 class Daemon:

@@ -197,12 +197,13 @@ def _add_world(parser: argparse.ArgumentParser) -> None:
 
 def _serve(options: argparse.Namespace) -> int:
     from plumbline import app  # noqa: PLC0415  (the daemon's imports are not paid by the other commands)
+    from plumbline.options import Overrides  # noqa: PLC0415
 
     return app.serve(
         config_file=options.config_file,
         storage_path_flag=options.storage_path,
         roots=_roots(options),
-        overrides=app.Overrides(
+        overrides=Overrides(
             listen_address=options.listen_address,
             collectors={name: on for name in COLLECTORS if (on := getattr(options, f"collector_{name}")) is not None},
         ),
@@ -233,16 +234,17 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _baseline_record(options: argparse.Namespace) -> int:
-    from plumbline import app, recording, terminal  # noqa: PLC0415
+    from plumbline import recording, terminal  # noqa: PLC0415
+    from plumbline.node import look  # noqa: PLC0415
 
-    node = app.look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
     console = terminal.make_console()
     with terminal.record_progress(console) as progress:
         done = recording.record_here(
-            node.plan,
-            storage=node.storage,
+            here.plan,
+            storage=here.storage,
             output=options.output,
-            host=node.host,
+            host=here.host,
             roots=_roots(options),
             environment=os.environ,
             only=options.probe,
@@ -258,11 +260,12 @@ def _baseline_record(options: argparse.Namespace) -> int:
 
 
 def _baseline_list(options: argparse.Namespace) -> int:
-    from plumbline import app, terminal  # noqa: PLC0415
+    from plumbline import terminal  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
+    from plumbline.node import look  # noqa: PLC0415
 
-    node = app.look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
-    found = describe.summaries(node.profiles, node.sites, node.config.baseline.judge)
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
+    found = describe.summaries(here.profiles, here.sites, here.config.baseline.judge)
     if options.json:
         _print_json(found)
     else:
@@ -271,12 +274,13 @@ def _baseline_list(options: argparse.Namespace) -> int:
 
 
 def _baseline_show(options: argparse.Namespace) -> int:
-    from plumbline import app, terminal  # noqa: PLC0415
+    from plumbline import terminal  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
+    from plumbline.node import look  # noqa: PLC0415
 
-    node = app.look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
     shown = describe.show(
-        options.name, node.profiles, node.sites, layer=options.layer, device_class=options.device_class
+        options.name, here.profiles, here.sites, layer=options.layer, device_class=options.device_class
     )
     if options.json:
         _print_json(shown)
@@ -286,9 +290,10 @@ def _baseline_show(options: argparse.Namespace) -> int:
 
 
 def _nic(options: argparse.Namespace) -> int:
-    from plumbline import app, explain, terminal  # noqa: PLC0415
+    from plumbline import explain, terminal  # noqa: PLC0415
+    from plumbline.node import read_ports  # noqa: PLC0415
 
-    readings, skipped = app.read_ports(config_file=options.config_file)
+    readings, skipped = read_ports(config_file=options.config_file)
     ports = [explain.explain(reading) for reading in explain.pick(readings, options.device, skipped)]
     if options.json:
         _print_json(ports)
