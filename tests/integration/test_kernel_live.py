@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import shutil
 import socket
-import struct
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +18,7 @@ from plumbline.sources.interrupts import parse_interrupts, read_interrupts
 from plumbline.sources.nic_interrupts import read_nic_interrupts
 from plumbline.sources.squeeze import SqueezeReader, Squeezes
 from plumbline.sources.tcp import TcpReading, read_tcp
+from support.losses import flood, receive_slowly, setting
 from support.netns import Namespace, namespace
 
 pytestmark = [
@@ -30,9 +27,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("ip") is None, reason="needs iproute2"),
 ]
 HOST = Roots.under(Path("/"))
-SO_ATTACH_FILTER = 26
-UDP_SEGMENT = 103
-ETH_P_IP = 0x0800
 # /proc/net is the process' namespace; a thread that has entered another finds its own here
 THREAD = replace(HOST, proc=Path("/proc/thread-self"))
 
@@ -83,31 +77,6 @@ def test_segments_that_nobody_answers_are_sent_again(ns: Namespace) -> None:
     assert (reading.segments_retransmitted, reading.syn_retransmissions, reading.retransmission_timeouts) == (1, 1, 1)
 
 
-@contextmanager
-def setting(name: str, value: str) -> Iterator[None]:
-    """A kernel setting of the whole host, for a moment."""
-    path = HOST.proc / "sys" / name
-    before = path.read_text()
-    path.write_text(value)
-    try:
-        yield
-    finally:
-        path.write_text(before)
-
-
-def flood() -> None:
-    """A tenth of a second of datagrams over loopback: each passes a CPU's backlog."""
-    with (
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sink,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out,
-    ):
-        sink.bind(("127.0.0.1", 0))
-        until = time.monotonic() + 0.1
-        while time.monotonic() < until:
-            for _ in range(50):
-                out.sendto(b"x", sink.getsockname())
-
-
 def total(reader: SqueezeReader) -> Squeezes:
     counts = reader.latest.values()
     return Squeezes(sum(each.budget for each in counts), sum(each.time for each in counts))
@@ -125,26 +94,6 @@ def test_a_budget_of_one_squeezes_by_budget(ns: Namespace, reader: SqueezeReader
         reader.refresh()
     assert total(reader).budget > 50
     assert total(reader).time == 0
-
-
-def receive_slowly() -> None:
-    """Ten times 64 datagrams at once, each of which runs through 40 long filters: many ticks of one receive loop."""
-    divide, give_up = struct.pack("=HBBI", 0x34, 0, 0, 3), struct.pack("=HBBI", 0x06, 0, 0, 0)
-    program = ctypes.create_string_buffer(divide * 4095 + give_up, 8 * 4096)
-    filter_ = struct.pack("@HL", 4096, ctypes.addressof(program))
-    # cut into datagrams by the stack, under one lock, and not by a device that never has to
-    subprocess.run(["ethtool", "-K", "lo", "tx-udp-segmentation", "off"], check=True, capture_output=True)
-    with contextlib.ExitStack() as stack:
-        for _ in range(40):
-            tap = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
-            tap.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, filter_)
-            tap.bind(("lo", ETH_P_IP))
-        sink = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        sink.bind(("127.0.0.1", 0))
-        out = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        out.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 10)
-        for _ in range(10):
-            out.sendto(bytes(640), sink.getsockname())
 
 
 @pytest.mark.skipif(shutil.which("ethtool") is None, reason="needs ethtool")

@@ -29,6 +29,7 @@ from plumbline.sources.portfacts import Transports
 from plumbline.sources.relations import Relation
 from plumbline.sources.roles import Role, read_roles
 from plumbline.sources.softnet import read_softnet
+from support.losses import send_frames
 from support.netns import Namespace, namespace
 
 pytestmark = [
@@ -37,7 +38,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("ip") is None, reason="needs iproute2"),
 ]
 HOST = Roots.under(Path("/"))
-UNHANDLED = 0x88B5  # IEEE 802 local experimental: no protocol takes it
 
 
 @pytest.fixture
@@ -74,14 +74,6 @@ def links() -> dict[str, Link]:
         return {link.name: link for link in read_links(Netlink(sock, source="live")).values()}
     finally:
         sock.close()
-
-
-def send_frames(device: str, count: int, size: int) -> None:
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
-        sock.bind((device, 0))
-        frame = b"\xff" * 6 + b"\x02\0\0\0\0\x01" + UNHANDLED.to_bytes(2, "big")
-        for _ in range(count):
-            sock.send(frame.ljust(size, b"\0"))
 
 
 def proc_net_dev() -> dict[str, list[int]]:

@@ -57,7 +57,7 @@ def ixgbe_network() -> Transports:
     }
     packets = {0: counters["rx_packets"], 1: counters["tx_packets"]}
     bytes_ = {2: counters["rx_bytes"], 3: counters["tx_bytes"]}
-    links = _link(1, "lo", 65536, {}) + _link(2, "eth0", 9000, packets | bytes_, bus="0000:3b:00.0")
+    links = link_message(1, "lo", 65536, {}) + link_message(2, "eth0", 9000, packets | bytes_, bus="0000:3b:00.0")
     pause = _attributes({2: b"\0", 3: b"\1", 4: b"\1"})
     rings = _attributes({2: _u32(4096), 5: _u32(4096), 6: _u32(512), 9: _u32(512)})
     return Transports(
@@ -116,7 +116,7 @@ def parts(
     )
 
 
-def _link(index: int, name: str, mtu: int, stats: Mapping[int, int], *, bus: str = "") -> bytes:
+def link_message(index: int, name: str, mtu: int, stats: Mapping[int, int], *, bus: str = "") -> bytes:
     """``RTM_NEWLINK`` of a port that is up: IFLA_IFNAME 3, _MTU 4, _OPERSTATE 16, _STATS64 23, _PARENT_DEV_NAME 56."""
     words = struct.pack("=25Q", *(stats.get(number, 0) for number in range(25)))
     fields = {3: name.encode() + b"\0", 4: _u32(mtu), 16: b"\6", 23: words}
