@@ -17,8 +17,8 @@ import pytest
 
 from plumbline.errors import ProbeRefused
 from plumbline.probes import canary, guard
-from plumbline.probes.canary_reading import WorkloadReading
 from plumbline.probes.canary import Canary, CanaryPlan, CanaryReading, CanaryState, measure
+from plumbline.probes.canary_reading import WorkloadReading
 from plumbline.probes.canary_worker import FILE_NAME
 from plumbline.probes.histogram import latency_edges, quantile
 from plumbline.workloads import Pattern, Sync, Workload
