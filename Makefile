@@ -89,7 +89,7 @@ render: $(TEST_VENV)/.installed-$(KEY) ## render alerts/ and dashboards/ into th
 .PHONY: golden
 golden: $(TEST_VENV)/.installed-$(KEY) ## rewrite the golden expositions from the fixtures (refused under CI)
 	@[ -z "$${CI:-}" ] || { echo "golden files are rewritten by a person who reads the difference, never by CI" >&2; exit 1; }
-	@PLUMBLINE_UPDATE_GOLDEN=1 $(TEST_VENV)/bin/python -m pytest -q tests/golden
+	@PLUMBLINE_GOLDEN=write $(TEST_VENV)/bin/python -m pytest -q tests/golden
 	@git diff --stat -- tests/golden
 
 .PHONY: bench

@@ -87,6 +87,11 @@
       intervalClasses: ['10m', '1h', '6h', '1d', '3d'],
     },
 
+    // --- networks ---------------------------------------------------------------------------------------------
+
+    // The networks whose interfaces must agree on an MTU across a cluster: Ceph's two, as the daemon names them.
+    networkRoles: ['ceph_public', 'ceph_cluster'],
+
     // --- alerts: severity, `for` and thresholds ---------------------------------------------------------------
     //
     // critical: somebody is woken. warning: a ticket. info: read when convenient.
@@ -183,6 +188,93 @@
       },
       // The card's own buffer: as above.
       PlumblineNicFifoDrops: self.PlumblineNicRingDrops,
+
+      // The same loss, where the first remedy is at hand. Some drivers round what is set: 90 % of the maximum is the maximum.
+      PlumblineNicRingSmall: self.PlumblineNicRingDrops { belowShare: 0.9 },
+
+      PlumblineNicErrors: {
+        severity: 'warning',
+        // Cables fail in fits.
+        window: '15m',
+        'for': '20m',
+        // Ethernet allows one bad bit in 1e12, for frames of 1518 B one in 8e7. This is 80 times that.
+        share: 1e-6,
+        minimumErrors: 10,
+      },
+
+      PlumblineNicIrqsOnOneCpu: {
+        severity: 'warning',
+        window: '5m',
+        // A few big flows may meet on one queue for a while.
+        'for': '30m',
+        // Leaves at most 1.23 effective CPUs (inverse Simpson index) however the rest is spread.
+        share: 0.9,
+        // At a microsecond or two a packet, this is a hundredth of a CPU: below it one CPU is enough.
+        packetsPerSecond: 10000,
+      },
+
+      PlumblineTcpRetransmits: {
+        severity: 'warning',
+        window: '5m',
+        'for': '15m',
+        // A storage network loses next to nothing. At 1 % a flow with 0.16 ms of round trip is held to about 0.9 Gb/s (Mathis).
+        share: 0.01,
+        minimumSegments: 100,
+      },
+
+      PlumblineTcpListenOverflow: {
+        severity: 'warning',
+        window: '5m',
+        // One storm of reconnects has left the window by then.
+        'for': '10m',
+        minimumOverflows: 10,
+      },
+
+      // Autonegotiation takes seconds. Ports that are slower by design (a 25 Gb/s card on a 10 Gb/s switch):
+      // lower the share.
+      PlumblineNicLinkSlow: { severity: 'warning', 'for': '15m', belowShare: 1 },
+
+      // 5 m outlasts the reboot of a port, not of a switch: a switch that reboots is worth knowing.
+      PlumblineBondSlaveDown: { severity: 'warning', 'for': '5m' },
+
+      // LACP settles within seconds, with slow LACPDUs in 90.
+      PlumblineBondMisaggregated: { severity: 'warning', 'for': '5m' },
+
+      PlumblineNicMtuMismatch: {
+        severity: 'warning',
+        // Somebody who changes all hosts needs some minutes.
+        'for': '15m',
+        // The description names up to this many interfaces of each MTU; of the others it gives the number.
+        namedInterfaces: 5,
+      },
+
+      PlumblineInfinibandPortDown: {
+        severity: 'warning',
+        'for': '5m',
+        // The kernel's ib_port_state ACTIVE and physical state LinkUp.
+        activeState: 4,
+        linkUpState: 5,
+        // Whoever unplugs a cable for good is reminded for this long.
+        window: '1d',
+      },
+
+      PlumblineInfinibandErrors: {
+        severity: 'warning',
+        window: '1h',
+        'for': '5m',
+        // InfiniBand allows one bad bit in 1e12: at 40 Gb/s 144 in an hour of full load.
+        minimumErrors: 100,
+        // Dropped management packets, and packets a switch had no way for: no fault of this link.
+        benign: 'VL15_dropped|port_rcv_switch_relay_errors',
+      },
+
+      // A to-do for each node. Findings of severity info stay with `plumbline check` and the status page.
+      PlumblineFindingOpen: {
+        severities: [
+          { finding: 'critical', severity: 'warning', 'for': '1h' },
+          { finding: 'warning', severity: 'info', 'for': '1d' },
+        ],
+      },
 
       PlumblineNicPauseStorm: {
         severity: 'warning',

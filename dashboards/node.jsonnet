@@ -22,30 +22,36 @@ local verdict = [
     'Measured against the baseline in force, worst of all layers and statistics: 1 is as accepted, 2 is twice as bad. Source: this node\'s recorded baseline, else the site file, else a documented profile the site chose. No data: nothing may be judged here, because no baseline is in force. Bad looks like: above %g and staying there.' % tolerance,
     'none', p.target(q.verdict.degradation, 'degradation', instant=true),
     [[null, p.colour.good], [tolerance, p.colour.warning], [bad, p.colour.bad]], decimals=2, noValue='no baseline'
-  ), 0, 1, 6, 4),
+  ), 0, 1, 5, 4),
   at(p.stat(
     'Firing alerts',
     'Plumbline\'s alerts firing for this node now; the red marks in the graphs below say since when. Bad looks like: more than 0.',
     'none', p.target(q.verdict.alerts, 'firing', instant=true),
     [[null, p.colour.good], [1, p.colour.bad]], decimals=0
-  ), 6, 1, 4, 4),
+  ), 5, 1, 3, 4),
   at(p.stat(
     'Figures without a baseline',
     'How many of this node\'s measurements no baseline may judge. They are drawn but never alert: record one with "plumbline baseline record". Bad looks like: more than 0 on a node in service.',
     'none', p.target(q.verdict.baselineMissing, 'without a baseline', instant=true),
     [[null, p.colour.good], [1, p.colour.warning]], decimals=0
-  ), 10, 1, 5, 4),
+  ), 8, 1, 4, 4),
   at(p.stat(
     'Oldest probe success',
     'Age of the last success of the probe that succeeded longest ago. The canary succeeds every few seconds, fio every few hours. Bad looks like: older than three of that probe\'s intervals (an alert says so).',
     's', p.target(q.verdict.probeAge, 'age', instant=true),
     [[null, p.colour.good]], decimals=0, noValue='no success yet'
-  ), 15, 1, 5, 4),
+  ), 12, 1, 4, 4),
   at(p.stat(
     'Failing collectors',
     'Collectors whose last reading failed: their series are missing from everything below. Bad looks like: more than 0; the daemon\'s log and status page say why.',
     'none', p.target(q.verdict.collectorsFailing, 'failing', instant=true),
     [[null, p.colour.good], [1, p.colour.bad]], decimals=0
+  ), 16, 1, 4, 4),
+  at(p.stat(
+    'Open findings',
+    'Documented advice on the network that this node does not follow, besides mere information. "plumbline check" on the node, and its status page, say what is, what it should be and the command that mends it. Bad looks like: more than 0.',
+    'none', p.target(q.verdict.findings, 'open', instant=true),
+    [[null, p.colour.good], [1, p.colour.warning]], decimals=0
   ), 20, 1, 4, 4),
 ];
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Write the generated references: ``docs/metrics.md`` from the specs, ``docs/configuration.md`` from the model.
+"""Write the generated references: ``docs/metrics.md`` from the specs, ``docs/configuration.md`` from the model,
+``docs/checks.md`` from the catalogue of checks.
 
 Usage: python docs/render.py [--check]
 
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plumbline import config
+from plumbline.checks.network import CHECKS
 from plumbline.reference import every_spec
 
 HERE = Path(__file__).resolve().parent
@@ -76,6 +78,40 @@ def configuration() -> str:
     return "\n".join(lines) + "\n"
 
 
+CHECKS_HEAD = """\
+# Checks
+
+Generated from the code by `make render`. Each check is one documented advice. It applies to a host, a device or a
+setting by facts, and says nothing where they are not known. `plumbline check` shows what is not met with the command
+that mends it and the line that keeps it; `plumbline_finding{check, subject, severity}` is 1 then, 0 where the advice
+is met, absent where it does not apply; the status page has the same. "Lately" is within the last hour for the daemon,
+between its two looks for the command.
+
+Exit code of `plumbline check`: 0 no warning, 1 a warning, 2 something critical, 3 the host could not be judged.
+
+The severity is the usual one; a check may say more or less by what it finds. Sources: *unnoba-2020* is the thesis of
+the baseline profile of that name, *Fujitsu, SDC 2013* are the slides on InfiniBand under Ceph, the others are the
+kernel's documentation and manual pages.
+
+| check | severity | advice |
+| --- | --- | --- |
+"""
+
+
+def checks() -> str:
+    """Every check: to what it applies, why, what mends it, who says so."""
+    rows = [f"| [{check.id}](#{check.id.replace('.', '')}) | {check.severity} | {check.advice} |\n" for check in CHECKS]
+    parts = [
+        f"\n## {check.id}\n\n{check.advice}\n\n"
+        f"- Applies to: {check.applies}\n"
+        f"- Why: {check.why}\n"
+        f"- Mended by: `{check.fix}`\n"
+        f"- Source: {check.source}\n"
+        for check in CHECKS
+    ]
+    return CHECKS_HEAD + "".join(rows) + "".join(parts)
+
+
 def _first_line(struct: type) -> str:
     return (struct.__doc__ or "").strip().splitlines()[0].replace("``", "`")
 
@@ -132,7 +168,7 @@ def _size_text(size: int) -> str:
 def main() -> int:
     """0: written, or (``--check``) fresh."""
     stale = 0
-    for name, text in (("metrics.md", metrics()), ("configuration.md", configuration())):
+    for name, text in (("metrics.md", metrics()), ("configuration.md", configuration()), ("checks.md", checks())):
         path = HERE / name
         if "--check" not in sys.argv[1:]:
             path.write_text(text, "utf-8")

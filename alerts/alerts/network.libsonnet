@@ -8,24 +8,41 @@ local promql = import '../lib/promql.libsonnet';
   local labels = promql.labels(config),
   local network(signal) = { layer: 'network', signal: signal },
 
-  // A bond repeats its members' counters; only the members are judged.
-  local membersOnly = |||
-    unless on (%(instance)s, device)
-    label_replace(plumbline_nic_info{master!=""}, "device", "$1", "master", "(.+)")
-  ||| % labels,
+  local lowestOnly = promql.lowestOnly(config),
 
   // The share is the value, because it fits every speed; the count keeps idle links quiet.
-  local drops(cause, tunables) = |||
+  local drops(selector, tunables) = |||
     (
-      sum by (%(device)s) (rate(plumbline_nic_drops_total{cause="%(cause)s"}[%(window)s]))
+      sum by (%(device)s) (rate(plumbline_nic_drops_total{%(selector)s}[%(window)s]))
       /
       sum by (%(device)s) (rate(plumbline_nic_packets_total[%(window)s]))
       > %(share)g
     )
     and on (%(device)s)
-    (sum by (%(device)s) (increase(plumbline_nic_drops_total{cause="%(cause)s"}[%(window)s])) >= %(minimumDrops)d)
-  ||| % (labels + tunables { cause: cause }) + membersOnly,
+    (sum by (%(device)s) (increase(plumbline_nic_drops_total{%(selector)s}[%(window)s])) >= %(minimumDrops)d)
+  ||| % (labels + tunables { selector: selector }) + lowestOnly,
 
+  // Too small only where it hurts: a ring below its maximum that loses nothing is well as it is.
+  local ringSmall = alerts.PlumblineNicRingSmall,
+  local smallRing = |||
+    (
+      max by (%(interface)s) (plumbline_nic_ring_entries{ring="rx"})
+      /
+      max by (%(interface)s) (plumbline_nic_ring_max_entries{ring="rx"})
+      < %(belowShare)g
+    )
+    and on (%(interface)s)
+    (
+  ||| % (labels + ringSmall)
+  + drops('cause="ring",direction="receive"', ringSmall)
+  + ')\n',
+
+  local errors = alerts.PlumblineNicErrors,
+  local irqs = alerts.PlumblineNicIrqsOnOneCpu,
+  local retransmits = alerts.PlumblineTcpRetransmits,
+  local listen = alerts.PlumblineTcpListenOverflow,
+
+  // With the limit that struck, where one of the two alone is enough to alert; else without.
   local squeeze = alerts.PlumblineSoftnetTimeSqueeze,
   local backlog = alerts.PlumblineSoftnetBacklogOverflow,
   local pause = alerts.PlumblineNicPauseStorm,
@@ -37,25 +54,50 @@ local promql = import '../lib/promql.libsonnet';
         alert.new(
           config,
           'PlumblineNicRingDrops',
-          drops('ring', alerts.PlumblineNicRingDrops),
+          drops('cause="ring"', alerts.PlumblineNicRingDrops),
           network('loss'),
           'A network interface drops packets for lack of receive descriptors.',
           '{{ $labels.device }} on {{ $labels.instance }} drops {{ $value | humanizePercentage }} of its {{ $labels.direction }} packets because its ring is full: the host does not empty it fast enough. Peers retransmit, which shows as latency in every layer above.',
         ),
         alert.new(
           config,
+          'PlumblineNicRingSmall',
+          smallRing,
+          network('loss'),
+          'A network interface drops packets and its receive ring could be bigger.',
+          'The receive ring of {{ $labels.device }} on {{ $labels.instance }} is set to {{ $value | humanizePercentage }} of its maximum, and packets are lost because it is full. First see that its interrupts are spread, then raise it.',
+        ),
+        alert.new(
+          config,
           'PlumblineNicFifoDrops',
-          drops('fifo', alerts.PlumblineNicFifoDrops),
+          drops('cause="fifo"', alerts.PlumblineNicFifoDrops),
           network('loss'),
           'A network interface drops packets in its own buffer.',
           '{{ $labels.device }} on {{ $labels.instance }} drops {{ $value | humanizePercentage }} of its {{ $labels.direction }} packets in the buffer of the card: the bus or the memory behind it is too slow, bigger rings do not help.',
         ),
         alert.new(
           config,
+          'PlumblineNicErrors',
+          |||
+            (
+              sum by (%(device)s, cause) (rate(plumbline_nic_errors_total[%(window)s]))
+              / on (%(device)s) group_left ()
+              sum by (%(device)s) (rate(plumbline_nic_packets_total[%(window)s]))
+              > %(share)g
+            )
+            and on (%(device)s, cause)
+            (sum by (%(device)s, cause) (increase(plumbline_nic_errors_total[%(window)s])) >= %(minimumErrors)d)
+          ||| % (labels + errors) + lowestOnly,
+          network('error'),
+          'A network link damages frames.',
+          '{{ $labels.device }} on {{ $labels.instance }}: {{ $value | humanizePercentage }} of its {{ $labels.direction }} frames are bad (cause {{ $labels.cause }}). For crc and frame suspect the cable, the transceiver or the port at either end; for length a peer with a bigger MTU.',
+        ),
+        alert.new(
+          config,
           'PlumblineNicPauseStorm',
           |||
             sum by (%(device)s) (rate(plumbline_nic_pause_frames_total[%(window)s])) > %(framesPerSecond)d
-          ||| % (labels + pause) + membersOnly,
+          ||| % (labels + pause) + lowestOnly,
           network('saturation'),
           'Pause frames keep stopping a network link.',
           '{{ $labels.device }} on {{ $labels.instance }}: {{ printf "%.0f" $value }} pause frames a second, direction {{ $labels.direction }}. Nothing is dropped, but the link stands still for part of the time; transmit means this host is too slow, receive that its peer or the switch is.',
@@ -64,6 +106,15 @@ local promql = import '../lib/promql.libsonnet';
           config,
           'PlumblineSoftnetTimeSqueeze',
           |||
+            count by (%(instance)s, limit) (
+              rate(plumbline_softnet_time_squeeze_attributed_total[%(window)s]) > %(squeezesPerSecond)d
+              and
+              rate(plumbline_softnet_time_squeeze_attributed_total[%(window)s])
+              / on (%(instance)s, cpu) group_left ()
+              rate(plumbline_softnet_processed_total[%(window)s])
+              > %(perPacket)g
+            )
+            or on (%(instance)s)
             count by (%(instance)s) (
               rate(plumbline_softnet_time_squeeze_total[%(window)s]) > %(squeezesPerSecond)d
               and
@@ -75,7 +126,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + squeeze),
           network('saturation'),
           'Packet processing keeps running out of its budget.',
-          'On {{ $labels.instance }}, {{ $value }} of its CPUs leave packets waiting because receive rounds use up their budget of packets or time; the next step is loss in the ring.',
+          'On {{ $labels.instance }}, {{ $value }} of its CPUs leave packets waiting because receive rounds use up {{ if eq $labels.limit "budget" }}their budget of packets (net.core.netdev_budget){{ else if eq $labels.limit "time" }}their time (net.core.netdev_budget_usecs){{ else }}their budget of packets or time{{ end }}; the next step is loss in the ring.',
         ),
         alert.new(
           config,
@@ -86,6 +137,50 @@ local promql = import '../lib/promql.libsonnet';
           network('loss'),
           'The kernel drops packets because a backlog queue is full.',
           'The kernel on {{ $labels.instance }} dropped {{ printf "%%.0f" $value }} packets within %s because the backlog queue of a CPU was full (net.core.netdev_max_backlog).' % backlog.window,
+        ),
+        alert.new(
+          config,
+          'PlumblineNicIrqsOnOneCpu',
+          // One vector alone can't be spread, and one CPU alone leaves no choice.
+          |||
+            max by (%(interface)s) (plumbline_nic_irq_share_max_ratio) > %(share)g
+            and on (%(interface)s)
+            max by (%(interface)s) (plumbline_nic_irq_active_vectors) > 1
+            and on (%(interface)s)
+            sum by (%(interface)s) (rate(plumbline_nic_packets_total[%(window)s])) > %(packetsPerSecond)d
+            and on (%(instance)s)
+            count by (%(instance)s) (plumbline_softnet_processed_total) > 1
+          ||| % (labels + irqs) + lowestOnly + promql.storageOnly(config),
+          network('health'),
+          'One CPU serves all interrupts of a network interface.',
+          '{{ $value | humanizePercentage }} of the interrupts of {{ $labels.device }} on {{ $labels.instance }} fall on one CPU, though it has several vectors. That CPU is the limit of the interface; ring drops and time squeezes come next.',
+        ),
+        alert.new(
+          config,
+          'PlumblineTcpRetransmits',
+          |||
+            (
+              sum by (%(instance)s) (rate(plumbline_tcp_retransmitted_segments_total[%(window)s]))
+              /
+              sum by (%(instance)s) (rate(plumbline_tcp_segments_total{direction="transmit"}[%(window)s]))
+              > %(share)g
+            )
+            and on (%(instance)s)
+            (sum by (%(instance)s) (increase(plumbline_tcp_retransmitted_segments_total[%(window)s])) >= %(minimumSegments)d)
+          ||| % (labels + retransmits),
+          network('loss'),
+          'TCP sends many segments again.',
+          '{{ $labels.instance }} sends {{ $value | humanizePercentage }} of its TCP segments again: packets are lost on the way to its peers, or at them. Where no alert of an interface names the place, look at the switches and the receivers.',
+        ),
+        alert.new(
+          config,
+          'PlumblineTcpListenOverflow',
+          |||
+            sum by (%(instance)s) (increase(plumbline_tcp_listen_overflows_total[%(window)s])) >= %(minimumOverflows)d
+          ||| % (labels + listen),
+          network('loss'),
+          'New TCP connections meet a full accept queue.',
+          '{{ $labels.instance }} refused {{ printf "%%.0f" $value }} connections within %s: a daemon does not accept them fast enough, or its queue is too short (net.core.somaxconn, ms_tcp_listen_backlog).' % listen.window,
         ),
       ],
     }],

@@ -20,6 +20,12 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     instance: join(instance),
     probe: join(instance + ['probe']),
     device: join(instance + ['device', 'direction']),
+    // one interface, or one adapter
+    interface: join(instance + ['device']),
+    slave: join(instance + ['device', 'slave']),
+    port: join(instance + ['device', 'port']),
+    // one network: all nodes of a cluster (empty where `instance` is all that identifies a node)
+    role: join(std.filter(function(label) label != 'instance', instance) + ['role']),
     // one operation of one probe
     series: join(instance + ['probe'] + $.likeness),
     // one baseline, whatever its source
@@ -38,4 +44,24 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
   // The ratio that judges throughput: the worse of the two (with one block size they say the same).
   judgedThroughput(config, metric)::
     'max without (statistic) (%(metric)s{statistic=~"iops|throughput"})' % { metric: metric },
+
+  // A frame counted on VLAN, bond and port is judged once: not on what stands on another interface we know of.
+  lowestOnly(config):: |||
+    unless on (%(interface)s)
+    (
+      plumbline_nic_relation_info
+      and on (%(instance)s, lower)
+      label_replace(plumbline_nic_packets_total, "lower", "$1", "device", "(.+)")
+    )
+  ||| % $.labels(config),
+
+  // Settings matter where storage traffic runs. A node whose roles are not known is judged on all its interfaces.
+  storageOnly(config):: |||
+    unless on (%(interface)s)
+    plumbline:nic_without_storage:info
+  ||| % $.labels(config),
+
+  // Selects this alert's node in a template's query: a printf format and its arguments.
+  instanceFormat(config):: std.join(',', [label + '=%q' for label in config.instanceLabels]),
+  instanceArguments(config):: std.join(' ', ['$labels.' + label for label in config.instanceLabels]),
 }

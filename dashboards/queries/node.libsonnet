@@ -9,6 +9,7 @@ local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more
     alerts: 'count(ALERTS%s) or vector(0)' % sel('alertname=~"Plumbline.+", alertstate="firing"'),
     baselineMissing: 'sum(plumbline_baseline_missing%s)' % sel(),
     collectorsFailing: 'count(plumbline_collector_success%s == 0) or vector(0)' % sel(),
+    findings: 'sum(plumbline_finding%s)' % sel('severity!="info"'),
     probeAge: 'max(time() - plumbline_probe_last_success_timestamp_seconds%s)' % sel(),
   },
   canary: {

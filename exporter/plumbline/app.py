@@ -14,21 +14,24 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 from prometheus_client import ProcessCollector
 
 from plumbline import __version__, registry
 from plumbline.baseline.book import RECORDED, Book, load_book
-from plumbline.baseline.profiles import LoadedProfile, load_profiles
-from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
-from plumbline.config import Config, load, split_address
-from plumbline.errors import ConfigError, PlumblineError, Unavailable
+from plumbline.config import Config, split_address
+from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
+from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
+from plumbline.judging import Judge
+from plumbline.kernelwatch import KernelWatch
+from plumbline.latest import Latest
+from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
@@ -36,28 +39,38 @@ from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
-from plumbline.sources.block import BlockDevice, read_block_devices
-from plumbline.sources.drivers import load_table
-from plumbline.sources.genetlink import resolve_family
+from plumbline.sources.driverrules import load_table
+from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.hotplug import BlockHotplug
+from plumbline.sources.infiniband import InfinibandReading, read_infiniband
 from plumbline.sources.linkevents import LinkEvents
+from plumbline.sources.linkfacts import LinkFacts
+from plumbline.sources.netlink import NETLINK_ROUTE, NetlinkSocket
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
+from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 log = logging.getLogger("plumbline")
 
-FACTS_EVERY_S = 300.0
-"""Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
+JUDGE_EVERY_S = 60.0
+"""Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
 FACTS_WITHIN_S = 3.0
 """What the first look at them may take before the daemon goes on without."""
-NETWORK_FACTS, DISK_FACTS = "network facts", "disk facts"
+KERNEL_WATCH_EVERY_S = 15.0
+"""Interrupt counters, squeezes and kernel settings: as long as a usual scrape interval, at least 10 s."""
+LINK_FACTS = "link facts"
+INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
+"""InfiniBand counters are read in the background: each asks the adapter's firmware."""
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
+
+NOT_JUDGED = frozenset({"baseline", "canary", "device", "disk", "finding", "probe"})
+"""Collectors that no check asks, and that have nothing to say in a daemon that does not run."""
 
 Signature = tuple[int, int, int]
 """Of a file's content: modification time in ns, size, inode."""
@@ -79,21 +92,6 @@ DAEMON_SPECS: tuple[MetricSpec, ...] = (RELOAD_OK, RELOAD_AT, STATE_SAVED)
 
 
 @dataclass(frozen=True, slots=True)
-class Overrides:
-    """What the command line sets over the file, at start and at every reload."""
-
-    listen_address: str | None = None
-    collectors: Mapping[str, bool] = field(default_factory=dict)
-
-    def apply(self, config: Config) -> Config:
-        """The configuration that holds."""
-        web = config.web
-        if self.listen_address is not None:
-            web = msgspec.structs.replace(web, listen_address=self.listen_address)
-        return msgspec.structs.replace(config, web=web, collectors={**config.collectors, **self.collectors})
-
-
-@dataclass(frozen=True, slots=True)
 class Running:
     """What a configuration became; replaced whole at a reload."""
 
@@ -101,18 +99,6 @@ class Running:
     plan: ProbingPlan
     book: Book
     since: float  # Unix seconds
-
-
-def storage_path(flag: Path | None, config: Config, environment: Mapping[str, str]) -> Path:
-    """Flag, then file, then systemd's StateDirectory, then the XDG state directory."""
-    if flag is not None:
-        return flag.absolute()
-    if config.storage_path:
-        return Path(config.storage_path).absolute()
-    if directory := environment.get("STATE_DIRECTORY"):
-        return Path(directory.split(":")[0])
-    base = environment.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path("~/.local/state").expanduser()) / "plumbline"
 
 
 def serve(
@@ -143,91 +129,31 @@ def serve(
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """This host as the commands other than ``serve`` see it."""
+class Examined:
+    """What `plumbline check` found. ``blind``: collectors that failed and why; what they know was not judged."""
 
-    config: Config
-    storage: Path
     host: str
-    plan: ProbingPlan
-    profiles: Mapping[str, LoadedProfile]
-    sites: tuple[LoadedSite, ...]
+    findings: tuple[Finding, ...]
+    window_s: float
+    blind: Mapping[str, str]
 
 
-def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots) -> Node:
-    """Read configuration and baselines without starting, locking or writing anything."""
+def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, wait_s: float) -> Examined:
+    """Look at this host twice, ``wait_s`` apart, and judge it, with or without a daemon running beside.
+
+    Only reads: nothing is started, locked or written. :class:`Unavailable` when nothing at all could be judged.
+    """
     catalogue = load_catalogue()
     config = read_config(config_file, Overrides(), catalogue)
-    storage = storage_path(storage_path_flag, config, os.environ)
-    host = socket.gethostname()
-    files = [*map(Path, config.baseline.files), *([storage / RECORDED] if (storage / RECORDED).exists() else [])]
-    return Node(
-        config=config,
-        storage=storage,
-        host=host,
-        plan=make_plan(config, storage=storage, roots=roots, catalogue=catalogue),
-        profiles=load_profiles(catalogue),
-        sites=tuple(read_site(file, host=host, catalogue=catalogue) for file in files),
-    )
-
-
-def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCatalogue) -> Config:
-    """The file (or the embedded default) with the flags over it."""
-    if overrides.listen_address is not None:
-        try:
-            split_address(overrides.listen_address)
-        except ValueError as error:
-            raise ConfigError("--web.listen-address", str(error), value=overrides.listen_address) from None
-    return overrides.apply(load(file, catalogue) if file else Config())
-
-
-class HostFacts:
-    """The slow tier: what rarely changes, read outside the scrape, kept as the latest value.
-
-    Network and disks are read apart, so that a disk that hangs leaves the network's facts fresh.
-    """
-
-    def __init__(self, network: NetworkReader, roots: Roots) -> None:
-        self._network, self._roots = network, roots
-        self._devices: tuple[BlockDevice, ...] | PlumblineError = Unavailable("the disks have not answered yet")
-        self._read_once = (threading.Event(), threading.Event())
-
-    def jobs(self) -> list[Job]:
-        """To be run at once and every few minutes, and kicked by their names on kernel events."""
-        return [
-            Job(NETWORK_FACTS, FACTS_EVERY_S, 0.0, self._read_network),
-            Job(DISK_FACTS, FACTS_EVERY_S, 0.0, self._read_disks),
-        ]
-
-    @property
-    def read_once(self) -> bool:
-        """Whether everything has been read, or could not be."""
-        return all(each.is_set() for each in self._read_once)
-
-    def _read_network(self, _cancel: threading.Event) -> None:
-        try:
-            self._network.refresh()
-        except PlumblineError as error:
-            log.warning("%s: %s", NETWORK_FACTS, error)
-        self._read_once[0].set()
-
-    def _read_disks(self, _cancel: threading.Event) -> None:
-        try:
-            self._devices = read_block_devices(
-                self._roots, on_skip=lambda item, reason: log.debug("%s: %s left out: %s", DISK_FACTS, item, reason)
-            )
-        except PlumblineError as error:  # said by the collector, unless there are older facts
-            log.debug("%s: %s", DISK_FACTS, error)
-            if isinstance(self._devices, PlumblineError):
-                self._devices = error
-        self._read_once[1].set()
-
-    @property
-    def devices(self) -> tuple[BlockDevice, ...]:
-        """All disks as last read; before that why there are none."""
-        if isinstance(self._devices, PlumblineError):
-            raise self._devices.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
-        return self._devices
+    return Daemon(
+        config,
+        reread=lambda: config,
+        config_file=config_file,
+        store=StateStore(storage_path(storage_path_flag, config, os.environ)),
+        roots=roots,
+        catalogue=catalogue,
+        environment=os.environ,
+    ).examine(wait_s)
 
 
 class Daemon:
@@ -257,7 +183,6 @@ class Daemon:
         self._seen_at_start = self._signatures()
         self._running = self._prepare(config)
         self._network = NetworkReader(
-            roots=roots,
             table=load_table(),
             resolve_family=resolve_family,
             scrape=Transports.to_kernel(),
@@ -265,15 +190,30 @@ class Daemon:
             clock=time.monotonic,
             keep=self._keeps_nic,
         )
+        self._judge = Judge()
         self._facts = facts = HostFacts(self._network, roots)
+        self._kernel = KernelWatch(
+            roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
+        )
+        self._link_facts = links = LinkFacts(
+            roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
+        )
+        self._infiniband = fabric = Latest[InfinibandReading](
+            lambda: read_infiniband(roots), what="InfiniBand counters", stale_after_s=4 * INFINIBAND_EVERY_S
+        )
         self._parts = registry.Parts(
             roots=roots,
             network=self._network,
             devices=lambda: facts.devices,
             softnet=SoftnetUnwrapper(),
+            kernel=self._kernel,
             canaries=self._probing.readings,
             probes=self._probing.statuses,
+            findings=self._findings,
             wall=time.time,
+            churns=lambda: links.churns,
+            roles=lambda: links.roles,
+            infiniband=lambda: fabric.value,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -291,15 +231,17 @@ class Daemon:
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
-            LinkEvents(lambda: kick(NETWORK_FACTS)),
+            LinkEvents(self._links_changed, settings_group=settings_group),
             BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
         ]
         try:
-            self._housekeeping.replace(self._facts.jobs())
+            findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
+            self._housekeeping.replace([*self._slow_tier(), findings])
             for each in events:
                 _start_events(each)
             self._await_facts()
             self._apply(self._running)
+            kick("findings")
             self._started_at = time.time()
             address = self._server.address
             print(
@@ -310,6 +252,39 @@ class Daemon:
         finally:
             self._end(events)
         return 0
+
+    def _slow_tier(self) -> list[Job]:
+        """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
+        return [
+            *self._facts.jobs(),
+            Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self._link_facts.refresh),
+            Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
+            Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
+        ]
+
+    def _look(self, _cancel: threading.Event) -> None:
+        """Judge the host as it is now."""
+        self._judge.look(self._exposition.scrape(), time.monotonic())
+
+    def examine(self, wait_s: float) -> Examined:
+        """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
+        self._exposition.replace(each for each in self._collectors() if each.name not in NOT_JUDGED)
+        never = threading.Event()
+        for pause_s in (0.0, wait_s):
+            time.sleep(pause_s)
+            for job in self._slow_tier():
+                if job.name != DISK_FACTS:  # nothing is judged by them, and a disk may hang
+                    job.run(never)
+            snapshot = self._exposition.scrape()
+            findings = self._judge.look(snapshot, time.monotonic())
+        blind = {each.name: each.reason for each in snapshot.collectors if not each.success}
+        if not findings:
+            raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
+        return Examined(self._host, findings, wait_s, blind)
+
+    def _links_changed(self) -> None:
+        for facts in (NETWORK_FACTS, LINK_FACTS):
+            self._housekeeping.kick(facts)
 
     def _await_facts(self) -> None:
         """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
@@ -365,6 +340,7 @@ class Daemon:
         if running.config.web != old.web or running.config.storage_path != old.storage_path:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         self._apply(running)
+        self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
         self._reload_error = ""
         log.info("configuration reloaded")
         return True
@@ -386,7 +362,10 @@ class Daemon:
         self._running = running
         self._probing.apply(running.plan, running.book.bounds())
         itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)
-        self._exposition.replace([*registry.collectors(self._parts, running.config, running.book), itself])
+        self._exposition.replace([*self._collectors(), itself])
+
+    def _collectors(self) -> list[Collector]:
+        return registry.collectors(self._parts, self._running.config, self._running.book)
 
     def _signatures(self) -> dict[Path, Signature | None]:
         """Of every file that a reload reads; those of a configuration that was refused, too: they may be mended."""
@@ -404,6 +383,15 @@ class Daemon:
             (STATE_SAVED, (), int(not self._store.save_failed)),
         ]
 
+    def _findings(self) -> tuple[Finding, ...]:
+        if self._judge.findings is None:
+            raise Unavailable("the host has not been judged yet")
+        return self._judge.findings
+
+    def _ceph_devices(self) -> Configured:
+        devices = self._running.config.devices
+        return {PUBLIC: devices.ceph_public, CLUSTER: devices.ceph_cluster}
+
     def _keeps_nic(self, name: str) -> bool:
         exclude = self._running.config.devices.nic_exclude
         return not (exclude and re.fullmatch(exclude, name))
@@ -419,6 +407,7 @@ class Daemon:
                     snapshot,
                     probing=self._probing,
                     book=self._running.book,
+                    findings=self._judge.findings,
                     waiting_for=self._not_ready_because(),
                     config_error=self._reload_error,
                 )

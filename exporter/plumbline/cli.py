@@ -1,6 +1,7 @@
 """The command line: argv in, exit code out. Nothing here but parsing and dispatch.
 
-Exit codes: 0 done, 1 it did not work (one line on standard error says what and what to do), 2 wrong usage.
+Exit codes: 0 done, 1 it did not work (one line on standard error says what and what to do), 2 wrong usage. ``check``
+has its own, as monitoring plugins have: 0 and 1 and 2 for what it found, 3 when it could not look.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from plumbline import __version__
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS, Duration
 from plumbline.errors import ConfigError, PlumblineError
 from plumbline.roots import Roots
+
+COULD_NOT_JUDGE = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"plumbline {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_serve(commands)
+    _add_check(commands)
     _add_baseline(commands)
+    _add_nic(commands)
     _add_config(commands)
     return parser
 
@@ -123,6 +128,36 @@ def _add_baseline(commands: argparse._SubParsersAction[_Parser]) -> None:
         parser.set_defaults(run=run)
 
 
+def _add_nic(commands: argparse._SubParsersAction[_Parser]) -> None:
+    nic = commands.add_parser(
+        "nic",
+        help="explain where the numbers of a network device come from",
+        description="For each network device: its driver, every drop and error figure with the counters it is made of, "
+        "the counters left out and why, who counts pause frames, and the rings.",
+    )
+    nic.add_argument("device", nargs="?", help="only this device")
+    _add_world(nic)
+    nic.add_argument("--json", action="store_true", help="machine-readable")
+    nic.set_defaults(run=_nic)
+
+
+def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
+    check = commands.add_parser(
+        "check",
+        help="is this host set up as documented, and what mends it",
+        description="Look at this host twice and say which documented advice is not met, with the command that mends "
+        "it. Only reads; a daemon need not run.",
+        epilog="Exit code: 0 no warning, 1 a warning, 2 something critical, 3 the host could not be judged.",
+    )
+    _add_world(check)
+    check.add_argument("--all", action="store_true", help="show what is met, too")
+    check.add_argument("--json", action="store_true", help="machine-readable, all of it")
+    check.add_argument(
+        "--wait", default="2s", metavar="TIME", help="between the two looks: only what grows counts as growing (2s)"
+    )
+    check.set_defaults(run=_check)
+
+
 def _add_config(commands: argparse._SubParsersAction[_Parser]) -> None:
     config = commands.add_parser("config", help="check a configuration file")
     actions = config.add_subparsers(required=True, metavar="ACTION")
@@ -139,7 +174,14 @@ def _add_world(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--storage.path", dest="storage_path", type=Path, metavar="DIR", help="state, canary file, recorded baseline"
     )
-    for tree, default in (("procfs", "/proc"), ("sysfs", "/sys"), ("devfs", "/dev"), ("udev", "/run/udev")):
+    for tree, default in (
+        ("procfs", "/proc"),
+        ("sysfs", "/sys"),
+        ("devfs", "/dev"),
+        ("udev", "/run/udev"),
+        ("etc", "/etc"),
+        ("var", "/var"),
+    ):
         parser.add_argument(
             f"--path.{tree}",
             dest=f"path_{tree}",
@@ -155,34 +197,59 @@ def _add_world(parser: argparse.ArgumentParser) -> None:
 
 def _serve(options: argparse.Namespace) -> int:
     from plumbline import app  # noqa: PLC0415  (the daemon's imports are not paid by the other commands)
+    from plumbline.options import Overrides  # noqa: PLC0415
 
     return app.serve(
         config_file=options.config_file,
         storage_path_flag=options.storage_path,
         roots=_roots(options),
-        overrides=app.Overrides(
+        overrides=Overrides(
             listen_address=options.listen_address,
             collectors={name: on for name in COLLECTORS if (on := getattr(options, f"collector_{name}")) is not None},
         ),
     )
 
 
-def _baseline_record(options: argparse.Namespace) -> int:
-    from plumbline import app, recording, terminal  # noqa: PLC0415
+def _check(options: argparse.Namespace) -> int:
+    from plumbline import app, terminal  # noqa: PLC0415
+    from plumbline.checks import report  # noqa: PLC0415
 
-    node = app.look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
+    try:
+        examined = app.examine(
+            config_file=options.config_file,
+            storage_path_flag=options.storage_path,
+            roots=_roots(options),
+            wait_s=_duration(options.wait, "--wait") or 0.0,
+        )
+    except PlumblineError as error:
+        print(f"plumbline: {error}", file=sys.stderr)
+        return COULD_NOT_JUDGE
+    if options.json:
+        _print_json(report.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
+    else:
+        terminal.print_findings(terminal.make_console(), examined.findings, every=options.all)
+    for name, reason in examined.blind.items():
+        print(f"not judged: collector {name} fails: {reason}", file=sys.stderr)
+    return report.exit_code(examined.findings)
+
+
+def _baseline_record(options: argparse.Namespace) -> int:
+    from plumbline import recording, terminal  # noqa: PLC0415
+    from plumbline.node import look  # noqa: PLC0415
+
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
     console = terminal.make_console()
     with terminal.record_progress(console) as progress:
         done = recording.record_here(
-            node.plan,
-            storage=node.storage,
+            here.plan,
+            storage=here.storage,
             output=options.output,
-            host=node.host,
+            host=here.host,
             roots=_roots(options),
             environment=os.environ,
             only=options.probe,
             runs=options.runs,
-            run_duration_s=_duration(options.run_duration),
+            run_duration_s=_duration(options.run_duration, "--run-duration"),
             force=options.force,
             progress=progress,
         )
@@ -193,11 +260,12 @@ def _baseline_record(options: argparse.Namespace) -> int:
 
 
 def _baseline_list(options: argparse.Namespace) -> int:
-    from plumbline import app, terminal  # noqa: PLC0415
+    from plumbline import terminal  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
+    from plumbline.node import look  # noqa: PLC0415
 
-    node = app.look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
-    found = describe.summaries(node.profiles, node.sites, node.config.baseline.judge)
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
+    found = describe.summaries(here.profiles, here.sites, here.config.baseline.judge)
     if options.json:
         _print_json(found)
     else:
@@ -206,17 +274,33 @@ def _baseline_list(options: argparse.Namespace) -> int:
 
 
 def _baseline_show(options: argparse.Namespace) -> int:
-    from plumbline import app, terminal  # noqa: PLC0415
+    from plumbline import terminal  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
+    from plumbline.node import look  # noqa: PLC0415
 
-    node = app.look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
     shown = describe.show(
-        options.name, node.profiles, node.sites, layer=options.layer, device_class=options.device_class
+        options.name, here.profiles, here.sites, layer=options.layer, device_class=options.device_class
     )
     if options.json:
         _print_json(shown)
     else:
         terminal.print_show(terminal.make_console(), shown)
+    return 0
+
+
+def _nic(options: argparse.Namespace) -> int:
+    from plumbline import explain, terminal  # noqa: PLC0415
+    from plumbline.node import read_ports  # noqa: PLC0415
+
+    readings, skipped = read_ports(config_file=options.config_file)
+    ports = [explain.explain(reading) for reading in explain.pick(readings, options.device, skipped)]
+    if options.json:
+        _print_json(ports)
+    else:
+        terminal.print_ports(terminal.make_console(), ports)
+    for device, reason in skipped:
+        print(f"left out: {device}: its driver can't be asked ({reason})", file=sys.stderr)
     return 0
 
 
@@ -226,13 +310,13 @@ def _print_json(data: object) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
 
 
-def _duration(text: str | None) -> float | None:
+def _duration(text: str | None, flag: str) -> float | None:
     if text is None:
         return None
     try:
         return float(Duration.parse(text))
     except ValueError as error:
-        raise ConfigError("--run-duration", str(error), value=text) from None
+        raise ConfigError(flag, str(error), value=text) from None
 
 
 def _config_check(options: argparse.Namespace) -> int:
@@ -244,7 +328,14 @@ def _config_check(options: argparse.Namespace) -> int:
 
 
 def _roots(options: argparse.Namespace) -> Roots:
-    return Roots(proc=options.path_procfs, sys=options.path_sysfs, dev=options.path_devfs, udev=options.path_udev)
+    return Roots(
+        proc=options.path_procfs,
+        sys=options.path_sysfs,
+        dev=options.path_devfs,
+        udev=options.path_udev,
+        etc=options.path_etc,
+        var=options.path_var,
+    )
 
 
 def _set_up_logging(level: str) -> None:

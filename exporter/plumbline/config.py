@@ -23,7 +23,29 @@ from plumbline.workloads import WorkloadCatalogue
 DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
 """Loopback, because no authentication is set; the port lies outside 9100-9999, which is fully allocated."""
 
-COLLECTORS = ("baseline", "canary", "device", "disk", "ethtool", "link", "pause", "probe", "ring", "softnet")
+COLLECTORS = (
+    "baseline",
+    "bond",
+    "canary",
+    "channel",
+    "coalesce",
+    "device",
+    "disk",
+    "ethtool",
+    "finding",
+    "infiniband",
+    "interrupts",
+    "link",
+    "linkmode",
+    "offload",
+    "pause",
+    "probe",
+    "ring",
+    "softnet",
+    "sysctl",
+    "tcp",
+    "topology",
+)
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -72,12 +94,16 @@ class WebConfig(_Strict, frozen=True):
 
 
 class DevicesConfig(_Strict, frozen=True):
-    """Which devices are reported. Regular expressions, matched against the whole name."""
+    """Which devices are reported (regular expressions, matched against the whole name), and which are Ceph's."""
 
     disk_exclude: str = r"(?:loop|ram|zram|fd|sr|nbd)\d+"
     """Disks to leave out; partitions always are."""
     nic_exclude: str = r""
     """Network devices to leave out, e.g. `veth.*|cali.*` on a container host."""
+    ceph_public: tuple[str, ...] = ()
+    """Network devices of Ceph's public network, by name. Empty: found out from ceph.conf, else from open sockets."""
+    ceph_cluster: tuple[str, ...] = ()
+    """The same for the cluster network."""
 
 
 class CanaryConfig(_Strict, frozen=True, tag_field="type", tag="canary"):

@@ -10,6 +10,7 @@ from plumbline import __version__
 from plumbline.baseline.book import Book
 from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.catalogue import HistogramValue, MetricSpec
+from plumbline.checks.model import Finding
 from plumbline.collectors import disk, nic, softnet
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.histogram import quantile
@@ -37,6 +38,7 @@ class Overview:
         *,
         probing: Probing,
         book: Book,
+        findings: tuple[Finding, ...] | None,
         waiting_for: str | None,
         config_error: str,
     ) -> StatusModel:
@@ -58,6 +60,7 @@ class Overview:
             disks=tuple(_disks(snapshot)),
             nics=tuple(_nics(snapshot, before[1] if before else None)),
             softnet=_softnet(snapshot, before[1] if before else None),
+            findings=findings,
             collectors=snapshot.collectors,
         )
 

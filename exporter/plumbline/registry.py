@@ -8,16 +8,41 @@ from dataclasses import dataclass
 
 from plumbline.baseline.book import Book
 from plumbline.catalogue import MetricSpec, Sample, Samples
-from plumbline.collectors import baseline, canary, disk, nic, probe, softnet
+from plumbline.checks.model import Finding
+from plumbline.collectors import (
+    baseline,
+    bond,
+    canary,
+    disk,
+    finding,
+    infiniband,
+    interrupts,
+    knobs,
+    nic,
+    probe,
+    softnet,
+    sysctl,
+    tcp,
+    topology,
+)
 from plumbline.config import Config
-from plumbline.errors import PlumblineError
-from plumbline.exposition import Collector
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.exposition import Collector, SkipHook
+from plumbline.kernelwatch import KernelWatch
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
+from plumbline.sources.bonding_proc import Churns
 from plumbline.sources.diskstats import WholeDisks, read_diskstats
+from plumbline.sources.infiniband import InfinibandReading
 from plumbline.sources.network import NetworkReader
+from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
+from plumbline.sources.tcp import read_tcp
+
+
+def _no_adapter() -> InfinibandReading:
+    raise Unavailable("nobody looks for InfiniBand adapters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +55,44 @@ class Parts:
     """May raise :class:`Unavailable`."""
     softnet: softnet.SoftnetUnwrapper
     """Lives as long as the daemon: its counters must not jump at a reload."""
+    kernel: KernelWatch
     canaries: Callable[[], Iterable[CanaryReading]]
     probes: Callable[[], Iterable[probe.ProbeStatus]]
+    findings: Callable[[], Iterable[Finding]]
+    """May raise :class:`Unavailable`."""
     wall: Callable[[], float]
     """Unix seconds."""
+    churns: Callable[[], Churns] = dict
+    roles: Callable[[], Iterable[Role]] = tuple
+    infiniband: Callable[[], InfinibandReading] = _no_adapter
+    """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
 
 
 def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
     """All that ``config`` leaves switched on, in the order of their work."""
-    network, roots = parts.network, parts.roots
+    network, kernel, roots = parts.network, parts.kernel, parts.roots
     disks = WholeDisks(roots, exclude=re.compile(config.devices.disk_exclude))
     baselines = tuple(baseline.samples(book.selection))
     known = [
-        _steady("softnet", softnet.SPECS, lambda: softnet.samples(parts.softnet.unwrap(read_softnet(roots)))),
+        _steady(
+            "softnet",
+            softnet.SPECS,
+            lambda: softnet.samples(parts.softnet.unwrap(read_softnet(roots)), kernel.squeezes.latest),
+        ),
+        _steady("interrupts", interrupts.SPECS, lambda: interrupts.samples(kernel.interrupts.latest)),
+        _steady("tcp", tcp.SPECS, lambda: tcp.samples(read_tcp(roots))),
+        _steady("sysctl", sysctl.SPECS, lambda: sysctl.samples(kernel.sysctl)),
         _steady("link", nic.LINK_SPECS, lambda: nic.link_samples(network.read_links())),
         Collector("ethtool", nic.ETHTOOL_SPECS, lambda skip: nic.ethtool_samples(network.read_losses(skip))),
         _steady("ring", nic.RING_SPECS, lambda: nic.ring_samples(network.read_rings())),
         Collector("pause", nic.PAUSE_SPECS, lambda skip: nic.pause_samples(network.read_pause(skip))),
+        _steady("channel", knobs.CHANNEL_SPECS, lambda: knobs.channel_samples(network.read_channels())),
+        _steady("coalesce", knobs.COALESCE_SPECS, lambda: knobs.coalesce_samples(network.read_coalescing())),
+        _steady("offload", knobs.OFFLOAD_SPECS, lambda: knobs.offload_samples(network.read_offloads())),
+        Collector("linkmode", knobs.LINKMODE_SPECS, lambda skip: knobs.linkmode_samples(network.read_link_modes(skip))),
+        Collector("bond", bond.SPECS, lambda skip: bond.samples(network.read_bonds(skip), parts.churns())),
+        _steady("topology", topology.SPECS, lambda: topology.samples(network.read_relations(), parts.roles())),
+        Collector("infiniband", infiniband.SPECS, lambda skip: _infiniband_samples(parts.infiniband(), skip)),
         _steady("disk", disk.SPECS, lambda: disk.samples(read_diskstats(roots, keep=disks))),
         _steady(
             "device",
@@ -55,6 +101,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         ),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
+        _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
         _steady("baseline", baseline.SPECS, lambda: _or_raise(baselines, book.recorded_error)),
     ]
     return [each for each in known if config.collectors.get(each.name, True)]
@@ -63,6 +110,12 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
 def _steady(name: str, specs: tuple[MetricSpec, ...], collect: Callable[[], Samples]) -> Collector:
     """A collector that gives all or nothing: it has no items to leave out."""
     return Collector(name, specs, lambda _skip: collect(), skip_reasons=())
+
+
+def _infiniband_samples(reading: InfinibandReading, skip: SkipHook) -> Samples:
+    for port, reason in reading.skipped:
+        skip(port, reason)
+    return infiniband.samples(reading)
 
 
 def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:

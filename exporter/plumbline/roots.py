@@ -17,8 +17,17 @@ class Roots:
     sys: Path
     dev: Path
     udev: Path  # udev's runtime database, /run/udev
+    etc: Path  # Ceph's configuration
+    var: Path  # Ceph's configuration where cephadm made it
 
     @classmethod
     def under(cls, root: Path) -> Roots:
         """The usual layout below one directory (a fixture host, or ``/``)."""
-        return cls(proc=root / "proc", sys=root / "sys", dev=root / "dev", udev=root / "run" / "udev")
+        return cls(
+            proc=root / "proc",
+            sys=root / "sys",
+            dev=root / "dev",
+            udev=root / "run" / "udev",
+            etc=root / "etc",
+            var=root / "var",
+        )

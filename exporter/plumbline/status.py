@@ -9,6 +9,7 @@ import html
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from plumbline.checks.model import Finding, Severity
 from plumbline.snapshot import CollectorHealth
 from plumbline.status_model import (
     Comparison,
@@ -50,7 +51,8 @@ nav { display: flex; gap: 1rem; margin-left: auto; font-size: .875rem; }
 .verdict.note { background: var(--note-ground); border-color: var(--note); }
 .verdict.bad { background: var(--bad-ground); border-color: var(--bad); }
 .good { color: var(--good); } .note { color: var(--note); } .bad { color: var(--bad); } .dim { color: var(--dim); }
-td .good, td .note, td .bad { font-weight: 600; }
+td .good, td .note, td .bad, th .good, th .note, th .bad { font-weight: 600; }
+code { font: .875em ui-monospace, monospace; white-space: pre-wrap; }
 table { width: 100%; border-collapse: collapse; margin: 0 0 1.25rem; background: var(--card);
   border: 1px solid var(--line); font-size: .9375rem; }
 caption { text-align: left; padding: .25rem 0 .375rem; font-weight: 700; font-size: 1.0625rem; }
@@ -125,6 +127,7 @@ def _sections(model: StatusModel) -> Iterable[_Html]:
         [_probe_cells(row) for row in model.probes],
         "No probe is configured.",
     )
+    yield _findings(model)
     yield _table(
         "Disks",
         "Means since boot",
@@ -149,6 +152,43 @@ def _sections(model: StatusModel) -> Iterable[_Html]:
         [_collector_cells(row) for row in model.collectors],
         "No collector is switched on.",
     )
+
+
+def _findings(model: StatusModel) -> _Html:
+    if model.findings is None:
+        return _table("Findings", "", _FINDING_COLUMNS, (), "This host has not been judged yet.")
+    rows = [each for each in model.findings if not each.met]
+    met = len(model.findings) - len(rows)
+    about = f"Documented advice that is not met ({len(rows)} of {len(model.findings)} findings)"
+    empty = (
+        f"All documented advice that applies here is met ({met} of {met} findings)."
+        if met
+        else "No advice applies here."
+    )
+    return _table("Findings", about, _FINDING_COLUMNS, [_finding_cells(each) for each in rows], empty)
+
+
+_FINDING_COLUMNS = ("Subject", "Is, and should be", "Why", "What mends it")
+
+
+def _finding_cells(finding: Finding) -> list[str]:
+    level = {Severity.CRITICAL: Level.BAD, Severity.WARNING: Level.NOTE, Severity.INFO: Level.NEUTRAL}
+    word = _tag("small", _word(level[finding.severity], finding.severity), f" {finding.check}")
+    fix: list[str] = []
+    if finding.fix is not None:
+        fix.append(_tag("code", finding.fix.now))
+        if finding.fix.caution:
+            fix.append(_tag("small", finding.fix.caution))
+        keep = finding.fix.keep
+        if keep is not None:
+            fix.append(_tag("small", f"To stay, in {keep.file}{f' {keep.place}' if keep.place else ''}: "))
+            fix.append(_tag("code", keep.content))
+    return [
+        _cell(finding.subject, word),
+        _cell(finding.is_, _tag("small", f"should be: {finding.should}")),
+        _cell(finding.why, _tag("small", finding.source)),
+        _cell(*fix),
+    ]
 
 
 def _verdict(verdict: Verdict) -> _Html:

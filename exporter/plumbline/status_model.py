@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from plumbline.checks.model import Finding, Severity
 from plumbline.snapshot import CollectorHealth
 
 
@@ -161,6 +162,8 @@ class StatusModel:
     disks: tuple[DiskRow, ...] = ()
     nics: tuple[NicRow, ...] = ()
     softnet: SoftnetRow | None = None
+    findings: tuple[Finding, ...] | None = ()
+    """Documented advice, met or not, the worst first; ``None``: the host has not been judged yet."""
     collectors: tuple[CollectorHealth, ...] = ()
 
 
@@ -186,6 +189,7 @@ def judge(model: StatusModel) -> Verdict:
     for row in model.probes:
         _judge_probe(row, found)
     _judge_losses(model, found)
+    _judge_findings(model, found)
     _judge_daemon(model, found)
     problems, notes = tuple(found.problems), tuple(found.notes)
     if problems:
@@ -246,6 +250,19 @@ def _judge_losses(model: StatusModel, found: _Findings) -> None:
     if softnet is not None and softnet.time_squeeze_grew:
         found.notes.append(
             f"Packet processing ran out of its time slice {softnet.time_squeeze_grew:,} more times (time squeeze)"
+        )
+
+
+def _judge_findings(model: StatusModel, found: _Findings) -> None:
+    """What is critical is a problem; warnings are worth knowing, in one line; the table has them all."""
+    open_ones = [each for each in model.findings or () if not each.met]
+    for each in open_ones:
+        if each.severity is Severity.CRITICAL:
+            found.problems.append(f"{each.subject}: {each.is_}; should be {each.should}")
+    warnings = sum(each.severity is Severity.WARNING for each in open_ones)
+    if warnings:
+        found.notes.append(
+            f"{warnings} {'finding asks' if warnings == 1 else 'findings ask'} for a change, see Findings"
         )
 
 

@@ -17,9 +17,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from plumbline import explain
 from plumbline.baseline import record
 from plumbline.baseline.describe import Figure, Shown, ShownRow, Summary
 from plumbline.baseline.units import Latency
+from plumbline.checks import report
+from plumbline.checks.model import Finding, Severity
+from plumbline.explain import Explanation
 
 
 def make_console(file: IO[str] | None = None) -> Console:
@@ -84,6 +88,98 @@ def print_record(console: Console, recorded: record.RecordedBaseline, *, path: P
     for warning in recorded.warnings:
         _line(console, f"warning: {warning}", "yellow")
     _line(console, f"written to {path}" + (f"; the old one is {kept}" if kept else ""))
+
+
+def print_ports(console: Console, ports: Sequence[Explanation]) -> None:
+    """``plumbline nic``: each figure with the counters behind it, then what is left out and why."""
+    for position, port in enumerate(ports):
+        if position:
+            _line(console, "")
+        facts = [port.driver, port.firmware and f"firmware {port.firmware}", port.bus and f"bus {port.bus}"]
+        facts.append(port.master and f"in {port.master}")
+        _line(console, f"{port.device}: {', '.join(filter(None, facts))}", "bold")
+        _line(console, f"  drop_source {port.drop_source}: {port.why}")
+        _line(console, f"  read in: {port.source}")
+        rows = [
+            (
+                f"  {figure.family}",
+                figure.direction,
+                figure.cause,
+                str(figure.frames),
+                _sum_of(figure) + (" (whole port)" if figure.whole_port else ""),
+            )
+            for figure in port.figures
+        ]
+        if rows:
+            _table(console, ("  Family", "Direction", "Cause", "Frames", "From"), rows)
+        if port.not_told:
+            _line(console, f"  no series, this driver can't tell: {', '.join(port.not_told)}")
+        for left in port.left_out:
+            _line(console, f"  left out: {left.counter} {left.value} ({left.why})")
+        if port.pause:
+            _line(console, f"  flow control: {_flow_control(port.pause)}")
+        if port.rings:
+            rings = (f"{ring.ring} {_or_unknown(ring.entries)} of {_or_unknown(ring.maximum)}" for ring in port.rings)
+            _line(console, f"  rings: {', '.join(rings)}")
+
+
+def _sum_of(figure: explain.Figure) -> str:
+    parts = "".join(f" {term.sign} {term.counter} {term.value}" for term in figure.terms)
+    return parts.removeprefix(" + ") or "nothing"
+
+
+def _flow_control(pause: explain.Pause) -> str:
+    words = {True: "on", False: "off", None: "unknown"}
+    frames = {
+        "netlink": "counted by the kernel (netlink)",
+        "driver": "counted by the driver (see pause above)",
+        "": "not counted by anyone",
+    }[pause.source]
+    if pause.source == "netlink":
+        frames += f": {_or_unknown(pause.receive_frames)} received, {_or_unknown(pause.transmit_frames)} transmitted"
+    settings = ("receive", pause.receive), ("transmit", pause.transmit), ("autonegotiation", pause.autonegotiate)
+    return ", ".join(f"{name} {words[value]}" for name, value in settings) + f"; frames {frames}"
+
+
+def _or_unknown(number: int | None) -> str:
+    return "unknown" if number is None else str(number)
+
+
+def print_findings(console: Console, findings: Sequence[Finding], *, every: bool = False) -> None:
+    """``plumbline check``: what is not met by severity, then what keeps the fixes, then how much is met."""
+    open_ones = report.not_met(findings)
+    for severity, group in open_ones.items():
+        _line(console, f"{severity.value} ({len(group)})", _SEVERITY_STYLE[severity])
+        rows = [(each.subject, each.is_, each.should, each.fix.now if each.fix else "") for each in group]
+        _table(console, ("Subject", "Is", "Should be", "Fix now"), rows)
+        _line(console, "")
+    shown = [each for group in open_ones.values() for each in group]
+    for each in {(one.check, one.why): one for one in shown}.values():
+        _line(console, f"{each.check}: {each.why}")
+        _line(console, f"  source: {each.source}", "dim")
+        if each.fix and each.fix.caution:
+            _line(console, f"  take care: {each.fix.caution}")
+    for (file, place), contents in report.keeps(shown).items():
+        _line(console, "")
+        _line(console, f"To stay, in {file}{f' {place}' if place else ''}:", "bold")
+        for line in (line for content in contents for line in content.splitlines()):
+            _line(console, f"  {line}")
+    met = [each for each in findings if each.met]
+    if shown:
+        _line(console, "")
+    if every and met:
+        _line(console, f"met ({len(met)})", "green")
+        _table(console, ("Subject", "Check", "Is"), [(each.subject, each.check, each.is_) for each in met])
+    else:
+        summary = report.met_summary(findings)
+        _line(console, f"met ({len(met)}): {', '.join(_times(name, count) for name, count in summary.items())}")
+
+
+def _times(name: str, count: int) -> str:
+    return name if count == 1 else f"{name} ×{count}"
+
+
+_SEVERITY_STYLE = {Severity.CRITICAL: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold"}
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """``make bench``: prints what a scrape costs beside node_exporter, and the exposition beside the stock one.
 
-Two hosts: this one as it is, and (as root) a network namespace of its own with many interfaces, where the cost of
-reading and of rendering shows instead of the cost of one HTTP request.
+Three hosts: this one as it is; (as root) a network namespace of its own with many interfaces, where the cost of
+reading and of rendering shows instead of the cost of one HTTP request; and a large one, replayed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import scrape
+from bench import large_host, scrape
+from plumbline.config import COLLECTORS
+from support.daemon import COMMAND
 from support.ports import free_port
 
-PLUMBLINE = Path(sys.prefix) / "bin" / "plumbline"
 # What node_exporter has too. Its own process metrics are off; ours stay on.
 MATCHED = ("softnet", "link", "ethtool", "disk", "device")
-UNMATCHED = ("ring", "pause", "canary", "probe", "baseline")
+PROBING = ("canary", "probe", "baseline")
 PEER = ("softnet", "netdev", "netclass", "ethtool", "diskstats")
 
 
@@ -29,23 +30,28 @@ def main() -> int:
     options = _parser().parse_args()
     if options.inside:
         _add_interfaces(options.inside)
-        _compare(f"{options.inside} veth interfaces", options.scrapes)
+        _compare(f"{options.inside} veth pairs", options.scrapes, _chosen(options))
         return 0
     if shutil.which("prometheus-node-exporter") is None:
         print("prometheus-node-exporter is not installed; as root: apt-get install prometheus-node-exporter")
     else:
-        _compare("this host", options.scrapes)
-        if os.geteuid() == 0 and options.interfaces:
+        _compare("this host", options.scrapes, _chosen(options))
+        if os.geteuid() == 0 and options.pairs:
             _in_namespace(options)
         else:
             print("(not root: the comparison with many interfaces in a network namespace is left out)")
     if not options.scrape_only:
+        large_host.main()
         print("\nexposition", flush=True)
         subprocess.run([sys.executable, "-m", "bench.exposition"], check=True)
     return 0
 
 
-def _compare(title: str, scrapes: int) -> None:
+def _chosen(options: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(each for each in COLLECTORS if each not in PROBING) if options.all else MATCHED
+
+
+def _compare(title: str, scrapes: int, chosen: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory(prefix="plumbline-bench-") as folder:
         no_probes = Path(folder) / "plumbline.yaml"
         no_probes.write_text("probes: []\n")
@@ -59,12 +65,13 @@ def _compare(title: str, scrapes: int) -> None:
         )  # fmt: skip
         ours = scrape.Exporter(
             "plumbline",
-            [PLUMBLINE, "serve", "--config.file", no_probes, "--storage.path", folder,
-             "--web.listen-address", f"127.0.0.1:{port}", *(f"--collector.{name}" for name in MATCHED),
-             *(f"--no-collector.{name}" for name in UNMATCHED)],
+            [*COMMAND, "serve", "--config.file", no_probes, "--storage.path", folder,
+             "--web.listen-address", f"127.0.0.1:{port}", *(f"--collector.{name}" for name in chosen),
+             *(f"--no-collector.{name}" for name in COLLECTORS if name not in chosen)],
             port,
         )  # fmt: skip
-        _print(title, *scrape.measure([peer, ours], scrapes, pause_s=0.02), scrapes)
+        what = "families that both have" if chosen == MATCHED else "of plumbline all that is not probing"
+        _print(f"{title}; {what}", *scrape.measure([peer, ours], scrapes, pause_s=0.02), scrapes)
 
 
 def _print(title: str, peer: scrape.Figures, ours: scrape.Figures, scrapes: int) -> None:
@@ -77,7 +84,7 @@ def _print(title: str, peer: scrape.Figures, ours: scrape.Figures, scrapes: int)
         ("RSS", "MiB", peer.rss_bytes / 2**20, ours.rss_bytes / 2**20),
         ("PSS", "MiB", peer.pss_bytes / 2**20, ours.pss_bytes / 2**20),
     ]
-    print(f"\nscrape, {title}: medians of {scrapes} scrapes each, alternating; families that both have")
+    print(f"\nscrape, {title}: medians of {scrapes} scrapes each, alternating")
     print(f"{'':16}{'node_exporter':>16}{'plumbline':>16}{'ratio':>8}")
     for name, unit, theirs, own in rows:
         shown = "{:.0f}" if unit in ("", "B") else "{:.3g}"
@@ -94,9 +101,10 @@ def _in_namespace(options: argparse.Namespace) -> None:
         "-m",
         "bench",
         "--inside",
-        str(options.interfaces),
+        str(options.pairs),
         "--scrapes",
         str(options.scrapes),
+        *(["--all"] if options.all else []),
     ]
     subprocess.run(
         ["unshare", "--net", "--mount", "sh", "-c", 'mount -t sysfs sysfs /sys && exec "$@"', "sh", *again],
@@ -105,9 +113,9 @@ def _in_namespace(options: argparse.Namespace) -> None:
 
 
 def _add_interfaces(count: int) -> None:
-    """``count`` veth interfaces, up; they go away with the namespace."""
+    """``count`` veth pairs, up; they go away with the namespace."""
     commands = ["link set lo up"]
-    for pair in range(count // 2):
+    for pair in range(count):
         commands += [f"link add a{pair} type veth peer name b{pair}", f"link set a{pair} up", f"link set b{pair} up"]
     subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
 
@@ -115,8 +123,9 @@ def _add_interfaces(count: int) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench ARGS=…", description=__doc__)
     parser.add_argument("--scrapes", type=int, default=200, help="of each exporter (200)")
-    parser.add_argument("--interfaces", type=int, default=100, help="in the network namespace; 0 leaves it out (100)")
-    parser.add_argument("--scrape-only", action="store_true", help="without the exposition micro-benchmark")
+    parser.add_argument("--pairs", type=int, default=200, help="of veth in the namespace; 0 leaves it out (200)")
+    parser.add_argument("--all", action="store_true", help="switch on all of plumbline's collectors but the probes'")
+    parser.add_argument("--scrape-only", action="store_true", help="without the benchmarks that need no node_exporter")
     parser.add_argument("--inside", type=int, default=0, help=argparse.SUPPRESS)
     return parser
 

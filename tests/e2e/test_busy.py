@@ -11,8 +11,9 @@ from typing import TypeVar
 
 import pytest
 
-from support.daemon import Answer, Daemon, eventually, running
-from support.netns import Namespace, namespace
+from support.daemon import Answer, eventually, running
+from support.inside import Inside
+from support.netns import namespace
 from support.programs import need
 from support.scraped import Scrape
 
@@ -106,21 +107,3 @@ def test_ports_that_come_are_renamed_and_go(folder: Path) -> None:
         eventually(lambda: inside.metrics().get("plumbline_nic_info", device="new", master="bridge"))
         ns.batch("link del new\n")
         assert inside.devices() == {"lo", "bridge"}
-
-
-class Inside:
-    """Requests from within the namespace."""
-
-    def __init__(self, ns: Namespace, daemon: Daemon) -> None:
-        self._ns, self._daemon = ns, daemon
-
-    def get(self, path: str) -> Answer:
-        return self._ns.run(lambda: self._daemon.get(path))
-
-    def metrics(self) -> Scrape:
-        return self._ns.run(self._daemon.metrics)
-
-    def devices(self) -> set[str]:
-        """Every device that any network series names."""
-        samples = self.metrics().samples
-        return {each.labels["device"] for each in samples if each.name.startswith("plumbline_nic_")}

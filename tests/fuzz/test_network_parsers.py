@@ -12,8 +12,26 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbline.errors import ConfigError, ParseError, PlumblineError
-from plumbline.sources import drivers, ethtool, linkspeed, pause, rings, softnet
-from plumbline.sources.links import RTM_GETLINK, Link, parse_link, read_links
+from plumbline.sources import (
+    bitset,
+    channels,
+    coalesce,
+    driverrules,
+    drivers,
+    ethtool,
+    features,
+    fec,
+    interrupts,
+    linkmodes,
+    module,
+    pause,
+    rings,
+    softnet,
+    squeeze,
+    sysctl,
+    tcp,
+)
+from plumbline.sources.links import RTM_GETLINK, Link, LinkStats, parse_link, read_links
 from plumbline.sources.netlink import Message, Netlink, attribute, attributes, parse_messages
 from support.replay_network import ReplayNetlink
 
@@ -63,7 +81,20 @@ def test_links(payload: bytes) -> None:
         link.name.encode("utf-8")  # a label must be encodable
 
 
-@pytest.mark.parametrize("parse", [rings.parse_rings, pause.parse_pause, linkspeed.parse_speed])
+@pytest.mark.parametrize(
+    "parse",
+    [
+        rings.parse_rings,
+        pause.parse_pause,
+        pause.parse_pause_config,
+        linkmodes.parse_linkmodes,
+        channels.parse_channels,
+        coalesce.parse_coalesce,
+        features.parse_features,
+        fec.parse_fec,
+        module.parse_port,
+    ],
+)
 @given(
     payload=st.binary(max_size=40)
     | st.builds(lambda soup: bytes(4) + attribute(1, attribute(1, bytes(4))) + soup, likely | attribute_soup)
@@ -82,6 +113,12 @@ def test_ethtool_replies(parse: Callable[[Message], tuple[int, object]], payload
         ethtool.parse_stats,
         ethtool.parse_rings,
         ethtool.parse_pause,
+        linkmodes.parse_link_settings,
+        linkmodes.link_modes_words,
+        channels.parse_channels_structure,
+        coalesce.parse_coalesce_structure,
+        features.parse_features_structure,
+        fec.parse_fec_structure,
     ],
 )
 @given(data=st.binary(max_size=300))
@@ -133,20 +170,97 @@ def test_cpu_lists(text: str) -> None:
         assert list(cpus) == sorted(set(cpus))
 
 
-@given(st.text(max_size=20))
-@example("٣")
-@example("9" * 5000)
-def test_sysfs_speed(text: str) -> None:
+def _lines(words: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    return st.lists(st.lists(words, max_size=5).map(b" ".join), max_size=6).map(b"\n".join)
+
+
+number = st.sampled_from((b"0", b"7", b"4294967295", b"4294967296", b"-1", b"1.5", b"1e3", b"9" * 5000, "٣".encode()))
+
+
+@given(
+    st.binary(max_size=60) | _lines(number | st.sampled_from((b"CPU0", b"CPU1", b"38:", b" 9:", b"NMI:", b"eth0-1"))),
+    st.none() | st.sets(st.integers(0, 50)),
+)
+@example(b"CPU0\n1:" + b"9" * 5000, None)
+def test_interrupts(data: bytes, irqs: set[int] | None) -> None:
     with contextlib.suppress(ParseError):
-        speed = linkspeed.parse_sysfs_speed(text, source="fuzz")
-        assert speed is None or speed > 0
+        cpus, found = interrupts.parse_interrupts(data, source="fuzz", irqs=irqs)
+        assert all(len(each.counts) == len(cpus) > 0 for each in found.values())
+        assert irqs is None or found.keys() <= irqs
 
 
-forms = st.text("abrtnl._%d+- []()", max_size=30) | st.sampled_from(["rtnl.rx_dropped - rx_drops", "a + %d", "a - "])
+@given(st.binary(max_size=40) | st.lists(number, max_size=5).map(b",".join))
+def test_per_cpu_count(data: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        counts = interrupts.parse_per_cpu_count(data, source="fuzz")
+        assert counts
+        assert all(0 <= count < 1 << 32 for count in counts)
 
 
-@given(forms | st.lists(forms, max_size=3), st.lists(st.text("abd0 1", max_size=4), max_size=6))
-def test_driver_tables(form: str | list[str], names: list[str]) -> None:
+@given(
+    _lines(number | st.sampled_from((b"Tcp:", b"InSegs", b"RetransSegs"))) | st.binary(max_size=60),
+    _lines(number | st.sampled_from((b"TcpExt:", b"ListenDrops"))) | st.binary(max_size=60),
+)
+@example(b"Tcp: InSegs\nTcp: 1", b"TcpExt: ListenDrops\nTcpExt: 2")
+def test_tcp(snmp: bytes, netstat: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        reading = tcp.parse_tcp(snmp, netstat, source="fuzz")
+        assert reading.segments_received is None or reading.segments_received >= 0
+
+
+@given(_lines(number | st.sampled_from((b"cpu", b"cpu0", b"cpu1", b"intr"))) | st.binary(max_size=60))
+def test_softirq_ticks(data: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        assert all(ticks >= 0 for ticks in squeeze.parse_softirq_ticks(data, source="fuzz").values())
+
+
+@given(st.text("0123456789 \t-x", max_size=20) | st.text(max_size=20), st.integers(1, 3))
+@example("9" * 5000, 1)
+def test_sysctl(text: str, count: int) -> None:
+    with contextlib.suppress(ParseError):
+        assert len(sysctl.parse_numbers(text, count=count, source="fuzz")) == count
+
+
+@given(
+    attribute_soup | st.builds(lambda value, mask: attribute(4, value) + attribute(5, mask), st.binary(), st.binary())
+)
+def test_bitsets(data: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        assert bitset.parse_bitset(data, 0, len(data), source="fuzz").value >= 0
+
+
+strings = st.builds(
+    lambda inner: bytes(4) + attribute(2, attribute(1, attribute(3, inner))),
+    st.lists(
+        st.builds(
+            lambda index, text: attribute(1, attribute(1, index) + attribute(2, text)),
+            st.binary(max_size=4),
+            st.binary(),
+        ),
+        max_size=4,
+    ).map(b"".join),
+)
+
+
+@given(strings | attribute_soup | st.binary(max_size=60))
+def test_feature_names(payload: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        names = features.parse_names(whole(payload))
+        assert names
+        assert all(mask > 0 for mask in features.offload_masks(names).values())
+
+
+sums = st.text("abrtnl._%d+- []()?", max_size=30) | st.sampled_from(
+    ["rtnl.rx_dropped - rx_drops", "a + %d", "a - ", "a?"]
+)
+conditions = st.text("ab <_%ds?", max_size=12) | st.sampled_from(
+    ["a", "rtnl.rx_dropped < b", "b < rtnl.rx_dropped", "a < b < a"]
+)
+guarded = st.fixed_dictionaries({"when": conditions, "sum": sums})
+
+
+@given(sums | st.lists(sums | guarded, max_size=3), st.lists(st.text("abd0 1", max_size=4), max_size=6))
+def test_driver_tables(form: object, names: list[str]) -> None:
     """Any expression is either refused when the table is read, or can be bound and computed for any port."""
     import yaml
 
@@ -155,12 +269,15 @@ def test_driver_tables(form: str | list[str], names: list[str]) -> None:
         {"fallback": {"source": "s"}, "software": {"source": "s"}, "kinds": {}, "drivers": {"x": entry}}
     )
     with contextlib.suppress(ConfigError):
-        plan = drivers.bind(drivers.parse_table(text, where="fuzz").drivers["x"], names)
-        loss = drivers.losses(plan, [3] * len(names), None)
-        assert all(count.frames >= 0 for count in loss.drops)
+        rules = driverrules.parse_table({"fuzz": text}).drivers["x"]
+        values, rtnl = [3] * len(names), LinkStats(*[5] * 25)
+        for evidence in (None, drivers.Evidence(names, values, rtnl)):
+            plan = drivers.bind(rules, names, evidence)
+            for stats in (None, rtnl):
+                assert all(count.frames >= 0 for count in drivers.losses(plan, values, stats).drops)
 
 
 @given(st.text(max_size=80))
 def test_driver_table_text(text: str) -> None:
     with contextlib.suppress(ConfigError):
-        drivers.parse_table(text, where="fuzz")
+        driverrules.parse_table({"fuzz": text})

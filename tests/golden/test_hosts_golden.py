@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -14,7 +16,7 @@ from plumbline.baseline.book import Book, load_book
 from plumbline.baseline.model import Target
 from plumbline.catalogue import HistogramValue
 from plumbline.collectors.probe import ProbeStatus
-from plumbline.config import BaselineConfig, Config, DevicesConfig
+from plumbline.config import COLLECTORS, BaselineConfig, Config, DevicesConfig
 from plumbline.exposition import Exposition
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.histogram import latency_edges
@@ -22,10 +24,17 @@ from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.registry import Parts, collectors
 from plumbline.rendering import Format, Renderer
 from plumbline.roots import Roots
+from plumbline.sources.bonding_proc import read_churns
+from plumbline.sources.infiniband import read_infiniband
+from plumbline.sources.links import RTM_GETLINK
+from plumbline.sources.portfacts import Transports
+from plumbline.sources.roles import Role
 from plumbline.workloads import load_catalogue
+from support.bond_messages import NO_PARTNER
 from support.golden import check_golden
 from support.hosts import NOW, ixgbe_network, parts, recorded_network, silent_network, tree
 from support.promtool import complaints
+from support.replay_network import ReplayEthtool, ReplayNetlink
 from support.scraped import Scrape
 
 PAGES = Path(__file__).parent / "hosts"
@@ -155,6 +164,7 @@ def virtual_machine(tmp_path: Path) -> str:
     roots = tree(tmp_path / "host", "disks-virtio-vm", "net-virtio-guest")
     given = parts(roots, recorded_network("net-virtio-guest"))
     given.network.refresh()
+    given.kernel.refresh(threading.Event())
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
@@ -165,7 +175,22 @@ def dark_host(tmp_path: Path) -> str:
     return page(given, Config(), book(tmp_path, (), Config().baseline))
 
 
-HOSTS = (storage_node, virtual_machine, dark_host)
+def fabric_node(tmp_path: Path) -> str:
+    """A bond on a switch without LACP that carries Ceph's public side, and InfiniBand ports."""
+    roots = tree(tmp_path / "host", "bond-lacp-no-partner", "infiniband-storage-node")
+    route = ReplayNetlink({RTM_GETLINK: NO_PARTNER})
+    given = dataclasses.replace(
+        parts(roots, Transports(route, ReplayNetlink({}), ReplayEthtool({}))),
+        churns=lambda: read_churns(roots, on_skip=lambda _item, _reason: None),
+        roles=lambda: (Role("bond0", "ceph_public"), Role("enp145s0f0", "ceph_public")),
+        infiniband=lambda: read_infiniband(roots),
+    )
+    names = ("bond", "topology", "infiniband")
+    config = Config(collectors={name: name in names for name in COLLECTORS})
+    return page(given, config, book(tmp_path, (), config.baseline))
+
+
+HOSTS = (storage_node, virtual_machine, dark_host, fabric_node)
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.__name__)

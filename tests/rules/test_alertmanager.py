@@ -109,9 +109,8 @@ def test_the_watchdog_and_absent_targets_are_never_muted(rules, firing):
 
 def test_a_daemon_that_is_down_silences_its_own_node_only(rules, one, firing):
     down = one("PlumblineDown")
-    there = [
-        one(name) for name in firing if name not in {"PlumblineDown", "PlumblineWatchdog", "PlumblineTargetsAbsent"}
-    ]
+    of_no_node = {"PlumblineWatchdog", "PlumblineTargetsAbsent", "PlumblineNicMtuMismatch"}
+    there = [one(name) for name in firing if name not in {"PlumblineDown", *of_no_node}]
     elsewhere = [{**labels, "instance": "stor02.example:10047"} for labels in there]
     assert audible(rules[:1], [down, *there, *elsewhere]) == [down, *elsewhere]
 
@@ -182,3 +181,15 @@ def test_the_page_speaks_before_the_ticket_of_the_same_alert(rules, one):
     assert audible(rules, [page, ticket]) == [page]
     other = {**ticket, "operation": "write", "workload": "randwrite-4k-qd1-j1-dsync"}
     assert audible(rules, [page, other]) == [page, other]
+
+
+def test_what_has_been_amiss_for_weeks_never_hides_a_disk(rules, one):
+    slow = one("PlumblineCanaryLatencyHigh")
+    for name in ("PlumblineNicLinkSlow", "PlumblineBondSlaveDown", "PlumblineNicMtuMismatch", "PlumblineFindingOpen"):
+        assert audible(rules, [one(name), slow]) == [one(name), slow]
+
+
+def test_a_small_ring_speaks_for_the_drops_of_its_own_interface(rules, one):
+    small, drops = one("PlumblineNicRingSmall"), one("PlumblineNicRingDrops")
+    elsewhere = one("PlumblineNicRingDrops", device="ens2f1")
+    assert audible(rules, [small, drops, elsewhere]) == [small, elsewhere]

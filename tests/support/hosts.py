@@ -7,25 +7,31 @@ import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from plumbline.checks.model import Finding
 from plumbline.collectors.probe import ProbeStatus
 from plumbline.collectors.softnet import SoftnetUnwrapper
+from plumbline.kernelwatch import KernelWatch
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.registry import Parts
 from plumbline.roots import Roots
 from plumbline.sources import ethnl
 from plumbline.sources.block import read_block_devices
-from plumbline.sources.drivers import load_table
+from plumbline.sources.driverrules import load_table
 from plumbline.sources.links import RTM_GETLINK, RTM_NEWLINK
+from plumbline.sources.module import PORT_FIBRE
 from plumbline.sources.netlink import attribute
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
 
+from .ethnl_replies import bits, reply, strings, u8, u32
 from .replay_network import ReplayEthtool, ReplayNetlink, done, driver_answers, message
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 NOW = 1_700_000_000.0
 FAMILY = 21
 """Message type of ethtool netlink; the kernel gives it out at boot."""
+FEATURES = ("tx-scatter-gather", "rx-gro", "rx-lro")
+"""A kernel that has few."""
 
 
 def tree(destination: Path, *scenarios: str) -> Roots:
@@ -43,15 +49,15 @@ def recorded_network(scenario: str) -> Transports:
 
 
 def ixgbe_network() -> Transports:
-    """Loopback and one 10 Gb/s port, with the driver's statistics of ``fixtures/net-ixgbe``, a small ring, and
-    flow control on; the link's own counters are made from the same statistics."""
+    """Loopback and one 10 Gb/s port, with the driver's statistics of ``fixtures/net-ixgbe``, a small ring,
+    flow control on and large receive offload off; the link's own counters are made from the same statistics."""
     text = (FIXTURES / "net-ixgbe" / "ethtool_S.txt").read_text()
     counters = {
         name.strip(): int(value) for name, _, value in (line.rpartition(": ") for line in text.splitlines()[1:])
     }
     packets = {0: counters["rx_packets"], 1: counters["tx_packets"]}
     bytes_ = {2: counters["rx_bytes"], 3: counters["tx_bytes"]}
-    links = _link(1, "lo", 65536, {}) + _link(2, "eth0", 9000, packets | bytes_, bus="0000:3b:00.0")
+    links = link_message(1, "lo", 65536, {}) + link_message(2, "eth0", 9000, packets | bytes_, bus="0000:3b:00.0")
     pause = _attributes({2: b"\0", 3: b"\1", 4: b"\1"})
     rings = _attributes({2: _u32(4096), 5: _u32(4096), 6: _u32(512), 9: _u32(512)})
     return Transports(
@@ -60,7 +66,16 @@ def ixgbe_network() -> Transports:
             {
                 (FAMILY, ethnl.RINGS_GET): _reply(2, rings) + done(),
                 (FAMILY, ethnl.PAUSE_GET): _reply(2, pause) + done(),
-                (FAMILY, ethnl.LINKMODES_GET): _reply(2, _attributes({5: _u32(10000)})) + done(),
+                (FAMILY, ethnl.LINKMODES_GET): reply(
+                    2, u8(2, 0), bits(3, {12}, mask={5, 10, 12, 13}), u32(5, 10_000), u8(6, 1)
+                )
+                + done(),
+                (FAMILY, ethnl.LINKINFO_GET): reply(2, u8(2, PORT_FIBRE)) + done(),
+                (FAMILY, ethnl.CHANNELS_GET): reply(2, u32(4, 1), u32(5, 63), u32(8, 1), u32(9, 16)) + done(),
+                (FAMILY, ethnl.COALESCE_GET): reply(2, u32(2, 1), u32(6, 0)) + done(),
+                (FAMILY, ethnl.FEC_GET): done(),
+                (FAMILY, ethnl.STRSET_GET): strings(4, FEATURES),
+                (FAMILY, ethnl.FEATURES_GET): reply(2, bits(2, {0, 1, 2}), bits(4, {0, 1}), bits(5, ())) + done(),
             }
         ),
         ReplayEthtool(driver_answers(b"eth0", "ixgbe", counters, firmware="0x800003df", bus="0000:3b:00.0")),
@@ -78,10 +93,10 @@ def parts(
     *,
     canaries: Iterable[CanaryReading] = (),
     probes: Iterable[ProbeStatus] = (),
+    findings: Iterable[Finding] = (),
 ) -> Parts:
     """What the daemon's collectors read, with the slow tier's facts not looked up yet."""
     reader = NetworkReader(
-        roots=roots,
         table=load_table(),
         resolve_family=lambda _name: FAMILY,
         scrape=network,
@@ -93,13 +108,15 @@ def parts(
         network=reader,
         devices=lambda: read_block_devices(roots, on_skip=lambda _item, _reason: None),
         softnet=SoftnetUnwrapper(),
+        kernel=KernelWatch(roots=roots, clock=lambda: 0.0, ticks_per_s=100, keep_nic=lambda _name: True),
         canaries=lambda: canaries,
         probes=lambda: probes,
+        findings=lambda: findings,
         wall=lambda: NOW,
     )
 
 
-def _link(index: int, name: str, mtu: int, stats: Mapping[int, int], *, bus: str = "") -> bytes:
+def link_message(index: int, name: str, mtu: int, stats: Mapping[int, int], *, bus: str = "") -> bytes:
     """``RTM_NEWLINK`` of a port that is up: IFLA_IFNAME 3, _MTU 4, _OPERSTATE 16, _STATS64 23, _PARENT_DEV_NAME 56."""
     words = struct.pack("=25Q", *(stats.get(number, 0) for number in range(25)))
     fields = {3: name.encode() + b"\0", 4: _u32(mtu), 16: b"\6", 23: words}

@@ -6,7 +6,14 @@ import subprocess
 
 from .programs import need
 
-ARGUED = frozenset({'plumbline_nic_speed_bits_per_second use base unit "bytes" instead of "bits"'})
+ARGUED = frozenset(
+    f'{name} use base unit "bytes" instead of "bits"'
+    for name in (
+        "plumbline_nic_speed_bits_per_second",
+        "plumbline_nic_max_speed_bits_per_second",
+        "plumbline_infiniband_rate_bits_per_second",
+    )
+)
 """Complaints we leave: the kernel, ethtool and every switch state a link's speed in bits per second, and the name
 is part of the metric contract."""
 

@@ -3,8 +3,9 @@
     PYTHONPATH=exporter:tests python -m support.record_network <scenario directory> [--ioctl <device> ...]
 
 Writes ``netlink/*.bin`` (whole dumps, datagrams one after the other), ``netlink/family.txt``, for each named device
-``ioctl/<device>.<what>.bin`` or, where the kernel refuses, ``.errno`` with the reason; and the two text files of
-softnet. Run it in a namespace made for it (``ip netns exec``) unless everybody may see the host's own links.
+``ioctl/<device>.<what>.bin`` or, where the kernel refuses, ``.errno`` with the reason; and the text files of
+softnet, TCP, interrupts and kernel settings. Run it in a namespace made for it (``ip netns exec``) unless everybody
+may see the host's own links.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ import argparse
 import errno
 from pathlib import Path
 
-from plumbline.sources import ethnl, ethtool
+from plumbline.sources import ethnl, ethtool, features
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.links import RTM_GETLINK
 from plumbline.sources.netlink import NETLINK_GENERIC, NETLINK_ROUTE, Netlink, NetlinkSocket, Refused
+from plumbline.sources.sysctl import NUMBERS, WORDS
 
 from .replay_network import ETHNL_COMMANDS, IOCTLS
 
-_FLAGS = {"linkmodes": ethnl.FLAG_COMPACT_BITSETS, "rings": 0, "pause": ethnl.FLAG_STATS}
+_FLAGS = {"rings": 0, "pause": ethnl.FLAG_STATS}
 _SIZES = {"drvinfo": 196, "sset_info": 20, "rings": 36, "pause": 16}
 
 
@@ -57,7 +59,11 @@ def record_netlink(out: Path) -> None:
     (out / "family.txt").write_text(f"{family}\n")
     generic = Recorder(NETLINK_GENERIC)
     for name, command in ETHNL_COMMANDS.items():
-        Netlink(generic, source="record").dump(family, ethnl.request(command, flags=_FLAGS[name]))
+        if command == ethnl.STRSET_GET:
+            Netlink(generic, source="record").get(family, features.names_request())
+        else:
+            flags = _FLAGS.get(name, ethnl.FLAG_COMPACT_BITSETS)
+            Netlink(generic, source="record").dump(family, ethnl.request(command, flags=flags))
         (out / f"{name}.bin").write_bytes(b"".join(generic.datagrams))
 
 
@@ -93,7 +99,14 @@ def main() -> None:
     record_netlink(options.scenario / "netlink")
     for device in options.ioctl:
         record_ioctls(options.scenario / "ioctl", device)
-    for text in (Path("proc/net/softnet_stat"), Path("sys/devices/system/cpu/online")):
+    for text in (
+        Path("proc/net/softnet_stat"),
+        Path("proc/net/snmp"),
+        Path("proc/net/netstat"),
+        Path("proc/interrupts"),
+        Path("sys/devices/system/cpu/online"),
+        *(Path("proc/sys", *name.split(".")) for name in (*NUMBERS, *WORDS)),
+    ):
         target = options.scenario / text
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text((Path("/") / text).read_text())

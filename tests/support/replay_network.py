@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import struct
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,18 @@ from plumbline.sources import ethtool, netlink
 from plumbline.sources.links import RTM_GETLINK
 from plumbline.sources.netlink import HEADER, NLMSG_DONE, NLMSG_ERROR
 
-ETHNL_COMMANDS = {"linkmodes": 4, "rings": 15, "pause": 21}
+ETHNL_COMMANDS = {
+    "strset": 1,
+    "linkinfo": 2,
+    "linkmodes": 4,
+    "features": 11,
+    "rings": 15,
+    "channels": 17,
+    "coalesce": 19,
+    "pause": 21,
+    "fec": 29,
+}
+GLINKSETTINGS = 0x4C
 IOCTLS = {
     "drvinfo": ethtool.ETHTOOL_GDRVINFO,
     "sset_info": ethtool.ETHTOOL_GSSET_INFO,
@@ -105,6 +117,9 @@ class ReplayEthtool:
         if isinstance(answer, int):
             netlink.raise_errno(answer, f"replay: {device!r}")
             raise AssertionError("unreachable")
+        if command == GLINKSETTINGS and request[15] != answer[15]:
+            # as the kernel: asked for sets of the wrong size, it says how many words they have, and nothing else
+            return struct.pack("=I11xb32x", command, -answer[15])
         return answer[:size]
 
     def close(self) -> None:
@@ -138,6 +153,12 @@ def gstrings(names: list[str]) -> bytes:
     """``struct ethtool_gstrings``."""
     packed = b"".join(struct.pack("=32s", name.encode()) for name in names)
     return struct.pack("=III", ethtool.ETHTOOL_GSTRINGS, ethtool.ETH_SS_STATS, len(names)) + packed
+
+
+def link_settings(*, speed: int, duplex: int = 1, port: int = 3, autoneg: int = 1, supported: int = 0) -> bytes:
+    """``struct ethtool_link_settings`` with sets of four words, of which only the supported modes are not empty."""
+    head = struct.pack("=IIBBBBBBBb32x", GLINKSETTINGS, speed, duplex, port, 0, autoneg, 0, 0, 0, 4)
+    return head + supported.to_bytes(16, sys.byteorder) + bytes(32)
 
 
 def gstats(values: list[int]) -> bytes:

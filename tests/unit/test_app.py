@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.app import DISK_FACTS, NETWORK_FACTS, HostFacts, Overrides, look, read_config, storage_path
 from plumbline.config import Config, WebConfig
 from plumbline.errors import ConfigError, Unavailable
+from plumbline.hostfacts import DISK_FACTS, NETWORK_FACTS, HostFacts
+from plumbline.node import look
+from plumbline.options import Overrides, read_config, storage_path
 from plumbline.roots import Roots
 from plumbline.workloads import load_catalogue
 from support.hosts import parts, recorded_network, silent_network, tree

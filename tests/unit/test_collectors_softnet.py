@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from plumbline.collectors.softnet import (
+    ATTRIBUTED,
     BACKLOG_LENGTH,
     DROPPED,
+    INPUT_QUEUE,
+    PROCESS_QUEUE,
     PROCESSED,
     TIME_SQUEEZE,
     SoftnetUnwrapper,
     samples,
 )
 from plumbline.sources.softnet import SoftnetCpu, SoftnetReading
+from plumbline.sources.squeeze import Squeezes
 
 
 def test_samples() -> None:
     reading = SoftnetReading((SoftnetCpu(0, 15, 2, 3, 30), SoftnetCpu(7, 1, 0, 0, None)))
-    assert list(samples(reading)) == [
+    assert list(samples(reading, {})) == [
         (PROCESSED, ("0",), 15),
         (DROPPED, ("0",), 2),
         (TIME_SQUEEZE, ("0",), 3),
@@ -23,6 +27,20 @@ def test_samples() -> None:
         (PROCESSED, ("7",), 1),
         (DROPPED, ("7",), 0),
         (TIME_SQUEEZE, ("7",), 0),
+    ]
+
+
+def test_the_queues_of_linux_6_4_and_attributed_squeezes() -> None:
+    reading = SoftnetReading((SoftnetCpu(3, 15, 2, 3, 30, 10, 20),))
+    assert list(samples(reading, {3: Squeezes(budget=2, time=0)})) == [
+        (PROCESSED, ("3",), 15),
+        (DROPPED, ("3",), 2),
+        (TIME_SQUEEZE, ("3",), 3),
+        (BACKLOG_LENGTH, ("3",), 30),
+        (INPUT_QUEUE, ("3",), 10),
+        (PROCESS_QUEUE, ("3",), 20),
+        (ATTRIBUTED, ("3", "budget"), 2),
+        (ATTRIBUTED, ("3", "time"), 0),
     ]
 
 

@@ -9,39 +9,16 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import ParseError, Unavailable
-from plumbline.roots import Roots
 from plumbline.sources import ethnl
 from plumbline.sources.ethtool import PauseConfig, RingSizes
-from plumbline.sources.linkspeed import parse_speed, parse_sysfs_speed, read_sysfs_speed
-from plumbline.sources.netlink import Message, Netlink, attribute, parse_messages
+from plumbline.sources.linkmodes import LinkModes, parse_linkmodes
+from plumbline.sources.netlink import Netlink, attribute
 from plumbline.sources.pause import PauseState, parse_pause
 from plumbline.sources.rings import parse_rings
+from support.ethnl_replies import FAMILY, only, reply, u8, u32, u64
 from support.replay_network import ReplayNetlink, done, error, message
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-FAMILY = 21
-
-
-def reply(ifindex: int, *attributes: bytes) -> bytes:
-    header = attribute(1 | 0x8000, attribute(1, struct.pack("=I", ifindex)) + attribute(2, b"eth0\0"))
-    return message(FAMILY, b"\x10\x01\0\0" + header + b"".join(attributes))
-
-
-def u8(kind: int, value: int) -> bytes:
-    return attribute(kind, bytes((value,)))
-
-
-def u32(kind: int, value: int) -> bytes:
-    return attribute(kind, struct.pack("=I", value))
-
-
-def u64(kind: int, value: int) -> bytes:
-    return attribute(kind, struct.pack("=Q", value))
-
-
-def only(data: bytes) -> Message:
-    (found,) = parse_messages(data, source="test")
-    return found
 
 
 def ethtool(command: int, *datagrams: bytes) -> Netlink:
@@ -62,14 +39,14 @@ def test_a_virtual_machines_rings_and_nothing_else() -> None:
     generic = Netlink(ReplayNetlink.load(FIXTURES / "net-virtio-guest"), source="replay")
     rings = ethnl.read_all(generic, FAMILY, ethnl.RINGS_GET, parse_rings, on_skip=no_skip)
     assert rings == {4: RingSizes(rx=256, tx=256, rx_max=256, tx_max=256)}
-    assert ethnl.read_all(generic, FAMILY, ethnl.LINKMODES_GET, parse_speed, on_skip=no_skip) == {4: None}
+    assert ethnl.read_all(generic, FAMILY, ethnl.LINKMODES_GET, parse_linkmodes, on_skip=no_skip) == {4: LinkModes()}
     assert ethnl.read_all(generic, FAMILY, ethnl.PAUSE_GET, parse_pause, on_skip=no_skip) == {}
 
 
 def test_software_links_claim_speeds_but_no_rings() -> None:
     generic = Netlink(ReplayNetlink.load(FIXTURES / "net-software-links"), source="replay")
-    speeds = ethnl.read_all(generic, FAMILY, ethnl.LINKMODES_GET, parse_speed, on_skip=no_skip)
-    assert set(speeds.values()) == {10000}
+    modes = ethnl.read_all(generic, FAMILY, ethnl.LINKMODES_GET, parse_linkmodes, on_skip=no_skip)
+    assert {each.speed_mbps for each in modes.values()} == {10000}
     assert ethnl.read_all(generic, FAMILY, ethnl.RINGS_GET, parse_rings, on_skip=no_skip) == {}
 
 
@@ -95,21 +72,7 @@ def test_a_driver_that_does_not_count_pause_frames_has_none() -> None:
     assert parse_pause(only(data)) == (2, PauseState(PauseConfig(True, True, True), None, None))
 
 
-@pytest.mark.parametrize(
-    ("attributes", "mbps"),
-    [
-        ((u32(5, 100_000),), 100_000),
-        ((u32(5, 800_000),), 800_000),
-        ((u32(5, 0xFFFFFFFF),), None),
-        ((u32(5, 0),), None),
-        ((), None),
-    ],
-)
-def test_speeds_up_to_800g_and_unknown(attributes: tuple[bytes, ...], mbps: int | None) -> None:
-    assert parse_speed(only(reply(2, *attributes))) == (2, mbps)
-
-
-@pytest.mark.parametrize("parse", [parse_rings, parse_pause, parse_speed])
+@pytest.mark.parametrize("parse", [parse_rings, parse_pause, parse_linkmodes])
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -130,7 +93,7 @@ def test_malformed_numbers() -> None:
     with pytest.raises(ParseError, match="PAUSE_GET: a number of 0 bytes"):
         parse_pause(only(reply(2, attribute(3, b""))))
     with pytest.raises(ParseError, match="LINKMODES_GET: a number of 6 bytes"):
-        parse_speed(only(reply(2, attribute(5, b"\0" * 6))))
+        parse_linkmodes(only(reply(2, attribute(5, b"\0" * 6))))
 
 
 class IllDevice(ReplayNetlink):
@@ -167,20 +130,22 @@ def test_a_dump_that_gives_nothing_but_an_error_is_that_error() -> None:
         )
 
 
-@pytest.mark.parametrize(("text", "mbps"), [("25000\n", 25000), ("-1\n", None), ("0\n", None)])
-def test_sysfs_speed(text: str, mbps: int | None) -> None:
-    assert parse_sysfs_speed(text, source="speed") == mbps
+def test_replies_of_other_devices_are_left_unread() -> None:
+    ill = reply(7, attribute(6, b"\0" * 5))
+    (rings,) = ethnl.read_all(
+        ethtool(ethnl.RINGS_GET, ill + reply(2, u32(6, 512)) + ill + done()),
+        FAMILY,
+        ethnl.RINGS_GET,
+        parse_rings,
+        only=(2,),
+        on_skip=no_skip,
+    ).items()
+    assert rings == (2, RingSizes(rx=512))
 
 
-def test_sysfs_speed_that_is_no_number() -> None:
-    with pytest.raises(ParseError, match="speed:1: 'fast' is not a speed"):
-        parse_sysfs_speed("fast", source="speed")
-
-
-def test_sysfs_speed_of_a_link_that_is_down_or_gone_is_unknown(tmp_path: Path) -> None:
-    roots = Roots.under(tmp_path)
-    assert read_sysfs_speed(roots, b"eth0") is None
-    device = roots.sys / "class" / "net" / "eth0"
-    device.mkdir(parents=True)
-    (device / "speed").write_text("40000\n")
-    assert read_sysfs_speed(roots, b"eth0") == 40000
+def test_a_reply_of_nobody_is_malformed_also_where_some_are_left_unread() -> None:
+    nobody = message(FAMILY, b"\x10\x01\0\0" + u32(6, 512)) + done()
+    with pytest.raises(ParseError, match="RINGS_GET: a reply that names no interface"):
+        ethnl.read_all(
+            ethtool(ethnl.RINGS_GET, nobody), FAMILY, ethnl.RINGS_GET, parse_rings, only=(2,), on_skip=no_skip
+        )

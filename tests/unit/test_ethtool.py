@@ -100,7 +100,7 @@ def test_a_driver_without_statistics_has_no_names() -> None:
 
 def test_an_absurd_number_of_statistics_is_not_asked_for() -> None:
     transport = ReplayEthtool({(b"eth0", 0x37): sset_info(40_000)})
-    with pytest.raises(ParseError, match="eth0 claims 40000 statistics"):
+    with pytest.raises(ParseError, match="eth0 claims 40000 strings"):
         Ethtool(transport).strings(b"eth0")
     assert transport.calls == [(b"eth0", 0x37)]
 

@@ -10,20 +10,31 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.roots import Roots
-from plumbline.sources import ethtool
-from plumbline.sources.drivers import Count, NicLoss, load_table
+from plumbline.sources import ethnl, ethtool
+from plumbline.sources.channels import Channels
+from plumbline.sources.driverrules import load_table
+from plumbline.sources.drivers import Count, NicLoss
 from plumbline.sources.ethtool import PauseConfig, RingSizes
+from plumbline.sources.features import Offload
 from plumbline.sources.links import RTM_GETLINK, RTM_NEWLINK, LinkStats
 from plumbline.sources.netlink import Refused, attribute
 from plumbline.sources.network import NetworkReader, PortPause, PortRings
 from plumbline.sources.pause import PauseState
 from plumbline.sources.portfacts import Transports
-from support.replay_network import ReplayEthtool, ReplayNetlink, done, driver_answers, gstats, message
+from support.ethnl_replies import FAMILY, bits, reply, strings, u8, u32
+from support.replay_network import (
+    GLINKSETTINGS,
+    ReplayEthtool,
+    ReplayNetlink,
+    done,
+    driver_answers,
+    error,
+    gstats,
+    link_settings,
+    message,
+)
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-FAMILY = 21
-NOWHERE = Roots.under(Path("/nowhere"))
 RINGS, PAUSE, LINKMODES = (FAMILY, 15), (FAMILY, 21), (FAMILY, 4)
 
 
@@ -45,13 +56,11 @@ class Host:
         *,
         resolve: Callable[[str], int] = lambda _name: FAMILY,
         keep: Callable[[str], bool] = lambda _device: True,
-        roots: Roots = NOWHERE,
     ) -> None:
         self.route, self.generic, self.ioctl, self.clock = route, generic, ioctl, Clock()
         transports = Transports(route, generic, ioctl)
         self.skipped: list[tuple[str, str]] = []
         self.reader = NetworkReader(
-            roots=roots,
             table=load_table(),
             resolve_family=resolve,
             scrape=transports,
@@ -70,27 +79,16 @@ def recorded(scenario: str, **options: object) -> Host:
     return Host(ReplayNetlink.load(path), ReplayNetlink.load(path), ioctl, **options)  # type: ignore[arg-type]
 
 
-def link(index: int, name: str, stats: LinkStats | None = None, *, kind: str = "", master: int = 0) -> bytes:
+def link(
+    index: int, name: str, stats: LinkStats | None = None, *, kind: str = "", master: int = 0, more: bytes = b""
+) -> bytes:
     values = stats or LinkStats(*[0] * 25)
     parts = [attribute(3, name.encode() + b"\0"), attribute(23, struct.pack("=25Q", *values)), attribute(16, b"\x06")]
     if kind:
         parts.append(attribute(18, attribute(1, kind.encode() + b"\0")))
     if master:
         parts.append(attribute(10, struct.pack("=I", master)))
-    return message(RTM_NEWLINK, struct.pack("=BxHiII", 0, 1, index, 1, 0) + b"".join(parts))
-
-
-def ethnl_reply(ifindex: int, *attributes: bytes) -> bytes:
-    header = attribute(1 | 0x8000, attribute(1, struct.pack("=I", ifindex)))
-    return message(FAMILY, b"\x10\x01\0\0" + header + b"".join(attributes))
-
-
-def u8(kind: int, value: int) -> bytes:
-    return attribute(kind, bytes((value,)))
-
-
-def u32(kind: int, value: int) -> bytes:
-    return attribute(kind, struct.pack("=I", value))
+    return message(RTM_NEWLINK, struct.pack("=BxHiII", 0, 1, index, 1, 0) + b"".join(parts) + more)
 
 
 IXGBE = {
@@ -117,12 +115,9 @@ def ixgbe_host(**options: object) -> Host:
     }
     enabled = (u8(2, 0), u8(3, 1), u8(4, 1))
     generic = {
-        RINGS: ethnl_reply(2, u32(2, 4096), u32(6, 512)) + ethnl_reply(3, u32(2, 4096), u32(6, 4096)) + done(),
-        PAUSE: ethnl_reply(2, *enabled) + ethnl_reply(3, *enabled) + done(),
-        LINKMODES: ethnl_reply(2, u32(5, 10000))
-        + ethnl_reply(3, u32(5, 0xFFFFFFFF))
-        + ethnl_reply(5, u32(5, 10000))
-        + done(),
+        RINGS: reply(2, u32(2, 4096), u32(6, 512)) + reply(3, u32(2, 4096), u32(6, 4096)) + done(),
+        PAUSE: reply(2, *enabled) + reply(3, *enabled) + done(),
+        LINKMODES: reply(2, u32(5, 10000)) + reply(3, u32(5, 0xFFFFFFFF)) + reply(5, u32(5, 10000)) + done(),
     }
     return Host(
         ReplayNetlink({RTM_GETLINK: links + done()}),
@@ -194,7 +189,7 @@ def test_pause_frames_come_from_the_driver_where_netlink_does_not_count_them() -
     expected = PauseState(config, receive_frames=3, transmit_frames=30)
     assert host.reader.read_pause(host.skip) == (PortPause("eth0", expected), PortPause("eth1", expected))
     stats = attribute(5, attribute(2, struct.pack("=Q", 7)) + attribute(3, struct.pack("=Q", 8)))
-    host.generic.answers[PAUSE] = ethnl_reply(2, u8(3, 1), stats) + done()
+    host.generic.answers[PAUSE] = reply(2, u8(3, 1), stats) + done()
     (eth0,) = host.reader.read_pause(host.skip)
     assert eth0.state == PauseState(PauseConfig(None, True, None), receive_frames=8, transmit_frames=7)
 
@@ -307,14 +302,12 @@ def test_excluded_devices_are_neither_read_nor_shown() -> None:
     assert b"eth0" not in {device for device, _ in host.ioctl.calls}
 
 
-def test_a_kernel_without_ethtool_netlink_is_asked_by_ioctl_and_sysfs(tmp_path: Path) -> None:
+def test_a_kernel_without_ethtool_netlink_is_asked_by_ioctl() -> None:
     def no_family(_name: str) -> int:
         raise Refused(errno.ENOENT, "generic netlink family ethtool")
 
-    speed = tmp_path / "sys/class/net/eth0/speed"
-    speed.parent.mkdir(parents=True)
-    speed.write_text("25000\n")
-    host = ixgbe_host(resolve=no_family, roots=Roots.under(tmp_path))
+    host = ixgbe_host(resolve=no_family)
+    host.ioctl.answers[b"eth0", GLINKSETTINGS] = link_settings(speed=25_000)
     host.ioctl.answers[b"eth0", ethtool.ETHTOOL_GRINGPARAM] = struct.pack("=9I", 16, 4096, 0, 0, 4096, 512, 0, 0, 512)
     host.ioctl.answers[b"eth0", ethtool.ETHTOOL_GPAUSEPARAM] = struct.pack("=4I", 18, 0, 1, 0)
     host.ioctl.answers[b"eth1", ethtool.ETHTOOL_GPAUSEPARAM] = errno.EOPNOTSUPP
@@ -364,3 +357,142 @@ def test_a_difference_of_counters_falls_only_when_the_driver_reset_them() -> Non
         host.route.answers[RTM_GETLINK] = links
         host.ioctl.answers.update(answers)
         assert filtered(host) == expected
+
+
+def knobs_host() -> Host:
+    """Two ixgbe ports at 10 Gb/s, the second's cage empty."""
+    ports = {
+        2: (u8(2, 0), bits(3, (), mask={10, 12}), u32(5, 10_000), u8(6, 1)),
+        3: (u8(2, 0), bits(3, (), mask={10, 12}), u32(5, 0xFFFFFFFF), u8(6, 0xFF)),
+    }
+    host = ixgbe_host()
+    host.generic.answers.update(
+        {
+            LINKMODES: b"".join(reply(index, *attributes) for index, attributes in ports.items()) + done(),
+            (FAMILY, ethnl.LINKINFO_GET): reply(2, u8(2, 3)) + reply(3, u8(2, 0xEF)) + done(),
+            (FAMILY, ethnl.FEC_GET): reply(2, u32(4, 49)) + reply(3) + done(),
+            (FAMILY, ethnl.CHANNELS_GET): reply(2, u32(5, 63), u32(9, 16)) + done(),
+            (FAMILY, ethnl.COALESCE_GET): done(),
+            (FAMILY, ethnl.FEATURES_GET): reply(2, bits(2, {0}), bits(4, {0})) + done(),
+            (FAMILY, ethnl.STRSET_GET): strings(4, ("rx-gro",)),
+        }
+    )
+    carrier = attribute(33, b"\1")
+    host.route.answers[RTM_GETLINK] = link(2, "eth0", more=carrier) + link(3, "eth1") + done()
+    return host
+
+
+def test_settings_are_served_from_the_last_refresh() -> None:
+    host = knobs_host()
+    host.reader.refresh()
+    asked = len(host.generic.requests)
+    assert host.reader.read_channels() == (("eth0", Channels(combined=16, combined_max=63)),)
+    assert host.reader.read_offloads() == (("eth0", (Offload("generic-receive-offload", True, False),)),)
+    with pytest.raises(Unavailable, match="no network port says how it coalesces interrupts"):
+        host.reader.read_coalescing()
+    eth0, eth1 = host.reader.read_link_modes(host.skip)
+    assert (eth0.device, eth0.modes.full_duplex, eth0.modes.max_speed_mbps) == ("eth0", True, 10_000)
+    assert (eth0.fec, eth0.transceiver) == ("off", True)
+    assert (eth1.modes.full_duplex, eth1.fec, eth1.transceiver) == (None, None, False)
+    assert len(host.generic.requests) == asked, "a scrape asks nothing of the ports for these"
+    assert host.skipped == []
+
+
+def test_settings_share_the_scrapes_dump_of_links_and_follow_names() -> None:
+    host = knobs_host()
+    host.reader.refresh()
+    before = len(host.route.requests)
+    host.reader.read_links()
+    host.reader.read_channels()
+    host.reader.read_offloads()
+    host.reader.read_link_modes(host.skip)
+    assert len(host.route.requests) - before == 1
+    host.route.answers[RTM_GETLINK] = link(2, "lan0") + done()
+    assert [device for device, _ in host.reader.read_channels()] == ["lan0"]
+    assert [port.device for port in host.reader.read_link_modes(host.skip)] == ["lan0"], "eth1 has gone"
+
+
+def test_fec_and_connectors_that_fail_are_skipped_and_the_link_is_told() -> None:
+    host = knobs_host()
+    for command in (ethnl.FEC_GET, ethnl.LINKINFO_GET):
+        host.generic.answers[FAMILY, command] = error(errno.EPERM)
+    host.reader.refresh()
+    ports = host.reader.read_link_modes(host.skip)
+    assert [(port.modes.full_duplex, port.fec, port.transceiver) for port in ports] == [(True, None, None), (None,) * 3]
+    assert host.skipped == [("fec", "permission"), ("connector", "permission")]
+
+
+def test_a_broken_dump_of_channels_is_the_channel_collectors_error_and_nobody_elses() -> None:
+    host = knobs_host()
+    host.generic.answers[FAMILY, ethnl.CHANNELS_GET] = message(FAMILY, b"\x10\x01\0\0") + done()
+    host.reader.refresh()
+    with pytest.raises(PlumblineError, match="CHANNELS_GET: a reply that names no interface"):
+        host.reader.read_channels()
+    assert len(host.reader.read_offloads()) == 1
+    assert len(host.reader.read_link_modes(host.skip)) == 2
+
+
+# --- conditions of the driver table
+
+MLX5 = {"rx_out_of_buffer": 0, "rx_discards_phy": 100}
+
+
+def mlx5_host(stats: LinkStats) -> Host:
+    ioctl = ReplayEthtool(driver_answers(b"eth0", "mlx5_core", MLX5))
+    return Host(ReplayNetlink({RTM_GETLINK: link(2, "eth0", stats) + done()}), ReplayNetlink({}), ioctl)
+
+
+def test_what_a_kernel_field_holds_is_settled_at_the_refresh_and_stays_settled() -> None:
+    host = mlx5_host(LinkStats(*[0] * 25)._replace(rx_dropped=130))
+    host.reader.refresh()
+    assert filtered(host) == 30, "the port's 100 may be in there"
+    host.route.answers[RTM_GETLINK] = link(2, "eth0", LinkStats(*[0] * 25)._replace(rx_dropped=99)) + done()
+    host.reader.refresh()
+    host.clock.now += 60
+    assert filtered(host) == 99, "below the port's 100: they are not"
+    host.route.answers[RTM_GETLINK] = link(2, "eth0", LinkStats(*[0] * 25)._replace(rx_dropped=140)) + done()
+    dumps = len(host.route.requests)
+    host.reader.refresh()
+    assert len(host.route.requests) == dumps + 1, "nothing is open any more: no second look at the links"
+    host.clock.now += 60
+    assert filtered(host) == 140
+
+
+@pytest.mark.parametrize("answer", [errno.EOPNOTSUPP, gstats([1])], ids=["refused", "other count"])
+def test_a_port_whose_counters_cannot_be_had_stays_unsettled(answer: bytes | int) -> None:
+    host = mlx5_host(LinkStats(*[0] * 25))
+    stats = host.ioctl.answers[b"eth0", ethtool.ETHTOOL_GSTATS]
+    host.ioctl.answers[b"eth0", ethtool.ETHTOOL_GSTATS] = answer
+    host.reader.refresh()
+    host.ioctl.answers[b"eth0", ethtool.ETHTOOL_GSTATS] = stats
+    assert filtered(host) == 0
+
+
+# --- one port, explained
+
+
+def test_ports_are_read_with_their_rules_and_who_counts_their_pause_frames() -> None:
+    host = ixgbe_host()
+    host.reader.refresh()
+    ports = {port.link.name: port for port in host.reader.read_ports(host.skip)}
+    assert list(ports) == ["eth0", "eth1", "odd0", "bond0"]
+    eth0 = ports["eth0"]
+    assert (eth0.master, eth0.drop_source, eth0.names, eth0.values) == (
+        "bond0",
+        "driver",
+        tuple(IXGBE),
+        tuple(IXGBE.values()),
+    )
+    assert (eth0.pause_source, eth0.pause) == ("driver", PauseState(PauseConfig(False, True, True), 3, 30))
+    assert eth0.rings == RingSizes(rx=512, rx_max=4096)
+    assert (ports["odd0"].drop_source, ports["odd0"].names, ports["odd0"].pause_source) == ("rtnl", (), "")
+    assert (ports["bond0"].info, ports["bond0"].drop_source) == (None, "members")
+    assert host.skipped == []
+
+
+def test_a_port_that_cannot_be_asked_is_named_with_the_reason() -> None:
+    host = ixgbe_host()
+    host.ioctl.answers[b"eth1", ethtool.ETHTOOL_GDRVINFO] = errno.EPERM
+    host.reader.refresh()
+    assert "eth1" not in [port.link.name for port in host.reader.read_ports(host.skip)]
+    assert host.skipped == [("eth1", "permission")]

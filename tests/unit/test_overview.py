@@ -77,7 +77,12 @@ class Node:
 
     def model(self, snapshot: Snapshot, book: Book | None = None, *, error: str = "") -> StatusModel:
         return self.overview.model(
-            snapshot, probing=self.probing, book=book or self.book(), waiting_for=None, config_error=error
+            snapshot,
+            probing=self.probing,
+            book=book or self.book(),
+            findings=None,
+            waiting_for=None,
+            config_error=error,
         )
 
 

@@ -113,7 +113,7 @@ def test_timeout(runner: ProcessRunner):
     done = runner.run(["sleep", "60"], timeout_s=0.3)
     assert done.timed_out
     assert done.returncode == -signal.SIGTERM
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 20
 
 
 def test_a_process_tree_is_gone_after_a_timeout(runner: ProcessRunner, tmp_path: Path):
@@ -132,15 +132,16 @@ def test_children_that_outlive_the_command_are_gone_too(runner: ProcessRunner):
     before = time.monotonic()
     done = runner.run(["sh", "-c", "sleep 60 & echo $!"], timeout_s=30)
     assert (done.returncode, done.timed_out) == (0, False)
-    assert time.monotonic() - before < 5  # although the child holds the pipes open
+    assert time.monotonic() - before < 20  # although the child holds the pipes open
     assert eventually(lambda: not alive(int(done.stdout)))
 
 
 def test_a_grandchild_in_another_session_cannot_hold_us_up(runner: ProcessRunner):
     before = time.monotonic()
-    done = runner.run(["setsid", "-f", "sh", "-c", "echo $$; exec sleep 60"], timeout_s=30)
+    # -f returns at once; the pause lets the grandchild say its pid first, however busy the machine is
+    done = runner.run(["sh", "-c", "setsid -f sh -c 'echo $$; exec sleep 60'; sleep 3"], timeout_s=30)
     try:
-        assert time.monotonic() - before < 5
+        assert time.monotonic() - before < 20
         assert done.returncode == 0
     finally:
         os.kill(int(done.stdout), signal.SIGKILL)

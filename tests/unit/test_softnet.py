@@ -23,7 +23,7 @@ def test_a_recent_kernel_from_its_recording() -> None:
 
 def test_fifteen_columns_name_their_cpu() -> None:
     row = f"0000000f 00000002 00000003{ZEROS} 00000000 00000007 00000008 0000001e 00000005 0000000a 00000014"
-    assert parse_softnet(row, source="s") == SoftnetReading((SoftnetCpu(5, 15, 2, 3, 30),))
+    assert parse_softnet(row, source="s") == SoftnetReading((SoftnetCpu(5, 15, 2, 3, 30, 10, 20),))
 
 
 def test_thirteen_columns_of_linux_5_10() -> None:
@@ -41,7 +41,7 @@ def test_older_rows_are_the_online_cpus_in_order_and_have_no_backlog(columns: in
 
 def test_columns_of_kernels_to_come_are_passed_over() -> None:
     row = "00000001" + " 00000000" * 12 + " 00000000" * 7
-    assert parse_softnet(row, source="s").cpus == (SoftnetCpu(0, 1, 0, 0, 0),)
+    assert parse_softnet(row, source="s").cpus == (SoftnetCpu(0, 1, 0, 0, 0, 0, 0),)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from plumbline.checks.model import Finding, Fix, Severity
 from plumbline.snapshot import CollectorHealth
 from plumbline.status_model import (
     Comparison,
@@ -183,3 +184,31 @@ def test_ratio_in_words(figure: Comparison, word: str, beyond: bool) -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert plain(seconds_text(seconds)) == text
+
+
+def finding(severity: Severity, met: bool = False) -> Finding:
+    return Finding("c", "eno1", severity, met, "half duplex", "full duplex", "w", "s", None if met else Fix("x"))
+
+
+def test_a_critical_finding_is_a_problem() -> None:
+    got = verdict(findings=(finding(Severity.CRITICAL),))
+    assert (got.level, got.headline) == (Level.BAD, "eno1: half duplex; should be full duplex")
+
+
+@pytest.mark.parametrize(
+    ("severities", "notes"),
+    [
+        ([], ()),
+        ([Severity.INFO], ()),
+        ([Severity.WARNING, Severity.INFO], ("1 finding asks for a change, see Findings",)),
+        ([Severity.WARNING, Severity.WARNING], ("2 findings ask for a change, see Findings",)),
+    ],
+)
+def test_warnings_are_worth_knowing(severities: list[Severity], notes: tuple[str, ...]) -> None:
+    got = verdict(findings=tuple(finding(severity) for severity in severities))
+    assert got.notes == notes
+    assert got.level is (Level.NOTE if notes else Level.GOOD)
+
+
+def test_what_is_met_or_not_judged_yet_is_no_word() -> None:
+    assert verdict(findings=(finding(Severity.CRITICAL, met=True),)) == verdict() == verdict(findings=None)

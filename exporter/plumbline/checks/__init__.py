@@ -1,1 +1,1 @@
-"""JUDGE: readings in, findings out."""
+"""JUDGE: facts in, findings out. What is off, what it should be, why, and the command that mends it."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.sources.softnet import SoftnetCpu, SoftnetReading
+from plumbline.sources.squeeze import Squeezes
 
 PROCESSED = MetricSpec(
     "plumbline_softnet_processed_total",
@@ -32,13 +33,39 @@ BACKLOG_LENGTH = MetricSpec(
     "Packets waiting in this CPU's backlog now (Linux 5.10 and later).",
     ("cpu",),
 )
-SPECS: tuple[MetricSpec, ...] = (PROCESSED, DROPPED, TIME_SQUEEZE, BACKLOG_LENGTH)
+INPUT_QUEUE = MetricSpec(
+    "plumbline_softnet_input_queue_length",
+    Kind.GAUGE,
+    "Packets of the backlog that this CPU has not taken over for processing yet (Linux 6.4 and later).",
+    ("cpu",),
+)
+PROCESS_QUEUE = MetricSpec(
+    "plumbline_softnet_process_queue_length",
+    Kind.GAUGE,
+    "Packets of the backlog that this CPU has taken over for processing (Linux 6.4 and later).",
+    ("cpu",),
+)
+ATTRIBUTED = MetricSpec(
+    "plumbline_softnet_time_squeeze_attributed_total",
+    Kind.COUNTER,
+    "Time squeezes since the exporter's start, by the limit inferred from packets and softirq time to have struck.",
+    ("cpu", "limit"),
+)
+SPECS: tuple[MetricSpec, ...] = (
+    PROCESSED,
+    DROPPED,
+    TIME_SQUEEZE,
+    BACKLOG_LENGTH,
+    INPUT_QUEUE,
+    PROCESS_QUEUE,
+    ATTRIBUTED,
+)
 
 _WRAP = 1 << 32
 
 
-def samples(reading: SoftnetReading) -> Iterator[Sample]:
-    """Four samples per CPU, three before Linux 5.10."""
+def samples(reading: SoftnetReading, squeezes: Mapping[int, Squeezes]) -> Iterator[Sample]:
+    """Six samples a CPU, four before Linux 6.4, three before 5.10; and two where its squeezes are attributed."""
     for cpu in reading.cpus:
         labels = (str(cpu.cpu),)
         yield PROCESSED, labels, cpu.processed
@@ -46,6 +73,13 @@ def samples(reading: SoftnetReading) -> Iterator[Sample]:
         yield TIME_SQUEEZE, labels, cpu.time_squeeze
         if cpu.backlog_length is not None:
             yield BACKLOG_LENGTH, labels, cpu.backlog_length
+        if cpu.input_queue_length is not None:
+            yield INPUT_QUEUE, labels, cpu.input_queue_length
+        if cpu.process_queue_length is not None:
+            yield PROCESS_QUEUE, labels, cpu.process_queue_length
+    for number, count in squeezes.items():
+        yield ATTRIBUTED, (str(number), "budget"), count.budget
+        yield ATTRIBUTED, (str(number), "time"), count.time
 
 
 class SoftnetUnwrapper:

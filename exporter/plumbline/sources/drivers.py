@@ -1,43 +1,30 @@
-"""Lost frames by cause, whatever the driver calls them. The meanings are data: ``drivers.yaml`` beside this file.
+"""Lost frames by cause, whatever the driver calls them. The meanings are data, see :mod:`.driverrules`.
 
-The same loss stands under another name with each driver, some names count events and not frames, and the kernel's own
-fields are filled as each driver's author saw fit. A table read against the drivers' source is the only cure; ports
-without an entry get what the kernel's documentation promises.
-
-``Rules`` are bound once to the names a port really has, which leaves index lists; a scrape only adds numbers.
+Rules are bound once to the names a port really has, which leaves index lists; a scrape only adds numbers. Where a
+driver's kernel fields mean one thing in one kernel and another in the next, stable updates and distributors' kernels
+included, no version says which: an alternative then has a condition on the port's own counters, judged by
+:class:`Evidence` when the rules are bound.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import msgspec
-
-from plumbline.config import convert, read_yaml
-from plumbline.errors import ConfigError
-from plumbline.sources.links import Link, LinkStats
-
-Direction = Literal["receive", "transmit"]
-DropCause = Literal["ring", "fifo", "filter", "other"]
-ErrorCause = Literal["crc", "length", "frame", "carrier", "other"]
-
-_RTNL = "rtnl."
-_SIGN = re.compile(r"\s+([+-])\s+")
+from plumbline.sources.driverrules import RTNL, DriverRules, Forms, alternatives, matching, terms
+from plumbline.sources.links import LinkStats
 
 
-class DriverRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One entry of the table. Values are expressions, or lists of alternatives; see the head of the file."""
+class Evidence(NamedTuple):
+    """One port's counters, to judge conditions by. ``rtnl`` was read after ``ethtool``.
 
-    source: str
-    drops: dict[Direction, dict[DropCause, str | list[str]]] = {}
-    errors: dict[Direction, dict[ErrorCause, str | list[str]]] = {}
-    pause: dict[Direction, str | list[str]] = {}
-    port_wide: tuple[str, ...] = ()
-    not_losses: dict[str, str] = {}
+    That order makes ``rtnl.x < y`` a proof: where the driver adds y into x, x has reached the earlier y already.
+    """
+
+    names: Sequence[str]
+    ethtool: Sequence[int]
+    rtnl: LinkStats
 
 
 class Count(NamedTuple):
@@ -68,6 +55,8 @@ class Cell:
     ethtool_minus: tuple[int, ...]
     rtnl_plus: tuple[int, ...]
     rtnl_minus: tuple[int, ...]
+    form: str = ""
+    """The expression that was taken, for whoever asks where the number comes from."""
 
     @property
     def subtracts(self) -> bool:
@@ -84,62 +73,18 @@ class Plan:
     pause: tuple[Cell, ...]
     needs_ethtool: bool
     """Whether the scrape has to ask the driver at all."""
+    undecided: bool = False
+    """A condition was neither proven nor impossible: bind again when the counters have moved on."""
 
 
-@dataclass(frozen=True, slots=True)
-class DriverTable:
-    """The whole table. ``select`` finds a port's rules."""
-
-    fallback: DriverRules
-    software: DriverRules
-    kinds: Mapping[str, DriverRules]
-    drivers: Mapping[str, DriverRules]
-
-    def select(self, link: Link, driver: str) -> tuple[DriverRules, str]:
-        """The rules for a link, and where its drops come from: ``driver`` (its own rules), ``rtnl``, ``members``.
-
-        ``members``: the link repeats the counters of the links below it and has no losses of its own to show.
-        """
-        if link.kind in self.kinds:
-            return self.kinds[link.kind], "members"
-        if not link.hardware:
-            return self.software, "rtnl"
-        if driver in self.drivers:
-            return self.drivers[driver], "driver"
-        return self.fallback, "rtnl"
-
-
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    fallback: DriverRules
-    software: DriverRules
-    kinds: dict[str, DriverRules]
-    drivers: dict[str, DriverRules]
-
-
-def load_table() -> DriverTable:
-    """The table that comes with the package."""
-    where = "drivers.yaml"
-    return parse_table(resources.files("plumbline.sources").joinpath(where).read_text("utf-8"), where=where)
-
-
-def parse_table(text: str, *, where: str) -> DriverTable:
-    """Check a table; :class:`ConfigError` names the first mistake."""
-    file = convert(_File, read_yaml(text, where=where), where=where)
-    entries = {"fallback": file.fallback, "software": file.software}
-    entries |= {f"kinds.{name}": rules for name, rules in file.kinds.items()}
-    entries |= {f"drivers.{name}": rules for name, rules in file.drivers.items()}
-    for key, rules in entries.items():
-        _check(rules, where, key, ethtool=key.startswith("drivers."))
-    return DriverTable(file.fallback, file.software, file.kinds, file.drivers)
-
-
-def bind(rules: DriverRules, names: Sequence[str]) -> Plan:
+def bind(rules: DriverRules, names: Sequence[str], evidence: Evidence | None = None) -> Plan:
     """The rules for a driver that gives these ``ethtool -S`` names, in this order."""
-    drops = tuple(_cells(rules.drops, names))
-    errors = tuple(_cells(rules.errors, names))
-    pause = tuple(_cells({side: {"": forms} for side, forms in rules.pause.items()}, names))
+    found = _Names(names, evidence)
+    drops = tuple(_cells(rules.drops, found))
+    errors = tuple(_cells(rules.errors, found))
+    pause = tuple(_cells({side: {"": forms} for side, forms in rules.pause.items()}, found))
     asked = any(cell.ethtool_plus or cell.ethtool_minus for cell in drops + errors + pause)
-    return Plan(drops, errors, pause, asked)
+    return Plan(drops, errors, pause, asked, found.undecided)
 
 
 def losses(plan: Plan, ethtool: Sequence[int], rtnl: LinkStats | None) -> NicLoss:
@@ -178,7 +123,7 @@ def _held(cells: Sequence[Cell], before: Sequence[Count], now: tuple[Count, ...]
 def _counts(cells: Iterable[Cell], ethtool: Sequence[int], rtnl: LinkStats | None) -> Iterable[Count]:
     for cell in cells:
         total = 0
-        if cell.rtnl_plus:
+        if cell.rtnl_plus or cell.rtnl_minus:
             if rtnl is None:
                 continue
             for index in cell.rtnl_plus:
@@ -192,12 +137,40 @@ def _counts(cells: Iterable[Cell], ethtool: Sequence[int], rtnl: LinkStats | Non
         yield Count(cell.direction, cell.cause, max(total, 0))
 
 
-def _cells(family: Mapping[Any, Mapping[Any, str | list[str]]], names: Sequence[str]) -> Iterable[Cell]:
+def value(name: str, names: Sequence[str], ethtool: Sequence[int], rtnl: LinkStats | None) -> int | None:
+    """What one name of the table counts on a port; ``None`` when the port has no such counter."""
+    if name.startswith(RTNL):
+        return rtnl[LinkStats._fields.index(name.removeprefix(RTNL))] if rtnl else None
+    found = matching(name, names)
+    return sum(ethtool[index] for index in found) if found else None
+
+
+class _Names:
+    """A port's names while rules are bound to them."""
+
+    def __init__(self, names: Sequence[str], evidence: Evidence | None) -> None:
+        self.names, self.evidence, self.undecided = names, evidence, False
+
+    def hold(self, when: str) -> bool:
+        """Whether a condition holds; remembers when that may still change."""
+        smaller, compared, larger = when.partition(" < ")
+        if not all(name.startswith(RTNL) or matching(name, self.names) for name in (smaller, larger) if name):
+            return False
+        if not compared:
+            return True
+        left, right = (value(name, *self.evidence) if self.evidence else None for name in (smaller, larger))
+        if left is not None and right is not None and left < right:
+            return True
+        self.undecided = True
+        return False
+
+
+def _cells(family: Mapping[Any, Mapping[Any, Forms]], found: _Names) -> Iterator[Cell]:
     for direction, causes in family.items():
         for cause, forms in causes.items():
-            for form in [forms] if isinstance(forms, str) else forms:
-                cell = _bind_form(direction, cause, form, names)
-                if cell is not None:
+            for form, when in alternatives(forms):
+                cell = _bind_form(direction, cause, form, found.names)
+                if cell is not None and (not when or found.hold(when)):
                     yield cell
                     break
 
@@ -205,56 +178,17 @@ def _cells(family: Mapping[Any, Mapping[Any, str | list[str]]], names: Sequence[
 def _bind_form(direction: str, cause: str, form: str, names: Sequence[str]) -> Cell | None:
     """The cell for one expression; ``None`` when the driver lacks one of its ethtool names."""
     indices: dict[tuple[str, str], list[int]] = {}
-    for sign, term in _terms(form):
-        if term.startswith(_RTNL):
-            indices.setdefault(("rtnl", sign), []).append(LinkStats._fields.index(term.removeprefix(_RTNL)))
+    for sign, term in terms(form):
+        if term.startswith(RTNL):
+            indices.setdefault(("rtnl", sign), []).append(LinkStats._fields.index(term.removeprefix(RTNL)))
             continue
-        wanted = re.compile(re.escape(term).replace("%d", r"\d+"))
-        found = [index for index, name in enumerate(names) if wanted.fullmatch(name)]
-        if not found:
+        found = matching(term, names)
+        if not found and not term.endswith("?"):
             return None
         indices.setdefault(("ethtool", sign), []).extend(found)
-    return Cell(
-        direction,
-        cause,
-        *(tuple(indices.get(key, ())) for key in (("ethtool", "+"), ("ethtool", "-"), ("rtnl", "+"), ("rtnl", "-"))),
-    )
-
-
-def _terms(form: str) -> Iterable[tuple[str, str]]:
-    """``a + b - c`` → signs and names. Names may hold anything but a sign between blanks."""
-    first, *rest = _SIGN.split(form.strip())
-    yield "+", first
-    yield from zip(rest[::2], rest[1::2], strict=True)
-
-
-def _check(rules: DriverRules, where: str, key: str, *, ethtool: bool) -> None:
-    """What the types can't say: fields exist, nothing is counted twice in one family, exclusions hold."""
-    used: set[str] = set()
-    for family in ("drops", "errors", "pause"):
-        for direction, causes in getattr(rules, family).items():
-            forms = causes.items() if isinstance(causes, dict) else [("", causes)]
-            for cause, alternatives in forms:
-                at = ".".join(filter(None, (key, family, direction, cause)))
-                for form in [alternatives] if isinstance(alternatives, str) else alternatives:
-                    names = [name for _, name in _terms(form)]
-                    used.update(names)
-                    _check_names(names, form, where, at, ethtool=ethtool)
-    for name, value in {**dict.fromkeys(rules.port_wide), **rules.not_losses}.items():
-        if name in rules.port_wide and name not in used:
-            raise ConfigError(where, f"{name} is not used", key=f"{key}.port_wide")
-        if name in rules.not_losses and name in used:
-            raise ConfigError(where, "is used all the same", key=f"{key}.not_losses.{name}", value=value)
-
-
-def _check_names(names: Sequence[str], form: str, where: str, at: str, *, ethtool: bool) -> None:
-    if len(set(names)) != len(names):
-        raise ConfigError(where, "a counter stands twice", key=at, value=form)
-    for name in names:
-        if name.startswith(_RTNL):
-            if name.removeprefix(_RTNL) not in LinkStats._fields:
-                raise ConfigError(where, f"the kernel's link statistics have no {name}", key=at, value=form)
-        elif not name:
-            raise ConfigError(where, "a counter's name is missing", key=at, value=form)
-        elif not ethtool:
-            raise ConfigError(where, f"{name}: only rtnl counters here, there is no driver to ask", key=at, value=form)
+    plus = (tuple(indices.get((side, "+"), ())) for side in ("ethtool", "rtnl"))
+    minus = (tuple(indices.get((side, "-"), ())) for side in ("ethtool", "rtnl"))
+    (ethtool_plus, rtnl_plus), (ethtool_minus, rtnl_minus) = plus, minus
+    if not ethtool_plus and not rtnl_plus:
+        return None  # every term was optional, and the driver has none of them
+    return Cell(direction, cause, ethtool_plus, ethtool_minus, rtnl_plus, rtnl_minus, form)

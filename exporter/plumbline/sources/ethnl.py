@@ -17,7 +17,8 @@ from plumbline.errors import ParseError, PlumblineError
 from plumbline.sources import netlink
 from plumbline.sources.netlink import Message, Netlink, attribute, attributes, skip_reason, unsigned
 
-LINKMODES_GET, RINGS_GET, PAUSE_GET = 4, 15, 21
+STRSET_GET, LINKINFO_GET, LINKMODES_GET, FEATURES_GET = 1, 2, 4, 11
+RINGS_GET, CHANNELS_GET, COALESCE_GET, PAUSE_GET, FEC_GET = 15, 17, 19, 21, 29
 FLAG_COMPACT_BITSETS, FLAG_STATS = 0x1, 0x4
 FAMILY = "ethtool"
 
@@ -48,6 +49,17 @@ def fields(message: Message, *, source: str) -> tuple[int, dict[int, tuple[int, 
     raise ParseError(source, "a reply that names no interface")
 
 
+def _is_about(message: Message, ports: Collection[int], *, source: str) -> bool:
+    """A quarter of the cost of reading a reply whole. One that names no interface is left to its parser."""
+    data = message.data
+    for kind, *header in attributes(data, message.start + _GENL_HEADER_BYTES, message.end, source=source):
+        if kind == _HEADER:  # the first
+            for part, begin, end in attributes(data, *header, source=source):
+                if part == _DEV_INDEX:
+                    return unsigned(data, begin, end, source=source) in ports
+    return True
+
+
 def read_all(
     ethtool: Netlink,
     family: int,
@@ -56,18 +68,24 @@ def read_all(
     *,
     flags: int = 0,
     expected: Collection[int] = (),
+    only: Collection[int] | None = None,
     on_skip: Callable[[str, str], None],
 ) -> dict[int, T]:
     """What ``parse`` makes of every device's reply, by interface index.
 
     ``expected`` are the devices that answered before: those are asked one by one when the dump breaks off, and
-    one that fails then is skipped (its item is ``ifindex <n>``).
+    one that fails then is skipped (its item is ``ifindex <n>``). ``only`` leaves all others unread.
     """
     dump = ethtool.dump(family, request(command, flags=flags))
-    replies = dict(parse(message) for message in dump.messages if message.type == family)
+    source = f"ethtool netlink: command {command}"
+    replies = dict(
+        parse(message)
+        for message in dump.messages
+        if message.type == family and (only is None or _is_about(message, only, source=source))
+    )
     if dump.error:
         if not replies and not expected:
-            netlink.raise_errno(dump.error, f"ethtool netlink: command {command}")
+            netlink.raise_errno(dump.error, source)
         for ifindex in expected:
             if ifindex in replies:
                 continue

@@ -20,8 +20,9 @@ import errno
 import fcntl
 import socket
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from plumbline.errors import ParseError
 from plumbline.sources.links import label
@@ -29,8 +30,9 @@ from plumbline.sources.netlink import U32, raise_errno
 
 ETHTOOL_GDRVINFO, ETHTOOL_GRINGPARAM, ETHTOOL_GPAUSEPARAM = 0x03, 0x10, 0x12
 ETHTOOL_GSTRINGS, ETHTOOL_GSTATS, ETHTOOL_GSSET_INFO = 0x1B, 0x1D, 0x37
-ETH_SS_STATS = 1
+ETH_SS_STATS, ETH_SS_FEATURES = 1, 4
 SOURCE = "ioctl SIOCETHTOOL"
+T = TypeVar("T")
 
 _SIOCETHTOOL = 0x8946
 _IFREQ = struct.Struct("@16sP16x")  # struct ifreq: name, pointer, the rest of its union
@@ -55,6 +57,15 @@ class EthtoolTransport(Protocol):
 
     def close(self) -> None:
         """Give back what is open; the next call opens it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure(Generic[T]):
+    """A request of fixed size, sent empty, and how to read the answer."""
+
+    command: int
+    size: int
+    parse: Callable[[bytes], T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,31 +103,31 @@ class PauseConfig:
 
 def parse_driver_info(data: bytes, *, source: str = SOURCE) -> DriverInfo:
     """``struct ethtool_drvinfo``; :class:`ParseError` when it is not whole."""
-    _need(data, _DRVINFO.size, source, "GDRVINFO")
+    need(data, _DRVINFO.size, source, "GDRVINFO")
     _cmd, driver, _version, firmware, bus, _rom, _flags, statistics, *_ = _DRVINFO.unpack_from(data)
     return DriverInfo(_string(driver), _string(firmware), _string(bus), statistics)
 
 
 def parse_strings(data: bytes, *, source: str = SOURCE) -> tuple[str, ...]:
     """``struct ethtool_gstrings`` → the names in order. Padding blanks are taken off (cxgb4 has them)."""
-    _need(data, _STRINGS.size, source, "GSTRINGS")
+    need(data, _STRINGS.size, source, "GSTRINGS")
     _cmd, _set, count = _STRINGS.unpack_from(data)
-    _need(data, _STRINGS.size + count * _STRING_BYTES, source, "GSTRINGS")
+    need(data, _STRINGS.size + count * _STRING_BYTES, source, "GSTRINGS")
     starts = range(_STRINGS.size, _STRINGS.size + count * _STRING_BYTES, _STRING_BYTES)
     return tuple(_string(data[start : start + _STRING_BYTES]) for start in starts)
 
 
 def parse_stats(data: bytes, *, source: str = SOURCE) -> tuple[int, ...]:
     """``struct ethtool_stats`` → the values in the order of the strings."""
-    _need(data, _COUNTED.size, source, "GSTATS")
+    need(data, _COUNTED.size, source, "GSTATS")
     _cmd, count = _COUNTED.unpack_from(data)
-    _need(data, _COUNTED.size + 8 * count, source, "GSTATS")
+    need(data, _COUNTED.size + 8 * count, source, "GSTATS")
     return struct.unpack_from(f"={count}Q", data, _COUNTED.size)
 
 
 def parse_rings(data: bytes, *, source: str = SOURCE) -> RingSizes:
     """``struct ethtool_ringparam``: a maximum of 0 says that there is no such ring."""
-    _need(data, _RINGS.size, source, "GRINGPARAM")
+    need(data, _RINGS.size, source, "GRINGPARAM")
     _cmd, rx_max, mini_max, jumbo_max, tx_max, rx, mini, jumbo, tx = _RINGS.unpack_from(data)
     return RingSizes(
         rx=rx if rx_max else None,
@@ -132,7 +143,7 @@ def parse_rings(data: bytes, *, source: str = SOURCE) -> RingSizes:
 
 def parse_pause(data: bytes, *, source: str = SOURCE) -> PauseConfig:
     """``struct ethtool_pauseparam``."""
-    _need(data, _PAUSE.size, source, "GPAUSEPARAM")
+    need(data, _PAUSE.size, source, "GPAUSEPARAM")
     _cmd, autoneg, receive, transmit = _PAUSE.unpack_from(data)
     return PauseConfig(autoneg != 0, receive != 0, transmit != 0)
 
@@ -147,23 +158,32 @@ class Ethtool:
         """Driver, firmware, bus address and number of statistics."""
         return parse_driver_info(self._call(device, _request(ETHTOOL_GDRVINFO, _DRVINFO.size), _DRVINFO.size))
 
-    def strings(self, device: bytes) -> tuple[str, ...]:
-        """The names of the driver's statistics, in order."""
-        request = _SSET_INFO.pack(ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_STATS, 0)
+    def reader(self, structure: Structure[T]) -> Callable[[bytes], T]:
+        """A function: device → what this structure says of it."""
+        request, size, parse = _request(structure.command, structure.size), structure.size, structure.parse
+        return lambda device: parse(self._call(device, request, size))
+
+    def call(self, device: bytes, request: bytes, size: int) -> bytes:
+        """A structure whose size depends on what is asked."""
+        return self._call(device, request, size)
+
+    def strings(self, device: bytes, string_set: int = ETH_SS_STATS) -> tuple[str, ...]:
+        """The names of the driver's statistics (or of another set), in order."""
+        request = _SSET_INFO.pack(ETHTOOL_GSSET_INFO, 0, 1 << string_set, 0)
         reply = self._call(device, request, _SSET_INFO.size)
-        _need(reply, _SSET_INFO.size, SOURCE, "GSSET_INFO")
+        need(reply, _SSET_INFO.size, SOURCE, "GSSET_INFO")
         _cmd, _reserved, mask, count = _SSET_INFO.unpack_from(reply)
         if not mask or not count:
             return ()
         size = _STRINGS.size + count * _STRING_BYTES
         if size > _BUFFER_BYTES:
-            raise ParseError(SOURCE, f"{label(device)} claims {count} statistics")
-        return parse_strings(self._call(device, _STRINGS.pack(ETHTOOL_GSTRINGS, ETH_SS_STATS, count), size))
+            raise ParseError(SOURCE, f"{label(device)} claims {count} strings")
+        return parse_strings(self._call(device, _STRINGS.pack(ETHTOOL_GSTRINGS, string_set, count), size))
 
     def stats(self, device: bytes, count: int) -> tuple[int, ...] | None:
         """The values, ``count`` of them; ``None`` when the driver now has another number: read the strings again."""
         reply = self._call(device, _COUNTED.pack(ETHTOOL_GSTATS, count), _COUNTED.size + 8 * count)
-        _need(reply, _COUNTED.size, SOURCE, "GSTATS")
+        need(reply, _COUNTED.size, SOURCE, "GSTATS")
         if _COUNTED.unpack_from(reply)[1] != count:
             return None
         return parse_stats(reply)
@@ -216,7 +236,8 @@ def _request(command: int, size: int) -> bytes:
     return U32.pack(command) + bytes(size - 4)
 
 
-def _need(data: bytes, size: int, source: str, what: str) -> None:
+def need(data: bytes, size: int, source: str, what: str) -> None:
+    """:class:`ParseError` when a structure is cut short."""
     if len(data) < size:
         raise ParseError(source, f"{what}: {len(data)} bytes, {size} expected")
 

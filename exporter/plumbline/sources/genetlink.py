@@ -1,4 +1,4 @@
-"""Where the kernel keeps a generic-netlink family: its number differs from boot to boot. Asked through pyroute2.
+"""Where the kernel keeps a generic-netlink family: its numbers differ from boot to boot. Asked through pyroute2.
 
 Slow tier only: the library is asked once per start, what a scrape sends is :mod:`plumbline.sources.netlink`'s.
 """
@@ -6,6 +6,7 @@ Slow tier only: the library is asked once per start, what a scrape sends is :mod
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 
 from pyroute2.netlink import genlmsg
 from pyroute2.netlink.exceptions import NetlinkError
@@ -19,11 +20,25 @@ def resolve_family(name: str) -> int:
 
     :class:`~plumbline.errors.Unavailable` when this kernel does not have it.
     """
+    return _ask(name, lambda sock: int(sock.prid))
+
+
+def settings_group() -> int:
+    """The multicast group in which the kernel tells of changed ethtool settings (Linux 5.6).
+
+    :class:`~plumbline.errors.Unavailable` when this kernel does not have it.
+    """
+    return _ask("ethtool", lambda sock: int(sock.mcast_groups["monitor"]))
+
+
+def _ask(name: str, answer: Callable[[GenericNetlinkSocket], int]) -> int:
     source = f"generic netlink family {name}"
     try:
         with GenericNetlinkSocket() as sock:  # type: ignore[no-untyped-call]
             sock.bind(name, genlmsg)
-            return int(sock.prid)
+            return answer(sock)
+    except KeyError as error:
+        raise Refused(errno.ENOENT, f"{source}: group {error.args[0]}") from None
     except NetlinkError as error:
         raise_errno(int(error.code), source)
         raise

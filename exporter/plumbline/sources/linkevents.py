@@ -1,6 +1,8 @@
-"""Tells when network links changed: appeared, vanished, went up or down, were renamed.
+"""Tells when network links changed: appeared, vanished, went up or down, were renamed, were set otherwise.
 
 https://man7.org/linux/man-pages/man7/rtnetlink.7.html (multicast group ``RTNLGRP_LINK``)
+https://docs.kernel.org/networking/ethtool-netlink.html (multicast group ``monitor``: rings, channels, coalescing …
+changed by ``ethtool``, of which most drivers' links see nothing)
 
 Only *that* something changed, never what: whoever is told looks for himself. So a burst is one call, and when the
 kernel's queue runs over (``ENOBUFS``) nothing is lost that matters. An event is a hint; the owner refreshes on a
@@ -18,16 +20,29 @@ import socket
 import threading
 from collections.abc import Callable
 
-_RTMGRP_LINK = 1
+from plumbline.errors import PlumblineError
+from plumbline.sources.netlink import NETLINK_GENERIC, NETLINK_ROUTE
+
+_RTNLGRP_LINK = 1
+_SOL_NETLINK, _NETLINK_ADD_MEMBERSHIP = 270, 1
 _LOG = logging.getLogger(__name__)
 
 
 class LinkEvents:
     """A thread between :meth:`start` and :meth:`stop`, of this network namespace."""
 
-    def __init__(self, on_change: Callable[[], None], *, settle_s: float = 1.0) -> None:
-        """``on_change`` is called in the thread, ``settle_s`` after the first event of a burst."""
-        self._on_change, self._settle_s = on_change, settle_s
+    def __init__(
+        self,
+        on_change: Callable[[], None],
+        *,
+        settings_group: Callable[[], int] | None = None,
+        settle_s: float = 1.0,
+    ) -> None:
+        """``on_change`` is called in the thread, ``settle_s`` after the first event of a burst.
+
+        ``settings_group`` tells ethtool's multicast group, which is heard as well; asked at the start.
+        """
+        self._on_change, self._settings_group, self._settle_s = on_change, settings_group, settle_s
         self._thread: threading.Thread | None = None
         self._wake: int | None = None
 
@@ -35,15 +50,15 @@ class LinkEvents:
         """Begin to listen; ``OSError`` when the kernel refuses the socket. Events from now on are seen."""
         if self._thread is not None:
             return
-        sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
-        try:
-            sock.setblocking(False)
-            sock.bind((0, _RTMGRP_LINK))
+        with contextlib.ExitStack() as opened:
+            sockets = [opened.enter_context(_listen(NETLINK_ROUTE, _RTNLGRP_LINK))]
+            if self._settings_group is not None:
+                # without it (before Linux 5.6) settings are found by the periodic look
+                with contextlib.suppress(PlumblineError, OSError):
+                    sockets.append(opened.enter_context(_listen(NETLINK_GENERIC, self._settings_group())))
             wake_read, self._wake = os.pipe2(os.O_CLOEXEC)
-        except OSError:
-            sock.close()
-            raise
-        self._thread = threading.Thread(target=self._run, args=(sock, wake_read), name="link-events", daemon=True)
+            opened.pop_all()
+        self._thread = threading.Thread(target=self._run, args=(sockets, wake_read), name="link-events", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -54,28 +69,44 @@ class LinkEvents:
         self._thread.join()
         self._thread, self._wake = None, None
 
-    def _run(self, sock: socket.socket, wake: int) -> None:
-        with sock, contextlib.closing(os.fdopen(wake, "rb", buffering=0)):
+    def _run(self, sockets: list[socket.socket], wake: int) -> None:
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(os.fdopen(wake, "rb", buffering=0))
+            for sock in sockets:
+                opened.enter_context(sock)
             while True:
-                ready, _, _ = select.select([sock.fileno(), wake], [], [])
+                ready, _, _ = select.select([wake, *(sock.fileno() for sock in sockets)], [], [])
                 if wake in ready:
                     return
-                _drain(sock)
+                _drain(sockets)
                 if select.select([wake], [], [], self._settle_s)[0]:
                     return
-                _drain(sock)
+                _drain(sockets)
                 try:
                     self._on_change()
                 except Exception:  # noqa: BLE001  (a listener that fails must not end the listening)
                     _LOG.exception("a link change could not be handled")
 
 
-def _drain(sock: socket.socket) -> None:
-    while True:
-        try:
-            sock.recv(65536)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            if error.errno != errno.ENOBUFS:
-                raise
+def _listen(protocol: int, group: int) -> socket.socket:
+    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
+    try:
+        sock.setblocking(False)
+        sock.bind((0, 0))
+        sock.setsockopt(_SOL_NETLINK, _NETLINK_ADD_MEMBERSHIP, group)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _drain(sockets: list[socket.socket]) -> None:
+    for sock in sockets:
+        while True:
+            try:
+                sock.recv(65536)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise

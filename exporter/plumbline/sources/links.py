@@ -26,10 +26,12 @@ IFF_UP, IFF_LOOPBACK = 0x1, 0x8
 
 _IFINFO = struct.Struct("=BxHiII")  # family, ARP type, index, flags, change mask
 (_ADDRESS, _IFNAME, _MTU, _MASTER, _OPERSTATE, _LINKINFO, _STATS64) = (1, 3, 4, 10, 16, 18, 23)
+(_LINK, _LINK_NETNSID) = (5, 37)
 (_CARRIER, _CARRIER_CHANGES, _PARENT, _PARENT_BUS) = (33, 35, 56, 57)
 _LINK_STATE = (_ADDRESS, _IFNAME, _MTU, _MASTER, _OPERSTATE, _LINKINFO, _STATS64)
-_WANTED = frozenset((*_LINK_STATE, _CARRIER, _CARRIER_CHANGES, _PARENT, _PARENT_BUS))
-_INFO_KIND = 1
+_WANTED = frozenset((*_LINK_STATE, _CARRIER, _CARRIER_CHANGES, _PARENT, _PARENT_BUS, _LINK, _LINK_NETNSID))
+_INFO_KIND, _INFO_SLAVE_KIND = 1, 4
+_BOND = "bond"
 _HARDWARE_KINDS = frozenset({"ipoib", "dsa"})
 """Kinds that are real ports; kernels before 5.14 do not say so by naming the parent device."""
 
@@ -105,6 +107,12 @@ class Link(NamedTuple):
     """The bus address of the device behind it, e.g. ``0000:3b:00.0``; empty before Linux 5.14."""
     parent_bus: str
     stats: LinkStats | None
+    lower_index: int = 0
+    """``IFLA_LINK``: what a VLAN or tunnel stands on (of a veth: its other end); 0: none in this namespace."""
+    slave_kind: str = ""
+    """Kind of the master it belongs to, as the master's driver names itself: ``bond``, ``bridge`` …"""
+    bond_info: bytes = b""
+    """``IFLA_LINKINFO`` of bonds and their slaves, for :mod:`.bonding`; empty for every other link."""
 
     @property
     def hardware(self) -> bool:
@@ -144,13 +152,14 @@ def parse_link(message: Message, *, source: str = "netlink route") -> Link:
     if not raw_name:
         raise ParseError(source, f"link {index} has no name")
     info = get(_LINKINFO)
+    kind_name, slave_kind = _kinds(data, info, source) if info else ("", "")
     address = get(_ADDRESS)
     carrier = _number(data, get(_CARRIER), source)
     return Link(
         index,
         label(raw_name),
         raw_name,
-        _kind(data, info, source) if info else "",
+        kind_name,
         flags,
         _number(data, get(_MTU), source),
         _number(data, get(_OPERSTATE), source) or 0,
@@ -161,6 +170,10 @@ def parse_link(message: Message, *, source: str = "netlink route") -> Link:
         label(_text(data, get(_PARENT))),
         label(_text(data, get(_PARENT_BUS))),
         _stats(data, get(_STATS64), source),
+        # with a namespace beside it the index is of that namespace: another link may have it here
+        0 if _LINK_NETNSID in found else _number(data, get(_LINK), source) or 0,
+        slave_kind,
+        data[info[0] : info[1]] if info and _BOND in (kind_name, slave_kind) else b"",
     )
 
 
@@ -197,11 +210,14 @@ def _number(data: bytes, span: tuple[int, int] | None, source: str) -> int | Non
     return netlink.unsigned(data, start, end, source=source)
 
 
-def _kind(data: bytes, span: tuple[int, int], source: str) -> str:
-    for kind, start, end in netlink.attributes(data, *span, source=source):
-        if kind == _INFO_KIND:
-            return label(_text(data, (start, end)))
-    return ""
+def _kinds(data: bytes, span: tuple[int, int], source: str) -> tuple[str, str]:
+    kind = slave_kind = ""
+    for attribute, start, end in netlink.attributes(data, *span, source=source):
+        if attribute == _INFO_KIND:
+            kind = label(_text(data, (start, end)))
+        elif attribute == _INFO_SLAVE_KIND:
+            slave_kind = label(_text(data, (start, end)))
+    return kind, slave_kind
 
 
 def _stats(data: bytes, span: tuple[int, int] | None, source: str) -> LinkStats | None:

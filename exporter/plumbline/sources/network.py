@@ -2,7 +2,7 @@
 
 One ``RTM_GETLINK`` dump for all links, one ``PAUSE_GET`` dump where a port has flow control, and one ``GSTATS`` ioctl
 for each port whose driver has rules that need it; nothing more for software links. What rarely changes comes from
-:mod:`.portfacts`, looked up by :meth:`NetworkReader.refresh`.
+:mod:`.portfacts` and :mod:`.knobs`, looked up by :meth:`NetworkReader.refresh`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,23 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.roots import Roots
 from plumbline.sources import drivers, ethnl
-from plumbline.sources.drivers import DriverTable, NicLoss
-from plumbline.sources.ethtool import Ethtool, RingSizes
+from plumbline.sources.bonding import Bond, read_bonds
+from plumbline.sources.channels import Channels
+from plumbline.sources.coalesce import Coalescing
+from plumbline.sources.driverrules import DriverRules, DriverTable
+from plumbline.sources.drivers import NicLoss, Plan
+from plumbline.sources.ethtool import DriverInfo, Ethtool, RingSizes
+from plumbline.sources.features import Offload
+from plumbline.sources.knobs import Knobs
+from plumbline.sources.linkmodes import LinkModes
 from plumbline.sources.links import Link, read_links
+from plumbline.sources.module import transceiver_present
 from plumbline.sources.netlink import Netlink, skip_reason
 from plumbline.sources.pause import PauseState, parse_pause
 from plumbline.sources.portfacts import Facts, FactsReader, Port, SkipHook, Transports
+from plumbline.sources.relations import Relation, relations
+from plumbline.sources.settings import value
 
 T = TypeVar("T")
 
@@ -64,6 +73,37 @@ class PortPause:
     state: PauseState
 
 
+@dataclass(frozen=True, slots=True)
+class PortModes:
+    """One hardware port's link; ``fec`` and ``transceiver`` are ``None`` where not known."""
+
+    device: str
+    modes: LinkModes
+    fec: str | None
+    transceiver: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class PortReading:
+    """All that one link's losses are made of, for whoever asks where the numbers come from."""
+
+    link: Link
+    master: str
+    info: DriverInfo | None
+    """``None``: a software link."""
+    drop_source: str
+    rules: DriverRules
+    plan: Plan
+    names: tuple[str, ...]
+    values: tuple[int, ...]
+    """In the order of ``names``; both empty where the rules need no driver counters."""
+    pause: PauseState | None
+    """``None``: no 802.3x flow control."""
+    pause_source: str
+    """Who counts pause frames: ``netlink``, ``driver``, or nobody (empty)."""
+    rings: RingSizes | None
+
+
 @dataclass(slots=True)
 class _Snapshot:
     """One moment, shared by the collectors of one scrape."""
@@ -85,7 +125,6 @@ class NetworkReader:
     def __init__(
         self,
         *,
-        roots: Roots,
         table: DriverTable,
         resolve_family: Callable[[str], int],
         scrape: Transports,
@@ -94,13 +133,11 @@ class NetworkReader:
         keep: Callable[[str], bool] = lambda _device: True,
     ) -> None:
         """``keep`` tells which devices are reported, by name; ``clock`` gives monotonic seconds."""
-        self._facts_reader = FactsReader(
-            roots=roots, table=table, resolve_family=resolve_family, transports=slow, keep=keep
-        )
+        self._facts_reader = FactsReader(table=table, resolve_family=resolve_family, transports=slow, keep=keep)
         self._route = Netlink(scrape.route, source="netlink route")
         self._generic = Netlink(scrape.generic, source="netlink ethtool")
         self._ioctl = Ethtool(scrape.ioctl)
-        self._clock, self._keep = clock, keep
+        self._clock, self._keep, self._table = clock, keep, table
         self._facts = Facts()
         self._snapshot: _Snapshot | None = None
         self._software = drivers.bind(table.software, ())
@@ -136,7 +173,7 @@ class NetworkReader:
     def read_rings(self) -> tuple[PortRings, ...]:
         """Ring sizes as of the last refresh; ``Unavailable`` when no port has rings."""
         snapshot = self._take("rings")
-        rings = _value(snapshot.facts.rings)
+        rings = value(snapshot.facts.rings)
         ports = tuple(
             PortRings(link.name, rings[index])
             for index, link in snapshot.links.items()
@@ -149,18 +186,7 @@ class NetworkReader:
     def read_pause(self, on_skip: SkipHook) -> tuple[PortPause, ...]:
         """Flow control, counters included; ``Unavailable`` when no port has it."""
         snapshot = self._take("pause")
-        expected = {index: config for index, config in _value(snapshot.facts.pause).items() if index in snapshot.links}
-        states: Mapping[int, PauseState] = {index: PauseState(config) for index, config in expected.items()}
-        if expected and snapshot.facts.family is not None:
-            states = ethnl.read_all(
-                self._generic,
-                snapshot.facts.family,
-                ethnl.PAUSE_GET,
-                parse_pause,
-                flags=ethnl.FLAG_STATS,
-                expected=expected,
-                on_skip=on_skip,
-            )
+        states = self._pause_states(snapshot, on_skip)
         ports = tuple(
             PortPause(link.name, self._with_driver_counters(snapshot, link, states[index], on_skip))
             for index, link in snapshot.links.items()
@@ -169,6 +195,127 @@ class NetworkReader:
         if not ports:
             raise Unavailable("no network port has 802.3x flow control")
         return ports
+
+    def read_channels(self) -> tuple[tuple[str, Channels], ...]:
+        """Devices and their channels as of the last refresh; ``Unavailable`` when none has any."""
+        return self._settings("channels", lambda knobs: knobs.channels, "says how many channels it has")
+
+    def read_coalescing(self) -> tuple[tuple[str, Coalescing], ...]:
+        """Devices and their interrupt coalescing as of the last refresh; ``Unavailable`` when none has it."""
+        return self._settings("coalescing", lambda knobs: knobs.coalescing, "says how it coalesces interrupts")
+
+    def read_offloads(self) -> tuple[tuple[str, tuple[Offload, ...]], ...]:
+        """Devices and their offloads as of the last refresh; ``Unavailable`` when none has any."""
+        return self._settings("offloads", lambda knobs: knobs.offloads, "says what it offloads")
+
+    def read_link_modes(self, on_skip: SkipHook) -> tuple[PortModes, ...]:
+        """Hardware ports as of the last refresh; ``Unavailable`` when there is none.
+
+        What is only decoration here (FEC, transceiver) is skipped when it could not be asked.
+        """
+        snapshot = self._take("link modes")
+        knobs = snapshot.facts.knobs
+        modes = value(knobs.linkmodes)
+        fec = _or_skip("fec", knobs.fec, on_skip)
+        connectors = _or_skip("connector", knobs.connectors, on_skip)
+        ports = []
+        for index, link in snapshot.links.items():
+            if link.hardware and index in modes and self._keep(link.name):
+                port = snapshot.facts.ports.get(index)
+                transceiver = transceiver_present(
+                    port=connectors.get(index),
+                    fibre=modes[index].fibre,
+                    carrier=link.carrier,
+                    driver=port.info.driver if port else "",
+                )
+                ports.append(PortModes(link.name, modes[index], fec.get(index), transceiver))
+        if not ports:
+            raise Unavailable("no network port says what links it can have")
+        return tuple(ports)
+
+    def _settings(
+        self, consumer: str, part: Callable[[Knobs], Mapping[int, T] | PlumblineError], what: str
+    ) -> tuple[tuple[str, T], ...]:
+        snapshot = self._take(consumer)
+        settings, links = value(part(snapshot.facts.knobs)), snapshot.links
+        found = tuple(
+            (links[index].name, each)
+            for index, each in settings.items()
+            if index in links and self._keep(links[index].name)
+        )
+        if not found:
+            raise Unavailable(f"no network port {what}")
+        return found
+
+    def read_ports(self, on_skip: SkipHook) -> tuple[PortReading, ...]:
+        """Every link with its counters and rules; ports whose driver can't be asked are skipped with the reason."""
+        snapshot = self._take("ports")
+        rings = snapshot.facts.rings if not isinstance(snapshot.facts.rings, PlumblineError) else {}
+        states = self._pause_states(snapshot, on_skip)
+        found = []
+        for index, link in snapshot.links.items():
+            if not self._keep(link.name):
+                continue
+            port = snapshot.facts.ports.get(index) if link.hardware else None
+            if link.hardware and port is None:
+                on_skip(link.name, snapshot.facts.refused.get(index, "unknown"))
+                continue
+            info = port.info if port else None
+            rules, source = self._table.select(link, info.driver if info else "")
+            plan = port.plan if port else drivers.bind(rules, ())
+            values = self._driver_stats(snapshot, link, port, on_skip) if port else ()
+            if values is None:
+                continue
+            state = netlink = states.get(index)
+            if netlink is not None:
+                state = self._with_driver_counters(snapshot, link, netlink, on_skip)
+            counted_by = "" if state is None or not _counts(state) else "netlink" if state == netlink else "driver"
+            names = port.names if port and values else ()
+            found.append(
+                PortReading(
+                    link,
+                    _master(snapshot, link),
+                    info,
+                    source,
+                    rules,
+                    plan,
+                    names,
+                    values,
+                    state,
+                    counted_by,
+                    rings.get(index),
+                )
+            )
+        return tuple(found)
+
+    def _pause_states(self, snapshot: _Snapshot, on_skip: SkipHook) -> Mapping[int, PauseState]:
+        """Flow control of the ports that have it, with the kernel's own counters."""
+        known = value(snapshot.facts.pause)
+        expected = {index: config for index, config in known.items() if index in snapshot.links}
+        if not expected or snapshot.facts.family is None:
+            return {index: PauseState(config) for index, config in expected.items()}
+        return ethnl.read_all(
+            self._generic,
+            snapshot.facts.family,
+            ethnl.PAUSE_GET,
+            parse_pause,
+            flags=ethnl.FLAG_STATS,
+            expected=expected,
+            on_skip=on_skip,
+        )
+
+    def read_bonds(self, on_skip: SkipHook) -> tuple[Bond, ...]:
+        """Bonds with their slaves; ``Unavailable`` when there is none."""
+        snapshot = self._take("bonds")
+        bonds = tuple(bond for bond in read_bonds(snapshot.links, on_skip=on_skip) if self._keep(bond.device))
+        if not bonds:
+            raise Unavailable("no network links are bonded")
+        return bonds
+
+    def read_relations(self) -> tuple[Relation, ...]:
+        """Which link stands on which. Both are reported links: what stands on an excluded one stands on nothing."""
+        found = relations(self._take("relations").links)
+        return tuple(each for each in found if self._keep(each.device) and self._keep(each.lower))
 
     def _take(self, consumer: str) -> _Snapshot:
         """The links now. Collectors of one scrape share a dump; one that asks again begins the next scrape."""
@@ -232,7 +379,7 @@ class NetworkReader:
     ) -> PauseState:
         """Pause frames from ``ethtool -S`` where the kernel does not count them through netlink."""
         port = snapshot.facts.ports.get(link.ifindex)
-        if state.receive_frames is not None or state.transmit_frames is not None or not port or not port.plan.pause:
+        if _counts(state) or not port or not port.plan.pause:
             return state
         values = self._driver_stats(snapshot, link, port, on_skip)
         if values is None:
@@ -241,12 +388,17 @@ class NetworkReader:
         return PauseState(state.config, frames.get("receive"), frames.get("transmit"))
 
 
+def _or_skip(item: str, part: Mapping[int, T] | PlumblineError, on_skip: SkipHook) -> Mapping[int, T]:
+    if isinstance(part, PlumblineError):
+        on_skip(item, skip_reason(part))
+        return {}
+    return part
+
+
+def _counts(state: PauseState) -> bool:
+    return state.receive_frames is not None or state.transmit_frames is not None
+
+
 def _master(snapshot: _Snapshot, link: Link) -> str:
     master = snapshot.links.get(link.master_index)
     return master.name if master else ""
-
-
-def _value(part: T | PlumblineError) -> T:
-    if isinstance(part, PlumblineError):
-        raise part.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
-    return part

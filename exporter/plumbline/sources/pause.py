@@ -43,3 +43,9 @@ def parse_pause(message: Message, *, source: str = "ethtool netlink: PAUSE_GET")
                 frames[kind] = unsigned(data, start, end, source=source)
     config = PauseConfig(flag(_AUTONEG), flag(_RX), flag(_TX))
     return ifindex, PauseState(config, frames.get(_STAT_RX_FRAMES), frames.get(_STAT_TX_FRAMES))
+
+
+def parse_pause_config(message: Message, *, source: str = "ethtool netlink: PAUSE_GET") -> tuple[int, PauseConfig]:
+    """The same without the counters."""
+    ifindex, state = parse_pause(message, source=source)
+    return ifindex, state.config

@@ -1,4 +1,4 @@
-"""What rarely changes about network ports: driver and statistics' names, rings, speed, who knows flow control.
+"""What rarely changes about network ports: driver and statistics' names, rings, flow control, and other settings.
 
 The slow tier: looked up at start, on link events and every few minutes, never in a scrape. Some drivers ask their
 firmware for these, and 600 statistics' names are 20 kB.
@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import partial
 
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.roots import Roots
 from plumbline.sources import drivers, ethnl
-from plumbline.sources.drivers import DriverTable, Plan
+from plumbline.sources.driverrules import DriverTable
+from plumbline.sources.drivers import Evidence, Plan
 from plumbline.sources.ethtool import DriverInfo, Ethtool, EthtoolSocket, EthtoolTransport, PauseConfig, RingSizes
+from plumbline.sources.knobs import Knobs, KnobsReader
 from plumbline.sources.links import Link, read_links
-from plumbline.sources.linkspeed import parse_speed, read_sysfs_speed
 from plumbline.sources.netlink import NETLINK_GENERIC, NETLINK_ROUTE, Netlink, NetlinkSocket, Transport, skip_reason
-from plumbline.sources.pause import parse_pause
+from plumbline.sources.pause import parse_pause_config
 from plumbline.sources.rings import parse_rings
+from plumbline.sources.settings import SettingsReader, attempt
 
 SkipHook = Callable[[str, str], None]
-T = TypeVar("T")
-
-_SPEED_KINDS = frozenset({"bond", "team", "vlan"})
-"""Software links that have the speed of the ports below; others make one up (veth: 10 Gb/s, tun: 10 Mb/s)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +65,16 @@ class Facts:
     refused: Mapping[int, str] = field(default_factory=dict)
     """Hardware ports whose driver could not be asked, and why (as :func:`.netlink.skip_reason` says it)."""
     rings: Mapping[int, RingSizes] | PlumblineError = field(default_factory=dict)
-    speeds_mbps: Mapping[int, int] = field(default_factory=dict)
     pause: Mapping[int, PauseConfig] | PlumblineError = field(default_factory=dict)
+    knobs: Knobs = field(default_factory=Knobs)
+
+    @property
+    def speeds_mbps(self) -> dict[int, int]:
+        """Of the links that have one; empty when that could not be asked."""
+        modes = self.knobs.linkmodes
+        if isinstance(modes, PlumblineError):
+            return {}
+        return {index: link.speed_mbps for index, link in modes.items() if link.speed_mbps is not None}
 
 
 class FactsReader:
@@ -78,32 +83,36 @@ class FactsReader:
     def __init__(
         self,
         *,
-        roots: Roots,
         table: DriverTable,
         resolve_family: Callable[[str], int],
         transports: Transports,
         keep: Callable[[str], bool],
     ) -> None:
         """Opens nothing. ``resolve_family`` is asked once, at the first look."""
-        self._roots, self._table, self._resolve_family, self._keep = roots, table, resolve_family, keep
+        self._table, self._resolve_family, self._keep = table, resolve_family, keep
         self._route = Netlink(transports.route, source="netlink route")
-        self._generic = Netlink(transports.generic, source="netlink ethtool")
+        generic = Netlink(transports.generic, source="netlink ethtool")
         self._ioctl = Ethtool(transports.ioctl)
+        self._settings = SettingsReader(generic)
+        self._knobs = KnobsReader(generic, self._ioctl)
 
     def read(self, known: Facts) -> Facts:
         """Everything, anew; only names that can't have changed are taken from ``known``.
 
         Raises when the links can't be listed at all; whatever else fails stands in the result.
         """
-        links = read_links(self._route)
-        ports = {index: link for index, link in links.items() if link.hardware and self._keep(link.name)}
+        links = {index: link for index, link in read_links(self._route).items() if self._keep(link.name)}
+        hardware = {index: link for index, link in links.items() if link.hardware}
         family = known.family if known.family is not None else self._resolve()
+        ports, refused = self._read_ports(hardware, known)
+        read, ioctl = self._settings.read, self._ioctl
         return Facts(
-            family,
-            *self._read_ports(ports, known),
-            _attempt(lambda: self._read_rings(family, ports)),
-            self._read_speeds(family, links),
-            _attempt(lambda: self._read_pause(family, ports)),
+            family=family,
+            ports=ports,
+            refused=refused,
+            rings=attempt(lambda: read(family, ethnl.RINGS_GET, parse_rings, hardware, by_ioctl=ioctl.rings)),
+            pause=attempt(lambda: read(family, ethnl.PAUSE_GET, parse_pause_config, hardware, by_ioctl=ioctl.pause)),
+            knobs=self._knobs.read(family, links, known.knobs),
         )
 
     def _resolve(self) -> int | None:
@@ -119,7 +128,31 @@ class FactsReader:
                 ports[index] = self._read_port(link, known.ports.get(index))
             except PlumblineError as error:
                 refused[index] = skip_reason(error)
-        return ports, refused
+        return self._decide(ports, links), refused
+
+    def _decide(self, ports: dict[int, Port], links: Mapping[int, Link]) -> dict[int, Port]:
+        """Bind again, with their counters, the ports whose rules have conditions that are not settled.
+
+        Driver counters first, the kernel's after them: that order is what makes a comparison a proof.
+        """
+        values = {}
+        for index, port in ports.items():
+            if port.plan.undecided:
+                counted = attempt(partial(self._ioctl.stats, links[index].raw_name, len(port.names)))
+                if isinstance(counted, tuple):
+                    values[index] = counted
+        if not values:
+            return ports
+        after = attempt(lambda: read_links(self._route))
+        if isinstance(after, PlumblineError):
+            return ports
+        for index, counted in values.items():
+            port, rtnl = ports[index], after[index].stats if index in after else None
+            if rtnl is not None:
+                rules, _ = self._table.select(links[index], port.info.driver)
+                plan = drivers.bind(rules, port.names, Evidence(port.names, counted, rtnl))
+                ports[index] = Port(port.info, port.names, plan, port.drop_source)
+        return ports
 
     def _read_port(self, link: Link, known: Port | None) -> Port:
         try:
@@ -133,54 +166,3 @@ class FactsReader:
             return Port(info, known.names, known.plan, source)
         names = self._ioctl.strings(link.raw_name) if source == "driver" else ()
         return Port(info, names, drivers.bind(rules, names), source)
-
-    def _read_rings(self, family: int | None, ports: Mapping[int, Link]) -> Mapping[int, RingSizes]:
-        if family is None:
-            return _each(ports, self._ioctl.rings)
-        return self._dump(family, ethnl.RINGS_GET, parse_rings, ports)
-
-    def _read_pause(self, family: int | None, ports: Mapping[int, Link]) -> Mapping[int, PauseConfig]:
-        if family is None:
-            return _each(ports, self._ioctl.pause)
-        states = self._dump(family, ethnl.PAUSE_GET, parse_pause, ports)
-        return {index: state.config for index, state in states.items()}
-
-    def _read_speeds(self, family: int | None, links: Mapping[int, Link]) -> dict[int, int]:
-        shown = {index: link for index, link in links.items() if link.hardware or link.kind in _SPEED_KINDS}
-        speeds: Mapping[int, int | None] | PlumblineError = {}
-        if family is not None:
-            flags = ethnl.FLAG_COMPACT_BITSETS
-            speeds = _attempt(lambda: self._dump(family, ethnl.LINKMODES_GET, parse_speed, shown, flags))
-        if isinstance(speeds, PlumblineError) or not speeds:
-            speeds = {index: read_sysfs_speed(self._roots, link.raw_name) for index, link in shown.items()}
-        return {index: speed for index, speed in speeds.items() if speed is not None and index in shown}
-
-    def _dump(
-        self,
-        family: int,
-        command: int,
-        parse: Callable[..., tuple[int, T]],
-        ports: Mapping[int, Link],
-        flags: int = 0,
-    ) -> dict[int, T]:
-        """A dump; a port that fails is left out, as one without support is."""
-        return ethnl.read_all(
-            self._generic, family, command, parse, flags=flags, expected=ports, on_skip=lambda _item, _reason: None
-        )
-
-
-def _each(ports: Mapping[int, Link], ask: Callable[[bytes], T]) -> dict[int, T]:
-    found = {}
-    for index, link in ports.items():
-        try:
-            found[index] = ask(link.raw_name)
-        except Unavailable:
-            continue  # this driver does not know it, or the port has gone
-    return found
-
-
-def _attempt(read: Callable[[], T]) -> T | PlumblineError:
-    try:
-        return read()
-    except PlumblineError as error:
-        return error

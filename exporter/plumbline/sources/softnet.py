@@ -25,9 +25,9 @@ from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
 
 _MIN_COLUMNS = 9
-_CPU_COLUMN, _BACKLOG_COLUMN = 12, 11
+_CPU_COLUMN, _BACKLOG_COLUMN, _INPUT_COLUMN, _PROCESS_COLUMN = 12, 11, 13, 14
 _HEX = re.compile(r"[0-9a-fA-F]{1,8}")
-_RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
+_RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")  # Linux ends at 8,192 CPUs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,11 @@ class SoftnetCpu:
     time_squeeze: int
     """The poll loop stopped with ``netdev_budget`` or its time used up, work possibly left."""
     backlog_length: int | None
-    """Packets waiting now; ``None`` before Linux 5.10."""
+    """Packets waiting now, in both queues below; ``None`` before Linux 5.10."""
+    input_queue_length: int | None = None
+    """Of these, still where other CPUs and drivers put them; ``None`` before Linux 6.4."""
+    process_queue_length: int | None = None
+    """Of these, taken over by this CPU for its receive loop; ``None`` before Linux 6.4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,11 @@ def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None
             cpu = online[line - 1] if online is not None and line <= len(online) else line - 1
         if cpu in cpus:
             raise ParseError(source, f"CPU {cpu} is there twice", line=line)
-        backlog = values[_BACKLOG_COLUMN] if len(values) > _BACKLOG_COLUMN else None
-        cpus[cpu] = SoftnetCpu(cpu, values[0], values[1], values[2], backlog)
+        queues = (
+            values[column] if column < len(values) else None
+            for column in (_BACKLOG_COLUMN, _INPUT_COLUMN, _PROCESS_COLUMN)
+        )
+        cpus[cpu] = SoftnetCpu(cpu, values[0], values[1], values[2], *queues)
     if not cpus:
         raise ParseError(source, "no rows")
     return SoftnetReading(tuple(cpus.values()))

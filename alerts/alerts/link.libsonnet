@@ -1,0 +1,112 @@
+// What a link should be and is not: its speed, its bond, its MTU, its InfiniBand port.
+local alert = import '../lib/alert.libsonnet';
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local alerts = config.alerts,
+  local labels = promql.labels(config),
+  local network(signal) = { layer: 'network', signal: signal },
+
+  local slow = alerts.PlumblineNicLinkSlow,
+  local ibDown = alerts.PlumblineInfinibandPortDown,
+  local ibErrors = alerts.PlumblineInfinibandErrors,
+
+  // The role's labels without the role: what tells one Ceph cluster from another.
+  local clusterLabels = std.filter(function(label) label != 'instance', config.instanceLabels) + ['role'],
+  local roleFormat = std.join(',', [label + '=%q' for label in clusterLabels]),
+  local roleArguments = std.join(' ', ['$labels.' + label for label in clusterLabels]),
+
+  // "1500 (2: stor03.example:10047 eth2, ...), 9000 (14)": hosts by name only where they are few.
+  local mtus =
+    '{{ range $index, $mtu := query (printf `count_values ("mtu", plumbline:nic_role_mtu:bytes{' + roleFormat + '})` '
+    + roleArguments + ') | sortByLabel "mtu" }}'
+    + '{{ if $index }}, {{ end }}{{ .Labels.mtu }} ({{ .Value }}'
+    + '{{ if le .Value %s }}: ' % ('%.1f' % alerts.PlumblineNicMtuMismatch.namedInterfaces)
+    + '{{ range $each, $interface := query (printf `plumbline:nic_role_mtu:bytes{' + roleFormat + '} == %s` '
+    + roleArguments + ' .Labels.mtu) | sortByLabel "instance" }}'
+    + '{{ if $each }}, {{ end }}{{ .Labels.instance }} {{ .Labels.device }}{{ end }}{{ end }})'
+    + '{{ end }}',
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'plumbline-link',
+      rules: [
+        alert.new(
+          config,
+          'PlumblineNicLinkSlow',
+          |||
+            max by (%(interface)s) (plumbline_nic_speed_bits_per_second)
+            < %(belowShare)g *
+            max by (%(interface)s) (plumbline_nic_max_speed_bits_per_second)
+          ||| % (labels + slow) + promql.lowestOnly(config) + promql.storageOnly(config),
+          network('health'),
+          'A network link runs below what its port can do.',
+          '{{ $labels.device }} on {{ $labels.instance }} runs at {{ $value | humanize }}bit/s, though the port supports more: the other end, the cable or the transceiver holds it back.',
+        ),
+        alert.new(
+          config,
+          'PlumblineBondSlaveDown',
+          'max by (%(slave)s) (plumbline_bond_slave_up) == 0' % labels,
+          network('health'),
+          'A bond has lost a link.',
+          'Slave {{ $labels.slave }} of {{ $labels.device }} on {{ $labels.instance }} has no link: the bond runs with less bandwidth and less redundancy, the next failure may take the node off the network.',
+        ),
+        alert.new(
+          config,
+          'PlumblineBondMisaggregated',
+          // A slave whose link is down is no matter of LACP.
+          |||
+            (
+              max by (%(slave)s) (plumbline_bond_slave_aggregator)
+              != on (%(interface)s) group_left ()
+              max by (%(interface)s) (plumbline_bond_aggregator)
+              or
+              max by (%(slave)s) (plumbline_bond_slave_partner_mac_valid) == 0
+            )
+            and on (%(slave)s)
+            max by (%(slave)s) (plumbline_bond_slave_up) == 1
+          ||| % labels,
+          network('health'),
+          'A bond has a link that is up and not aggregated.',
+          'Slave {{ $labels.slave }} of {{ $labels.device }} on {{ $labels.instance }} has a link, but is outside the active LACP aggregator or has no LACP partner: it carries nothing. Its switch port lacks LACP, is in another channel, or is on a switch that is not paired with the first.',
+        ),
+        alert.new(
+          config,
+          'PlumblineNicMtuMismatch',
+          'count by (%(role)s) (count_values by (%(role)s) ("mtu", plumbline:nic_role_mtu:bytes)) > 1' % labels,
+          network('health'),
+          'Interfaces of one network have different MTUs.',
+          'The interfaces with role {{ $labels.role }} have {{ $value }} different MTUs: ' + mtus + '. Packets bigger than the receiver takes vanish without an error at the sender; small ones, like heartbeats, still pass.',
+        ),
+        alert.new(
+          config,
+          'PlumblineInfinibandPortDown',
+          // A port nobody ever plugged a cable into is none that failed; one with a link and not active is.
+          |||
+            max by (%(port)s) (plumbline_infiniband_port_state) < %(activeState)d
+            and on (%(port)s)
+            (
+              max by (%(port)s) (max_over_time(plumbline_infiniband_port_state[%(window)s])) >= %(activeState)d
+              or on (%(port)s)
+              max by (%(port)s) (plumbline_infiniband_physical_state) == %(linkUpState)d
+            )
+          ||| % (labels + ibDown),
+          network('health'),
+          'An InfiniBand or RoCE port is not active.',
+          'Port {{ $labels.port }} of {{ $labels.device }} on {{ $labels.instance }} is in state {{ $value }} (1: down, 2: has a link and waits for a subnet manager) and carries no data.',
+        ),
+        alert.new(
+          config,
+          'PlumblineInfinibandErrors',
+          |||
+            sum by (%(port)s, error) (increase(plumbline_infiniband_errors_total{error!~"%(benign)s"}[%(window)s])) >= %(minimumErrors)d
+          ||| % (labels + ibErrors),
+          network('error'),
+          'An InfiniBand port counts errors.',
+          'Port {{ $labels.port }} of {{ $labels.device }} on {{ $labels.instance }}: {{ printf "%%.0f" $value }} more {{ $labels.error }} within %s. Symbol, receive and integrity errors are a cable or a transceiver; discards are congestion.' % ibErrors.window,
+        ),
+      ],
+    }],
+  },
+}

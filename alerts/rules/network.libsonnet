@@ -1,0 +1,45 @@
+// What storage traffic means for an interface: which ones it leaves out, and the MTU each network sees.
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local labels = promql.labels(config),
+
+  // A role reaches down to the ports, but the packets of the network are as big as the uppermost interface allows:
+  // a VLAN of 1500 on a bond of 9000 is a network of 1500.
+  local mtu(role) = |||
+    (
+      max by (%(interface)s, role) (plumbline_nic_role_info{role="%(word)s"})
+      * on (%(interface)s) group_left ()
+      max by (%(interface)s) (plumbline_nic_mtu_bytes)
+      unless on (%(interface)s)
+      label_replace(
+        plumbline_nic_relation_info and on (%(interface)s) plumbline_nic_role_info{role="%(word)s"},
+        "device", "$1", "lower", "(.+)"
+      )
+    )
+  ||| % (labels { word: role }),
+
+  prometheusRules+:: {
+    groups+: [{
+      name: 'plumbline-network.rules',
+      rules: [
+        {
+          // 1: this interface carries none of Ceph's traffic, on a node where it is known which ones do.
+          record: 'plumbline:nic_without_storage:info',
+          expr: |||
+            group by (%(interface)s) (plumbline_nic_mtu_bytes)
+            unless on (%(interface)s)
+            plumbline_nic_role_info
+            and on (%(instance)s)
+            plumbline_nic_role_info
+          ||| % labels,
+        },
+        {
+          record: 'plumbline:nic_role_mtu:bytes',
+          expr: std.join('or\n', [mtu(role) for role in config.networkRoles]),
+        },
+      ],
+    }],
+  },
+}

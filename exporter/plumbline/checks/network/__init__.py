@@ -1,0 +1,24 @@
+"""Every check of the network layer, literally."""
+
+from __future__ import annotations
+
+from plumbline.checks.facts import NetworkFacts
+from plumbline.checks.model import Check, Finding, worst_first
+from plumbline.checks.network import bond, flow, infiniband, interrupts, link, rings, softnet, tcp
+
+CHECKS: tuple[Check[NetworkFacts], ...] = (
+    *interrupts.CHECKS,
+    *softnet.CHECKS,
+    *flow.CHECKS,
+    *rings.CHECKS,
+    *link.CHECKS,
+    *tcp.CHECKS,
+    *bond.CHECKS,
+    *infiniband.CHECKS,
+)
+"""In the order in which the documents look: interrupts, turns, flow control, rings, link, TCP."""
+
+
+def judge(facts: NetworkFacts) -> tuple[Finding, ...]:
+    """All findings about one host, the worst first."""
+    return worst_first(finding for check in CHECKS for finding in check.findings(facts))

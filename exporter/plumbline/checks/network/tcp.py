@@ -1,0 +1,147 @@
+"""TCP: its options, and the memory of its sockets. Advice only ever raises; a larger value is never called wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from plumbline.checks import fixes
+from plumbline.checks.facts import NetworkFacts
+from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.checks.text import plural
+
+RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+RMEM_MAX, WMEM_MAX = "net.core.rmem_max", "net.core.wmem_max"
+DOCUMENTED = {
+    RMEM: (4096, 87380, 4194304),
+    WMEM: (4096, 65536, 4194304),
+    RMEM_MAX: (4194304,),
+    WMEM_MAX: (4194304,),
+}
+"""Figura 42, in bytes; vectors are minimum, default, maximum."""
+_JUDGED = {WMEM: (0, 2)}
+"""Not the default for sending: every kernel has 16384 there, and it is only where the kernel's own sizing begins."""
+_LARGEST_RMEM = 33554432
+"""Bytes up to which the receive maximum is doubled while segments are being thrown away: 32 MiB is the
+bandwidth-delay product of 100 Gb/s and 2.7 ms, more than any storage network has."""
+
+
+def _at_least(name: str) -> Callable[[NetworkFacts], Iterator[Verdict]]:
+    wanted = DOCUMENTED[name]
+
+    def judge(facts: NetworkFacts) -> Iterator[Verdict]:
+        now = facts.sysctls.get(name)
+        if now is None or len(now) != len(wanted):
+            return
+        judged = _JUDGED.get(name, range(len(wanted)))
+        short = any(now[field] < wanted[field] for field in judged)
+        fix = fixes.sysctl(name, tuple(map(max, now, wanted))) if short else None
+        yield Verdict(name, _bytes(now), f"at least {_bytes(wanted)}", fix)
+
+    return judge
+
+
+def _receive_memory(facts: NetworkFacts) -> Iterator[Verdict]:
+    now, lost = facts.sysctls.get(RMEM), facts.tcp_receive_drops
+    if now is None or len(now) != 3 or lost is None or not lost.grows or now[2] < DOCUMENTED[RMEM][2]:
+        yield from _at_least(RMEM)(facts)
+        return
+    is_ = f"{_bytes(now)}, {plural(lost.grew or 0, 'segment')} thrown away lately"
+    if now[2] >= _LARGEST_RMEM:  # more memory would only hide that the application does not read
+        yield Verdict(RMEM, is_, f"at least {_bytes(DOCUMENTED[RMEM])}")
+        return
+    goal = (*now[:2], min(now[2] * 2, _LARGEST_RMEM))
+    because = "Received data is being thrown away because sockets are full."
+    yield Verdict(RMEM, is_, "no received segment thrown away", fixes.sysctl(RMEM, goal), because=because)
+
+
+def _bytes(values: tuple[int, ...]) -> str:
+    return " ".join(map(str, values))
+
+
+def _switched_on(name: str) -> Callable[[NetworkFacts], Iterator[Verdict]]:
+    def judge(facts: NetworkFacts) -> Iterator[Verdict]:
+        now = facts.sysctl(name)
+        if now is not None:  # tcp_timestamps has a 2, which is on as well
+            yield Verdict(name, str(now), "1", None if now else fixes.sysctl(name, [1]))
+
+    return judge
+
+
+TCP_RMEM = Check(
+    "network.tcp-rmem",
+    "Give TCP sockets enough memory to receive.",
+    "Every host. While received segments are thrown away the maximum may grow beyond the documented one.",
+    "A window smaller than bandwidth times round trip slows every connection down; what does not fit into a full "
+    "socket is thrown away and sent again.",
+    "unnoba-2020, 5.2.8 (Figuras 41, 42) and 10.1; Documentation/networking/ip-sysctl.rst",
+    Severity.WARNING,
+    _receive_memory,
+    'sysctl -w net.ipv4.tcp_rmem="4096 87380 4194304"',
+)
+TCP_WMEM = Check(
+    "network.tcp-wmem",
+    "Give TCP sockets enough memory to send.",
+    "Every host. Minimum and maximum are judged; the kernel sizes each socket by itself between them.",
+    "A sender keeps what is not acknowledged yet: with less than bandwidth times round trip it waits.",
+    "unnoba-2020, 5.2.8 (Figura 42); Documentation/networking/ip-sysctl.rst",
+    Severity.WARNING,
+    _at_least(WMEM),
+    'sysctl -w net.ipv4.tcp_wmem="4096 65536 4194304"',
+)
+_OTHERS = (
+    "It bounds what a program may ask for (SO_RCVBUF, SO_SNDBUF; Ceph's ms_tcp_rcvbuf); TCP's own automatic sizing "
+    "does not ask it."
+)
+CORE_RMEM_MAX = Check(
+    "network.rmem-max",
+    "Let programs ask for as large a receive buffer as TCP's own maximum.",
+    "Every host.",
+    _OTHERS,
+    "unnoba-2020, 5.2.8 (Figura 42) and 10.1; Documentation/admin-guide/sysctl/net.rst",
+    Severity.INFO,
+    _at_least(RMEM_MAX),
+    "sysctl -w net.core.rmem_max=4194304",
+)
+CORE_WMEM_MAX = Check(
+    "network.wmem-max",
+    "Let programs ask for as large a send buffer as TCP's own maximum.",
+    "Every host.",
+    _OTHERS,
+    "unnoba-2020, 5.2.8 (Figura 42); Documentation/admin-guide/sysctl/net.rst",
+    Severity.INFO,
+    _at_least(WMEM_MAX),
+    "sysctl -w net.core.wmem_max=4194304",
+)
+WINDOW_SCALING = Check(
+    "network.tcp-window-scaling",
+    "Leave TCP window scaling on.",
+    "Every host.",
+    "Without it no window is larger than 64 KiB: at the author's 163 µs of round trip a connection ends at 3.2 Gb/s.",
+    "unnoba-2020, 5.2.8 (Figura 42); RFC 7323; Documentation/networking/ip-sysctl.rst",
+    Severity.WARNING,
+    _switched_on("net.ipv4.tcp_window_scaling"),
+    "sysctl -w net.ipv4.tcp_window_scaling=1",
+)
+TIMESTAMPS = Check(
+    "network.tcp-timestamps",
+    "Leave TCP timestamps on.",
+    "Every host.",
+    "They protect against sequence numbers that wrap, within seconds at 10 Gb/s, and make round trips measurable.",
+    "unnoba-2020, 5.2.6; RFC 7323; Documentation/networking/ip-sysctl.rst",
+    Severity.WARNING,
+    _switched_on("net.ipv4.tcp_timestamps"),
+    "sysctl -w net.ipv4.tcp_timestamps=1",
+)
+SACK = Check(
+    "network.tcp-sack",
+    "Leave selective acknowledgements on, unless a test here says otherwise.",
+    "Every host.",
+    "Without them Linux repairs one lost segment per round trip. The literature is divided for fast links without "
+    "loss; on is the kernel's default.",
+    "unnoba-2020, 5.2.7; RFC 2018; Documentation/networking/ip-sysctl.rst",
+    Severity.INFO,
+    _switched_on("net.ipv4.tcp_sack"),
+    "sysctl -w net.ipv4.tcp_sack=1",
+)
+
+CHECKS = (TCP_RMEM, TCP_WMEM, CORE_RMEM_MAX, CORE_WMEM_MAX, WINDOW_SCALING, TIMESTAMPS, SACK)

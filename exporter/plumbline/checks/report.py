@@ -1,0 +1,77 @@
+"""What ``plumbline check`` says, apart from how it looks: the order, the exit code, the machine-readable form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from plumbline.checks.model import Finding, Severity
+
+
+def not_met(findings: Iterable[Finding]) -> dict[Severity, list[Finding]]:
+    """Advice to be followed, by severity, the worst first; severities without any are absent."""
+    open_ones = [each for each in findings if not each.met]
+    grouped = {severity: [each for each in open_ones if each.severity is severity] for severity in Severity}
+    return {severity: group for severity, group in grouped.items() if group}
+
+
+def exit_code(findings: Sequence[Finding]) -> int:
+    """2: something critical; 1: a warning; 0: neither. Information alone is no reason to fail a script."""
+    found = not_met(findings)
+    if Severity.CRITICAL in found:
+        return 2
+    return 1 if Severity.WARNING in found else 0
+
+
+def keeps(findings: Iterable[Finding]) -> dict[tuple[str, str], list[str]]:
+    """What has to stand where for the fixes to last: (file, place in it) → contents, each once."""
+    files: dict[tuple[str, str], list[str]] = {}
+    for each in findings:
+        keep = each.fix.keep if each.fix else None
+        if keep is not None:
+            contents = files.setdefault((keep.file, keep.place), [])
+            if keep.content not in contents:
+                contents.append(keep.content)
+    return files
+
+
+def met_summary(findings: Iterable[Finding]) -> dict[str, int]:
+    """Check → for how many subjects it is met."""
+    return dict(sorted(Counter(each.check for each in findings if each.met).items()))
+
+
+def as_data(findings: Sequence[Finding], *, host: str, window_s: float) -> dict[str, object]:
+    """For ``--json``. Keys are stable."""
+    found = not_met(findings)
+    return {
+        "host": host,
+        "window_seconds": window_s,
+        "summary": {
+            **{severity.value: len(found.get(severity, ())) for severity in Severity},
+            "met": sum(each.met for each in findings),
+        },
+        "findings": [_finding_data(each) for each in findings],
+    }
+
+
+def _finding_data(finding: Finding) -> dict[str, object]:
+    data: dict[str, object] = {
+        "check": finding.check,
+        "subject": finding.subject,
+        "severity": finding.severity.value,
+        "met": finding.met,
+        "is": finding.is_,
+        "should": finding.should,
+        "why": finding.why,
+        "source": finding.source,
+    }
+    fix = finding.fix
+    if fix is not None:
+        data["fix"] = {
+            "now": fix.now,
+            "caution": fix.caution,
+            "keep": None
+            if fix.keep is None
+            else {"file": fix.keep.file, "content": fix.keep.content, "place": fix.keep.place},
+        }
+    return data

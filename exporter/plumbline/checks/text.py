@@ -1,0 +1,36 @@
+"""Figures in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from plumbline.checks.facts import Count
+
+_LISTED = 4
+
+
+def counted(count: Count, unit: str) -> str:
+    """``750,466 frames since boot, 12 of them lately``."""
+    text = f"{plural(count.total, unit)} since boot"
+    if count.grew is None:
+        return text
+    return f"{text}, {count.grew:,} of them lately" if count.grew else f"{text}, none lately"
+
+
+def plural(count: int, unit: str) -> str:
+    """``no frames``, ``1 frame``, ``1,200 frames``."""
+    if count == 1:
+        return f"1 {unit}"
+    return f"{count:,} {unit}s" if count else f"no {unit}s"
+
+
+def listed(words: Iterable[str]) -> str:
+    """The first few, and how many more there are."""
+    every = list(words)
+    more = len(every) - _LISTED
+    return ", ".join(every) if more <= 0 else f"{', '.join(every[:_LISTED])} and {more:,} more"
+
+
+def bits(rate: float) -> str:
+    """``10 Gb/s``."""
+    return f"{rate / 1e9:g} Gb/s" if rate >= 1e9 else f"{rate / 1e6:g} Mb/s"

@@ -1,0 +1,22 @@
+"""Findings as metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.checks.model import Finding
+
+FINDING = MetricSpec(
+    "plumbline_finding",
+    Kind.GAUGE,
+    "1: the documented advice is not met; 0: it is; absent: it does not apply. `plumbline check` says what mends it.",
+    ("check", "subject", "severity"),
+)
+SPECS: tuple[MetricSpec, ...] = (FINDING,)
+
+
+def samples(findings: Iterable[Finding]) -> Iterator[Sample]:
+    """One sample a finding."""
+    for each in findings:
+        yield FINDING, (each.check, each.subject, each.severity.value), 0 if each.met else 1

@@ -1,0 +1,26 @@
+"""Kernel settings as metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.sources.sysctl import NUMBERS, SysctlReading
+
+VALUE = MetricSpec(
+    "plumbline_sysctl_value",
+    Kind.GAUGE,
+    "A kernel setting in the kernel's own unit; field: which one of a setting that has several (min, default, max).",
+    ("name", "field"),
+)
+INFO = MetricSpec("plumbline_sysctl_info", Kind.GAUGE, "A kernel setting that is a word, always 1.", ("name", "value"))
+SPECS: tuple[MetricSpec, ...] = (VALUE, INFO)
+
+
+def samples(reading: SysctlReading) -> Iterator[Sample]:
+    """One sample a field."""
+    for name, values in reading.numbers.items():
+        for field, value in zip(NUMBERS[name], values, strict=True):
+            yield VALUE, (name, field), value
+    for name, word in reading.words.items():
+        yield INFO, (name, word), 1

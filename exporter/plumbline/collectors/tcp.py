@@ -1,0 +1,80 @@
+"""TCP's counters as metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.sources.tcp import TcpReading
+
+
+def _counter(name: str, text: str, *labels: str) -> MetricSpec:
+    return MetricSpec(f"plumbline_tcp_{name}_total", Kind.COUNTER, text, labels)
+
+
+SEGMENTS = _counter(
+    "segments", "TCP segments; sent without retransmissions, received after GRO has merged what it could.", "direction"
+)
+RETRANSMITTED = _counter("retransmitted_segments", "TCP segments sent again.")
+TIMEOUTS = _counter(
+    "retransmission_timeouts", "Times a connection waited for its retransmission timer: 200 ms or more."
+)
+SYN_RETRANSMISSIONS = _counter("syn_retransmissions", "SYN and SYN-ACK segments sent again.")
+SACK_RECOVERIES = _counter("sack_recoveries", "Times a loss was repaired by selective acknowledgement.")
+OUT_OF_ORDER = _counter("out_of_order_queued", "Segments that arrived before one that was due.")
+CHECKSUM_ERRORS = _counter("checksum_errors", "TCP segments received with a wrong checksum.")
+LISTEN_OVERFLOWS = _counter("listen_overflows", "Connection requests that met a full accept queue.")
+LISTEN_DROPS = _counter("listen_drops", "Connection requests dropped, for a full accept queue or any other reason.")
+COLLAPSED = _counter(
+    "receive_queue_collapsed", "Segments copied together because a socket's receive buffer was full; costs CPU."
+)
+PRUNED = _counter("receive_queue_pruned", "Times a socket's receive buffer was over its limit and had to be cut down.")
+DROPS = _counter(
+    "receive_drops",
+    "Losses behind the network card: receive_queue, backlog: segments; out_of_order: times that queue was discarded.",
+    "queue",
+)
+MEMORY_PRESSURES = _counter("memory_pressures", "Times TCP's memory went above the middle value of net.ipv4.tcp_mem.")
+ESTABLISHED = MetricSpec("plumbline_tcp_established_connections", Kind.GAUGE, "Open TCP connections now.")
+SPECS: tuple[MetricSpec, ...] = (
+    SEGMENTS,
+    RETRANSMITTED,
+    TIMEOUTS,
+    SYN_RETRANSMISSIONS,
+    SACK_RECOVERIES,
+    OUT_OF_ORDER,
+    CHECKSUM_ERRORS,
+    LISTEN_OVERFLOWS,
+    LISTEN_DROPS,
+    COLLAPSED,
+    PRUNED,
+    DROPS,
+    MEMORY_PRESSURES,
+    ESTABLISHED,
+)
+
+
+def samples(reading: TcpReading) -> Iterator[Sample]:
+    """One sample for each counter that this kernel has."""
+    values: tuple[tuple[MetricSpec, tuple[str, ...], int | None], ...] = (
+        (SEGMENTS, ("receive",), reading.segments_received),
+        (SEGMENTS, ("transmit",), reading.segments_sent),
+        (RETRANSMITTED, (), reading.segments_retransmitted),
+        (TIMEOUTS, (), reading.retransmission_timeouts),
+        (SYN_RETRANSMISSIONS, (), reading.syn_retransmissions),
+        (SACK_RECOVERIES, (), reading.sack_recoveries),
+        (OUT_OF_ORDER, (), reading.out_of_order_queued),
+        (CHECKSUM_ERRORS, (), reading.checksum_errors),
+        (LISTEN_OVERFLOWS, (), reading.listen_overflows),
+        (LISTEN_DROPS, (), reading.listen_drops),
+        (COLLAPSED, (), reading.receive_queue_collapsed),
+        (PRUNED, (), reading.receive_queue_pruned),
+        (DROPS, ("receive_queue",), reading.receive_queue_drops),
+        (DROPS, ("out_of_order",), reading.out_of_order_drops),
+        (DROPS, ("backlog",), reading.backlog_drops),
+        (MEMORY_PRESSURES, (), reading.memory_pressures),
+        (ESTABLISHED, (), reading.established),
+    )
+    for spec, labels, value in values:
+        if value is not None:
+            yield spec, labels, value

@@ -1,0 +1,31 @@
+"""What stands on what, and what for: relations between links, and the roles Ceph gives them. For rules to join on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.sources.relations import Relation
+from plumbline.sources.roles import Role
+
+RELATION = MetricSpec(
+    "plumbline_nic_relation_info",
+    Kind.GAUGE,
+    "device stands on lower (vlan, bond, bridge …): a frame lost on lower may be counted on device once more.",
+    ("device", "lower", "kind"),
+)
+ROLE = MetricSpec(
+    "plumbline_nic_role_info",
+    Kind.GAUGE,
+    "device carries Ceph's traffic: ceph_public (clients, monitors), ceph_cluster (replication, recovery).",
+    ("device", "role"),
+)
+SPECS: tuple[MetricSpec, ...] = (RELATION, ROLE)
+
+
+def samples(relations: Iterable[Relation], roles: Iterable[Role]) -> Iterator[Sample]:
+    """One sample a relation and a role."""
+    for relation in relations:
+        yield RELATION, (relation.device, relation.lower, relation.kind), 1
+    for role in roles:
+        yield ROLE, (role.device, role.role), 1

@@ -1,0 +1,54 @@
+"""A reading that is taken in the background and shown by the scrape: one slot, the latest value, its age watched."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from plumbline.errors import PlumblineError, Unavailable
+
+T = TypeVar("T")
+
+
+class Latest(Generic[T]):
+    """What ``read`` gave last. One thread refreshes (a :class:`.scheduler.Job`), any may look."""
+
+    def __init__(
+        self,
+        read: Callable[[], T],
+        *,
+        what: str,
+        stale_after_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``what`` names the reading in errors; older than ``stale_after_s`` it is a fault and no value."""
+        self._read, self._what, self._stale_after_s, self._clock = read, what, stale_after_s, clock
+        self._began_s: float | None = None
+        self._slot: tuple[float, T | PlumblineError] | None = None
+
+    def refresh(self, _cancel: threading.Event | None = None) -> None:
+        """Read anew; an error on purpose is kept in place of the value."""
+        result: T | PlumblineError
+        self._began_s = self._clock() if self._began_s is None else self._began_s
+        try:
+            result = self._read()
+        except PlumblineError as error:
+            result = error
+        self._slot = (self._clock(), result)
+
+    @property
+    def value(self) -> T:
+        """The latest value, or the error there was instead; :class:`PlumblineError` when it has grown stale."""
+        slot, began_s = self._slot, self._began_s
+        age_s = self._clock() - (slot[0] if slot else self._clock() if began_s is None else began_s)
+        if age_s > self._stale_after_s:
+            raise PlumblineError(
+                f"{self._what}: no answer for {age_s:.0f} s, a read hangs in the kernel or the device; see dmesg"
+            )
+        if slot is None:
+            raise Unavailable(f"{self._what} have not been read yet")
+        if isinstance(slot[1], PlumblineError):
+            raise slot[1].with_traceback(None)  # raised once a scrape: it must not collect tracebacks
+        return slot[1]

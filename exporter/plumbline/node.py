@@ -1,0 +1,73 @@
+"""This host as the commands see it that run beside a daemon, or without one: nothing is started, locked or written."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.baseline.book import RECORDED
+from plumbline.baseline.profiles import LoadedProfile, load_profiles
+from plumbline.baseline.site import LoadedSite, read_site
+from plumbline.config import Config
+from plumbline.options import Overrides, read_config, storage_path
+from plumbline.probing import ProbingPlan, make_plan
+from plumbline.roots import Roots
+from plumbline.sources.driverrules import load_table
+from plumbline.sources.genetlink import resolve_family
+from plumbline.sources.network import NetworkReader, PortReading
+from plumbline.sources.portfacts import Transports
+from plumbline.workloads import load_catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Configuration, plan and baselines of this host."""
+
+    config: Config
+    storage: Path
+    host: str
+    plan: ProbingPlan
+    profiles: Mapping[str, LoadedProfile]
+    sites: tuple[LoadedSite, ...]
+
+
+def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots) -> Node:
+    """Read configuration and baselines without starting, locking or writing anything."""
+    catalogue = load_catalogue()
+    config = read_config(config_file, Overrides(), catalogue)
+    storage = storage_path(storage_path_flag, config, os.environ)
+    host = socket.gethostname()
+    files = [*map(Path, config.baseline.files), *([storage / RECORDED] if (storage / RECORDED).exists() else [])]
+    return Node(
+        config=config,
+        storage=storage,
+        host=host,
+        plan=make_plan(config, storage=storage, roots=roots, catalogue=catalogue),
+        profiles=load_profiles(catalogue),
+        sites=tuple(read_site(file, host=host, catalogue=catalogue) for file in files),
+    )
+
+
+def read_ports(*, config_file: Path | None) -> tuple[tuple[PortReading, ...], list[tuple[str, str]]]:
+    """The network devices the daemon would report, read once; and those that could not be read, with the reason."""
+    exclude = re.compile(read_config(config_file, Overrides(), load_catalogue()).devices.nic_exclude)
+    transports = Transports.to_kernel()
+    skipped: list[tuple[str, str]] = []
+    try:
+        reader = NetworkReader(
+            table=load_table(),
+            resolve_family=resolve_family,
+            scrape=transports,
+            slow=transports,
+            clock=time.monotonic,
+            keep=lambda device: not exclude.fullmatch(device),
+        )
+        reader.refresh()
+        return reader.read_ports(lambda device, reason: skipped.append((device, reason))), skipped
+    finally:
+        transports.close()

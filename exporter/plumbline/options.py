@@ -1,0 +1,50 @@
+"""What flags, file and environment mean together: the configuration that holds, and where the state stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from plumbline.config import Config, load, split_address
+from plumbline.errors import ConfigError
+from plumbline.workloads import WorkloadCatalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What the command line sets over the file, at start and at every reload."""
+
+    listen_address: str | None = None
+    collectors: Mapping[str, bool] = field(default_factory=dict)
+
+    def apply(self, config: Config) -> Config:
+        """The configuration that holds."""
+        web = config.web
+        if self.listen_address is not None:
+            web = msgspec.structs.replace(web, listen_address=self.listen_address)
+        return msgspec.structs.replace(config, web=web, collectors={**config.collectors, **self.collectors})
+
+
+def storage_path(flag: Path | None, config: Config, environment: Mapping[str, str]) -> Path:
+    """Flag, then file, then systemd's StateDirectory, then the XDG state directory."""
+    if flag is not None:
+        return flag.absolute()
+    if config.storage_path:
+        return Path(config.storage_path).absolute()
+    if directory := environment.get("STATE_DIRECTORY"):
+        return Path(directory.split(":")[0])
+    base = environment.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path("~/.local/state").expanduser()) / "plumbline"
+
+
+def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCatalogue) -> Config:
+    """The file (or the embedded default) with the flags over it."""
+    if overrides.listen_address is not None:
+        try:
+            split_address(overrides.listen_address)
+        except ValueError as error:
+            raise ConfigError("--web.listen-address", str(error), value=overrides.listen_address) from None
+    return overrides.apply(load(file, catalogue) if file else Config())

@@ -1,0 +1,102 @@
+"""``plumbline check`` on this machine, and the same findings from the daemon: metric and status page."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plumbline.config import COLLECTORS
+from support.daemon import eventually, run, running
+from support.netns import Namespace, namespace
+
+pytestmark = pytest.mark.timeout(120)
+needs_settings = pytest.mark.skipif(
+    "sysctl" not in COLLECTORS,
+    reason="this release does not read kernel settings: nothing applies to a virtual machine",
+)
+
+
+def check(folder: Path, *flags: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    return run("check", "--wait", "500ms", "--storage.path", folder / "state", *flags, prefix=prefix)
+
+
+def test_it_starts_and_writes_nothing(tmp_path: Path) -> None:
+    done = check(tmp_path, "--json")
+    assert done.returncode in (0, 1, 2, 3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mistake_is_one_line_and_its_own_exit_code(tmp_path: Path) -> None:
+    done = check(tmp_path, "--config.file", str(tmp_path / "missing.yaml"))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("plumbline: ")
+    assert done.stderr.count("\n") == 1
+    done = run("check", "--wait", "soon")
+    assert done.returncode == 3
+    assert "--wait" in done.stderr
+
+
+@needs_settings
+def test_for_programs(tmp_path: Path) -> None:
+    done = check(tmp_path, "--json")
+    said = json.loads(done.stdout)
+    worst = 2 if said["summary"]["critical"] else 1 if said["summary"]["warning"] else 0
+    assert done.returncode == worst
+    assert said["window_seconds"] == 0.5
+    open_ones = [each for each in said["findings"] if not each["met"]]
+    assert all(each["fix"]["now"] for each in open_ones)
+    assert said["summary"]["met"] == len(said["findings"]) - len(open_ones) > 0
+
+
+@needs_settings
+def test_ports_that_a_hypervisor_or_the_kernel_makes_up_get_no_hardware_advice(tmp_path: Path) -> None:
+    virtual = {"lo"} | {
+        entry.name
+        for entry in Path("/sys/class/net").iterdir()
+        if not (entry / "device").exists() or (entry / "device" / "driver").resolve().name == "virtio_net"
+    }
+    hardware = {"ring-below-maximum", "pause-off", "coalescing-off", "offloads-off", "link-below-capability"}
+    for each in json.loads(check(tmp_path, "--json").stdout)["findings"]:
+        assert not (each["subject"] in virtual and each["check"].partition(".")[2] in hardware)
+
+
+@pytest.fixture
+def mistuned() -> Iterator[Namespace]:
+    """A network namespace without selective acknowledgements and with too little receive memory."""
+    with namespace() as made:
+        for setting in ("net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 16384 1048576"):
+            subprocess.run(["ip", "netns", "exec", made.name, "sysctl", "-qw", setting], check=True)
+        yield made
+
+
+@needs_settings
+@pytest.mark.needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace: needs root")
+def test_the_command_it_gives_mends_it(mistuned: Namespace, tmp_path: Path) -> None:
+    inside = ("ip", "netns", "exec", mistuned.name)
+
+    def open_findings() -> dict[str, dict[str, dict[str, str]]]:
+        said = json.loads(check(tmp_path, "--json", prefix=inside).stdout)
+        return {each["check"]: each for each in said["findings"] if not each["met"]}
+
+    found = open_findings()
+    assert {"network.tcp-sack", "network.tcp-rmem"} <= found.keys()
+    assert check(tmp_path, prefix=inside).returncode == 1
+    for each in ("network.tcp-sack", "network.tcp-rmem"):
+        subprocess.run([*inside, "sh", "-c", found[each]["fix"]["now"]], check=True, capture_output=True)
+    assert open_findings().keys().isdisjoint({"network.tcp-sack", "network.tcp-rmem"})
+
+
+@needs_settings
+def test_the_daemon_says_the_same(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon:
+        findings = eventually(lambda: daemon.metrics().series("plumbline_finding"))
+        said = {(each.labels["check"], each.labels["subject"]) for each in findings}
+        assert ("network.tcp-sack", "net.ipv4.tcp_sack") in said
+        assert {each.value for each in findings} <= {0, 1}
+        assert "Findings" in daemon.get("/").text

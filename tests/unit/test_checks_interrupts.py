@@ -1,0 +1,57 @@
+"""Interrupts on one CPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plumbline.checks.facts import Count, NetworkFacts, Nic
+from plumbline.checks.model import Severity
+from plumbline.checks.network.interrupts import IRQS_ON_ONE_CPU
+from support.facts import LOOPBACK, NIC, QUIET, VIRTUAL, on, only
+
+LOPSIDED = replace(NIC, irq_share_max_ratio=0.97)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        on(LOOPBACK),
+        on(VIRTUAL),
+        pytest.param(on(replace(VIRTUAL, irq_share_max_ratio=1.0)), id="one queue"),
+        pytest.param(on(replace(LOPSIDED, irq_active_vectors=1)), id="one vector at work of eight"),
+        pytest.param(on(LOPSIDED, softnet=QUIET[:1]), id="one CPU"),
+        pytest.param(on(replace(LOPSIDED, irq_share_max_ratio=None)), id="idle, or not known"),
+        pytest.param(on(replace(LOPSIDED, irq_active_vectors=None, channels=None)), id="queues not known"),
+        pytest.param(on(replace(LOPSIDED, up=False)), id="down"),
+    ],
+)
+def test_does_not_apply(facts: NetworkFacts) -> None:
+    assert only(IRQS_ON_ONE_CPU, facts) is None
+
+
+@pytest.mark.parametrize("nic", [NIC, replace(NIC, irq_share_max_ratio=0.6, irq_active_vectors=2)])
+def test_met(nic: Nic) -> None:
+    found = only(IRQS_ON_ONE_CPU, on(nic))
+    assert found is not None
+    assert found.met
+
+
+@pytest.mark.parametrize(
+    ("facts", "severity"),
+    [
+        (on(LOPSIDED), Severity.INFO),
+        (on(replace(LOPSIDED, ring_drops=Count(4, 4))), Severity.WARNING),
+        (on(LOPSIDED, softnet=(replace(QUIET[0], squeezed=Count(4, 4)), *QUIET[1:])), Severity.WARNING),
+    ],
+)
+def test_not_met(facts: NetworkFacts, severity: Severity) -> None:
+    found = only(IRQS_ON_ONE_CPU, facts)
+    assert found is not None
+    assert (found.met, found.severity) == (False, severity)
+    assert found.is_ == "97% of 8 queues' interrupts on one of 8 CPUs"
+    assert found.should == "spread over 8 CPUs"
+    assert found.fix is not None
+    assert found.fix.now == "apt-get install -y irqbalance && systemctl enable --now irqbalance"
+    assert found.fix.keep is None, "an enabled unit lasts"

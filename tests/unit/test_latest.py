@@ -1,0 +1,77 @@
+"""The slot between a background reading and the scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from plumbline.errors import ParseError, PlumblineError, Unavailable
+from plumbline.latest import Latest
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make(results: Iterator[object], clock: Clock) -> Latest[object]:
+    def read() -> object:
+        result = next(results)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    return Latest(read, what="counters", stale_after_s=60.0, clock=clock)
+
+
+def test_the_latest_value_until_it_is_stale() -> None:
+    clock = Clock()
+    latest = make(iter((1, 2)), clock)
+    with pytest.raises(Unavailable, match="counters have not been read yet"):
+        _ = latest.value
+    latest.refresh()
+    assert latest.value == 1
+    clock.now += 60
+    assert latest.value == 1
+    clock.now += 1
+    with pytest.raises(PlumblineError, match="counters: no answer for 61 s"):
+        _ = latest.value
+    latest.refresh()
+    assert latest.value == 2
+
+
+def test_an_error_is_shown_in_place_of_the_value_and_keeps_its_kind() -> None:
+    latest = make(iter((7, Unavailable("no adapter"), ParseError("f", "broken"), 8)), Clock())
+    latest.refresh()
+    latest.refresh()
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="no adapter") as caught:
+            _ = latest.value
+    assert caught.traceback[-1].name == "value"
+    latest.refresh()
+    with pytest.raises(ParseError, match="broken"):
+        _ = latest.value
+    latest.refresh()
+    assert latest.value == 8
+
+
+def test_a_first_read_that_hangs_becomes_a_fault() -> None:
+    clock = Clock()
+    during: list[str] = []
+
+    def hang() -> int:
+        for moment in (0.0, 61.0):
+            clock.now = 100.0 + moment
+            try:
+                _ = latest.value
+            except PlumblineError as error:
+                during.append(type(error).__name__)
+        return 1
+
+    latest: Latest[int] = Latest(hang, what="counters", stale_after_s=60.0, clock=clock)
+    latest.refresh()
+    assert during == ["Unavailable", "PlumblineError"]
+    assert latest.value == 1
