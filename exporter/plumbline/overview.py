@@ -11,7 +11,7 @@ from plumbline.baseline.book import Book
 from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.catalogue import HistogramValue, MetricSpec
 from plumbline.checks.model import Finding
-from plumbline.collectors import disk, nic, softnet
+from plumbline.collectors import disk, nic, probe, softnet
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.histogram import quantile
 from plumbline.probes.result import OperationResult, Outcome
@@ -19,7 +19,6 @@ from plumbline.probing import FioJob, Probing
 from plumbline.snapshot import Snapshot
 from plumbline.status_model import Comparison, DiskRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel
 
-OVERDUE_AFTER_INTERVALS = 3.0
 STUCK_AFTER_S = 5.0  # below it a failing canary fails for another reason
 
 Totals = Mapping[tuple[str, ...], float]
@@ -119,7 +118,7 @@ def _fio_rows(job: FioJob, probing: Probing, book: Book, now: float) -> Iterator
             baseline=_source_text(shown),
             judges=book.in_force(target) is not None,
             message=record.last_skip or (last.message if last else ""),
-            overdue=bool(good_ended and now - good_ended > OVERDUE_AFTER_INTERVALS * job.config.interval),
+            overdue=bool(good_ended and now - good_ended > probe.STALE_AFTER_INTERVALS * job.config.interval),
         )
 
 

@@ -166,7 +166,7 @@ class Probing:
         self._recent: dict[tuple[str, str, str], RecentHistogram] = {}
         self._fio: tuple[FioJob, ...] = ()
         self._tool = FioTool()
-        self._heavy = gates.HeavyLock(store.directory / "heavy-probe.lock")
+        self._heavy = gates.HeavyLock(store.directory / gates.HEAVY_LOCK)
         self._leaving: list[Canary] = []
 
     def apply(self, plan: ProbingPlan, bounds: Bounds) -> None:

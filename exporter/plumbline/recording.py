@@ -61,7 +61,7 @@ class Recorder:
         self._storage, self._roots = storage, roots
         self._runner = ProcessRunner(environment)
         self._tool = FioTool()
-        self._lock = gates.HeavyLock(storage / "heavy-probe.lock")
+        self._lock = gates.HeavyLock(storage / gates.HEAVY_LOCK)
 
     def fio_version(self) -> str:
         """As :meth:`FioTool.version`; refuses where there is no fio."""

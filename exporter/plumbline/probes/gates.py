@@ -79,6 +79,10 @@ def parse_loadavg(text: str, *, source: str = "/proc/loadavg") -> float:
     return float(first)
 
 
+HEAVY_LOCK = "heavy-probe.lock"
+"""Its file in the storage path: the daemon and a recording beside it have to mean the same one."""
+
+
 class HeavyLock:
     """One heavy probe at a time on this host: an advisory lock (flock(2)) on a file in the storage path.
 
