@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plumbline import config
-from plumbline.checks.network import CHECKS
+from plumbline.checks.every import CHECKS
 from plumbline.reference import every_spec
 
 HERE = Path(__file__).resolve().parent

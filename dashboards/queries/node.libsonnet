@@ -46,7 +46,7 @@ local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more
     operations: rate('plumbline_disk_io_total') + ' > 0',
     throughput: rate('plumbline_disk_io_bytes_total') + ' > 0',
     busy: rate('plumbline_disk_busy_seconds_total'),
-    queue: rate('plumbline_disk_queue_seconds_total'),
+    queue: rate('plumbline_disk_weighted_io_seconds_total'),
     info: 'plumbline_disk_info%s' % sel(),
   },
   watcher: {

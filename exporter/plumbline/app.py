@@ -51,6 +51,7 @@ from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
 from plumbline.state import StateStore
 from plumbline.status import render_status
+from plumbline.storagewatch import StorageWatch
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 log = logging.getLogger("plumbline")
@@ -59,6 +60,8 @@ JUDGE_EVERY_S = 60.0
 """Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
 FACTS_WITHIN_S = 3.0
 """What the first look at them may take before the daemon goes on without."""
+CHECK_WITHIN_S = 10.0
+"""What `plumbline check` waits for facts at each of its looks; a disk that hangs must not hang it."""
 KERNEL_WATCH_EVERY_S = 15.0
 """Interrupt counters, squeezes and kernel settings: as long as a usual scrape interval, at least 10 s."""
 LINK_FACTS = "link facts"
@@ -69,7 +72,7 @@ RELOAD_CHECK_EVERY_S = 2.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "device", "disk", "finding", "probe"})
+NOT_JUDGED = frozenset({"baseline", "canary", "finding", "probe"})
 """Collectors that no check asks, and that have nothing to say in a daemon that does not run."""
 
 Signature = tuple[int, int, int]
@@ -195,6 +198,7 @@ class Daemon:
         self._kernel = KernelWatch(
             roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
         )
+        self._storage = StorageWatch(roots)
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )
@@ -207,6 +211,7 @@ class Daemon:
             devices=lambda: facts.devices,
             softnet=SoftnetUnwrapper(),
             kernel=self._kernel,
+            storage=self._storage,
             canaries=self._probing.readings,
             probes=self._probing.statuses,
             findings=self._findings,
@@ -260,6 +265,7 @@ class Daemon:
             Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self._link_facts.refresh),
             Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
             Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
+            *self._storage.jobs(),
         ]
 
     def _look(self, _cancel: threading.Event) -> None:
@@ -269,12 +275,9 @@ class Daemon:
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
         self._exposition.replace(each for each in self._collectors() if each.name not in NOT_JUDGED)
-        never = threading.Event()
         for pause_s in (0.0, wait_s):
             time.sleep(pause_s)
-            for job in self._slow_tier():
-                if job.name != DISK_FACTS:  # nothing is judged by them, and a disk may hang
-                    job.run(never)
+            _run_all(self._slow_tier(), CHECK_WITHIN_S)
             snapshot = self._exposition.scrape()
             findings = self._judge.look(snapshot, time.monotonic())
         blind = {each.name: each.reason for each in snapshot.collectors if not each.success}
@@ -412,6 +415,17 @@ class Daemon:
                     config_error=self._reload_error,
                 )
             )
+
+
+def _run_all(jobs: list[Job], within_s: float) -> None:
+    """Each once, side by side. What hangs on a disk is left behind; its slot says so by itself."""
+    never = threading.Event()
+    threads = [threading.Thread(target=job.run, args=(never,), name=f"look-{job.name}", daemon=True) for job in jobs]
+    deadline = time.monotonic() + within_s
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

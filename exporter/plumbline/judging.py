@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Callable
 
 from plumbline.checks import network
 from plumbline.checks.facts import NetworkFacts
-from plumbline.checks.model import Finding
+from plumbline.checks.model import Finding, worst_first
 from plumbline.networkfacts import network_facts
 from plumbline.seriesview import Labels, SeriesView
 from plumbline.snapshot import Snapshot
@@ -28,6 +29,11 @@ _COUNTERS = frozenset(
     )
 )
 
+DOMAINS: tuple[Callable[[SeriesView, float | None], tuple[Finding, ...]], ...] = (
+    lambda view, window_s: network.judge(network_facts(view, window_s)),
+)
+"""Each part of a host: what is known of it after so many seconds of looking (``None``: one look), judged."""
+
 
 class Judge:
     """Looks at collections one after the other. For one thread; :attr:`findings` may be read by all.
@@ -46,11 +52,16 @@ class Judge:
 
     def look(self, snapshot: Snapshot, now_s: float) -> tuple[Finding, ...]:
         """Judge this collection. ``now_s`` is monotonic."""
-        self.findings = network.judge(self.facts(snapshot, now_s))
+        view, seen_s = self._view(snapshot, now_s)
+        self.findings = worst_first(finding for judge in DOMAINS for finding in judge(view, seen_s))
         return self.findings
 
     def facts(self, snapshot: Snapshot, now_s: float) -> NetworkFacts:
-        """What is known after this collection, too; it counts as a look."""
+        """What is known of the network after this collection, too; it counts as a look."""
+        return network_facts(*self._view(snapshot, now_s))
+
+    def _view(self, snapshot: Snapshot, now_s: float) -> tuple[SeriesView, float | None]:
+        """The series with what they grew by, and for how long they have been looked at."""
         view = SeriesView(snapshot)
         known = self._note(view, now_s)
         grown: dict[tuple[str, Labels], float] = defaultdict(float)
@@ -59,7 +70,7 @@ class Judge:
                 grown[series] += amount
         view.grown = {series: int(grown.get(series, 0)) for series in known}
         seen_s = None if self._began_s is None or self._began_s == now_s else min(now_s - self._began_s, self._window_s)
-        return network_facts(view, seen_s)
+        return view, seen_s
 
     def _note(self, view: SeriesView, now_s: float) -> set[tuple[str, Labels]]:
         """Remember the counters; the series that were there before."""

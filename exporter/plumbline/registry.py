@@ -39,6 +39,7 @@ from plumbline.sources.network import NetworkReader
 from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
 from plumbline.sources.tcp import read_tcp
+from plumbline.storagewatch import StorageWatch
 
 
 def _no_adapter() -> InfinibandReading:
@@ -56,6 +57,7 @@ class Parts:
     softnet: softnet.SoftnetUnwrapper
     """Lives as long as the daemon: its counters must not jump at a reload."""
     kernel: KernelWatch
+    storage: StorageWatch
     canaries: Callable[[], Iterable[CanaryReading]]
     probes: Callable[[], Iterable[probe.ProbeStatus]]
     findings: Callable[[], Iterable[Finding]]

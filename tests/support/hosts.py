@@ -22,6 +22,7 @@ from plumbline.sources.module import PORT_FIBRE
 from plumbline.sources.netlink import attribute
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
+from plumbline.storagewatch import StorageWatch
 
 from .ethnl_replies import bits, reply, strings, u8, u32
 from .replay_network import ReplayEthtool, ReplayNetlink, done, driver_answers, message
@@ -109,6 +110,7 @@ def parts(
         devices=lambda: read_block_devices(roots, on_skip=lambda _item, _reason: None),
         softnet=SoftnetUnwrapper(),
         kernel=KernelWatch(roots=roots, clock=lambda: 0.0, ticks_per_s=100, keep_nic=lambda _name: True),
+        storage=StorageWatch(roots),
         canaries=lambda: canaries,
         probes=lambda: probes,
         findings=lambda: findings,

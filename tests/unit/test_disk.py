@@ -50,7 +50,7 @@ def test_sectors_become_bytes_and_milliseconds_seconds() -> None:
         ("plumbline_disk_io_seconds_total", "sda", "flush"): 22.576,
         ("plumbline_disk_busy_seconds_total", "sda"): 912.004,
         ("plumbline_disk_queue_length", "sda"): 3,
-        ("plumbline_disk_queue_seconds_total", "sda"): 1953.12,
+        ("plumbline_disk_weighted_io_seconds_total", "sda"): 1953.12,
     }
 
 

@@ -26,13 +26,13 @@ BUSY_SECONDS = MetricSpec(
     ("device",),
 )
 QUEUE_LENGTH = MetricSpec("plumbline_disk_queue_length", Kind.GAUGE, "Requests in flight now.", ("device",))
-QUEUE_SECONDS = MetricSpec(
-    "plumbline_disk_queue_seconds_total",
+WEIGHTED_SECONDS = MetricSpec(
+    "plumbline_disk_weighted_io_seconds_total",
     Kind.COUNTER,
     "Time weighted by the requests in flight; its rate is the mean queue length.",
     ("device",),
 )
-SPECS: tuple[MetricSpec, ...] = (IO, IO_BYTES, IO_SECONDS, BUSY_SECONDS, QUEUE_LENGTH, QUEUE_SECONDS)
+SPECS: tuple[MetricSpec, ...] = (IO, IO_BYTES, IO_SECONDS, BUSY_SECONDS, QUEUE_LENGTH, WEIGHTED_SECONDS)
 
 INFO = MetricSpec(
     "plumbline_disk_info",
@@ -58,7 +58,7 @@ def samples(disks: Iterable[DiskStats]) -> Iterator[Sample]:
         # Before Linux 5.0 requests that straddled a change of iostats made this negative, printed unsigned;
         # since then the kernel itself shows such a value as 0.
         yield QUEUE_LENGTH, device, disk.in_flight if disk.in_flight < 2**31 else 0
-        yield QUEUE_SECONDS, device, disk.weighted_ms / 1000
+        yield WEIGHTED_SECONDS, device, disk.weighted_ms / 1000
         if disk.discards is not None and disk.sectors_discarded is not None and disk.discarding_ms is not None:
             discard = (disk.name, "discard")
             yield IO, discard, disk.discards
