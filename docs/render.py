@@ -14,8 +14,9 @@ import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
-from plumbline import config
+from plumbline import config, config_types, probe_config
 from plumbline.checks.every import CHECKS
 from plumbline.reference import every_spec
 
@@ -25,8 +26,10 @@ STRUCTS = (
     (config.WebConfig, "`web`", ""),
     (config.DevicesConfig, "`devices`", ""),
     (config.BaselineConfig, "`baseline`", ""),
-    (config.CanaryConfig, "A probe of `type: canary`", ""),
-    (config.FioConfig, "A probe of `type: fio`", ""),
+    (config.GatesConfig, "`gates`", ""),
+    (config.CephConfig, "`ceph`", ""),
+    (config.NetworkServerConfig, "`network_server`", ""),
+    *((kind, f"A probe of `type: {kind.__struct_config__.tag}`", "") for kind in get_args(probe_config.ProbeConfig)),
 )
 
 
@@ -117,7 +120,18 @@ def _first_line(struct: type) -> str:
 
 
 def _fields(struct: type) -> Iterator[tuple[str, str, str, str]]:
-    """(key, type, default, meaning) from the class body: the string below a field is its meaning."""
+    """(key, type, default, meaning) from the class bodies: the string below a field is its meaning; inherited last."""
+    own: set[str] = set()
+    for each in struct.__mro__:
+        if each is config_types.Strict:
+            return
+        for row in _own_fields(each):
+            if row[0] not in own:
+                own.add(row[0])
+                yield row
+
+
+def _own_fields(struct: type) -> Iterator[tuple[str, str, str, str]]:
     (body,) = ast.parse(inspect.getsource(struct)).body
     assert isinstance(body, ast.ClassDef)
     for node, after in zip(body.body, [*body.body[1:], ast.Pass()], strict=True):
@@ -146,11 +160,13 @@ def _default(value: ast.expr | None) -> str:
         return "required"
     text = ast.unparse(value)
     known = {"DEFAULT_LISTEN_ADDRESS": config.DEFAULT_LISTEN_ADDRESS, "None": "see meaning", "()": "none", "{}": "none"}
+    if text.endswith("default_factory=dict)"):
+        return "none"
     if text in known:
         return known[text]
     for kind, show in (("Duration(", _duration_text), ("Size(", _size_text)):
         if text.startswith(kind):
-            return show(eval(compile(ast.Expression(value), "default", "eval"), {**vars(config)}))  # noqa: S307
+            return show(eval(compile(ast.Expression(value), "default", "eval"), {**vars(config_types)}))  # noqa: S307
     return "see below" if text.endswith("Config()") or "default_factory" in text else f"`{text}`"
 
 

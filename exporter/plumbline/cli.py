@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from plumbline import __version__
-from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS, Duration
+from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
+from plumbline.config_types import Duration
 from plumbline.errors import ConfigError, PlumblineError
 from plumbline.roots import Roots
 

@@ -11,13 +11,15 @@ import ipaddress
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import yaml
 from msgspec import Meta
 
+from plumbline.config_types import Duration, QuietHours, Strict
 from plumbline.errors import ConfigError
+from plumbline.probe_config import PROBE_NAME, CanaryConfig, FioConfig, ProbeConfig, check_probe
 from plumbline.workloads import WorkloadCatalogue
 
 DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
@@ -48,43 +50,10 @@ COLLECTORS = (
 )
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
 
-_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_UNITS_B = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 T = TypeVar("T")
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
-class Duration(float):
-    """Seconds; written as Prometheus writes durations: ``500ms``, ``15s``, ``5m``, ``6h``, ``1d``, ``1w``."""
-
-    @classmethod
-    def parse(cls, text: object) -> Duration:
-        """Raise ``ValueError`` with the accepted forms for anything else."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", text) if isinstance(text, str) else None
-        if not match:
-            raise ValueError("expected a duration such as 500ms, 15s, 5m, 6h or 1d")
-        return cls(float(match[1]) * _UNITS_S[match[2]])
-
-
-class Size(int):
-    """Bytes; written with a binary unit: ``4KiB``, ``64MiB``, ``1GiB``. MB is refused: it is another number."""
-
-    @classmethod
-    def parse(cls, text: object) -> Size:
-        """Raise ``ValueError`` with the accepted forms for anything else."""
-        if isinstance(text, int) and not isinstance(text, bool):
-            return cls(text)
-        match = re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB|TiB|)", text) if isinstance(text, str) else None
-        if not match:
-            raise ValueError("expected bytes or a size such as 64MiB or 1GiB (binary units only)")
-        return cls(int(match[1]) * _UNITS_B[match[2]])
-
-
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Unknown keys are refused, values never change after loading."""
-
-
-class WebConfig(_Strict, frozen=True):
+class WebConfig(Strict, frozen=True):
     """The HTTP side."""
 
     listen_address: str = DEFAULT_LISTEN_ADDRESS
@@ -93,7 +62,7 @@ class WebConfig(_Strict, frozen=True):
     """Requests under way at once; one more gets 503. As node_exporter's flag of that name."""
 
 
-class DevicesConfig(_Strict, frozen=True):
+class DevicesConfig(Strict, frozen=True):
     """Which devices are reported (regular expressions, matched against the whole name), and which are Ceph's."""
 
     disk_exclude: str = r"(?:loop|ram|zram|fd|sr|nbd)\d+"
@@ -106,68 +75,52 @@ class DevicesConfig(_Strict, frozen=True):
     """The same for the cluster network."""
 
 
-class CanaryConfig(_Strict, frozen=True, tag_field="type", tag="canary"):
-    """The continuous light probe: single operations at Poisson-distributed moments in a file of our own."""
-
-    name: str
-    """The `probe` label; lower-case letters, digits, `.`, `_`, `-`."""
-    workloads: tuple[str, ...] = ("randread-4k-qd1-j1", "randwrite-4k-qd1-j1-dsync")
-    """Catalogue ids, one for each operation; single O_DIRECT operations only (qd1-j1)."""
-    directory: str | None = None
-    """``None``: a directory of the probe's name in the storage path."""
-    device_class: str | None = None
-    """``None``: what the kernel says of the device below the directory."""
-    file_size: Size | None = None
-    """``None``: 1 GiB on rotational disks (more than their own cache), 16 MiB on others."""
-    rate: Annotated[float, Meta(gt=0, le=100)] | None = None
-    """Operations a second, all workloads together. ``None``: 1 on rotational disks, 10 on others."""
-    stuck_after: Duration = Duration(10.0)
-    """An operation in flight for longer makes ``plumbline_probe_success`` 0."""
-    enabled: bool = True
-    """False: as if it were not in the file."""
-
-
-class FioConfig(_Strict, frozen=True, tag_field="type", tag="fio"):
-    """A periodic fio run of one catalogue workload in a directory, bounded in size, time and rate."""
-
-    name: str
-    """The `probe` label; lower-case letters, digits, `.`, `_`, `-`."""
-    workload: str
-    """Its id in the catalogue, e.g. `randread-4k-qd16-j1`."""
-    directory: str | None = None
-    """``None``: a directory of the probe's name in the storage path."""
-    device_class: str | None = None
-    """``None``: what the kernel says of the device below the directory."""
-    interval: Duration = Duration(6 * 3600.0)
-    """From start to start; a start that comes while a run is under way is dropped."""
-    runtime: Duration = Duration(10.0)
-    """Of the measured part; laying out the files comes before, once."""
-    timeout: Duration = Duration(60.0)
-    """Wall time after which the whole process group is killed."""
-    file_size: Size = Size(64 * 2**20)
-    """Of each job's file."""
-    rate_iops: Annotated[int, Meta(gt=0)] | None = None
-    """Cap on operations per second of each job; a capped run is compared only with baselines of the same cap."""
-    max_device_busy: Annotated[float, Meta(gt=0, le=1)] = 0.5
-    """Skip while the device below was busy for more than this share of the last moments."""
-    max_load_per_cpu: Annotated[float, Meta(gt=0)] = 2.0
-    """Skip while the one-minute load average per CPU is above this."""
-    enabled: bool = True
-    """False: as if it were not in the file."""
-
-
-ProbeConfig = CanaryConfig | FioConfig
-
-
-class BaselineConfig(_Strict, frozen=True):
+class BaselineConfig(Strict, frozen=True):
     """Which baselines exist and which may judge."""
 
     files: tuple[str, ...] = ()
     """Site files, read at start and reload; ``baseline.yaml`` in the storage path (what ``plumbline baseline
     record`` writes) is always read when it exists."""
-    judge: dict[str, str] = {}
+    judge: dict[str, str] = msgspec.field(default_factory=dict)
     """Device class → documented profile that judges it here, e.g. ``{ssd: unnoba-2020}``. Another site's
     hardware: without an entry a documented profile is shown and judges nothing."""
+
+
+class CephConfig(Strict, frozen=True):
+    """The cluster this node belongs to. Without a configuration file of Ceph nothing here is used."""
+
+    conf: str = "/etc/ceph/ceph.conf"
+    """Ceph's configuration file: where the monitors are."""
+    user: str = "plumbline"
+    """cephx user, without `client.`; `plumbline ceph setup` makes it."""
+    keyring: str | None = None
+    """Its key. ``None``: what Ceph's configuration says, `/etc/ceph/ceph.client.plumbline.keyring` by default."""
+    pool: str = "plumbline-probe"
+    """Our pool for objects, and for the lock that lets one heavy probe run at a time in the cluster."""
+    rbd_pool: str = "plumbline-rbd"
+    """Our pool for images."""
+    timeout: Duration = Duration(5.0)
+    """Of each question to the monitors and each operation on an object."""
+
+
+class GatesConfig(Strict, frozen=True):
+    """What keeps periodic probes from running, and stops one that runs. Each probe's own limits come on top."""
+
+    quiet_hours: tuple[QuietHours, ...] = ()
+    """No heavy probe runs then, in local time: `Mon-Fri 08:00-18:00`, `daily 22:00-06:00`."""
+    health: Literal["ok", "warn", "any"] = "warn"
+    """The worst cluster health at which Ceph's probes run."""
+    recovery: bool = False
+    """Whether they run during recovery, backfill or a rebalance."""
+
+
+class NetworkServerConfig(Strict, frozen=True):
+    """The other side of other nodes' `iperf3` probes: a server that the daemon keeps, one client at a time."""
+
+    listen: str
+    """`address:port` of the network that is measured, e.g. `10.0.0.11:10048`."""
+    allow: tuple[str, ...] = ()
+    """Addresses or networks that may measure, e.g. `10.0.0.0/24`. None: those of the listening address's network."""
 
 
 def _default_probes() -> tuple[ProbeConfig, ...]:
@@ -177,7 +130,7 @@ def _default_probes() -> tuple[ProbeConfig, ...]:
     )
 
 
-class Config(_Strict, frozen=True):
+class Config(Strict, frozen=True):
     """The whole configuration file."""
 
     web: WebConfig = WebConfig()
@@ -185,12 +138,20 @@ class Config(_Strict, frozen=True):
     storage_path: str | None = None
     """State, canary file, recorded baseline. ``None``: systemd's ``$STATE_DIRECTORY``, else
     ``$XDG_STATE_HOME/plumbline``, else ``~/.local/state/plumbline``."""
-    collectors: dict[str, bool] = {}
+    collectors: dict[str, bool] = msgspec.field(default_factory=dict)
     """Collector name → on or off; all are on by default."""
     devices: DevicesConfig = DevicesConfig()
     """Which devices are reported."""
     probes: tuple[ProbeConfig, ...] = msgspec.field(default_factory=_default_probes)
     """What is measured on purpose. None given: a canary, and fio (`randwrite-4k-qd1-j1`, 50 operations a second)."""
+    gates: GatesConfig = GatesConfig()
+    """What keeps probes from running."""
+    ceph: CephConfig = CephConfig()
+    """The cluster this node belongs to."""
+    network_server: NetworkServerConfig | None = None
+    """The other side of other nodes' throughput probes. ``None``: there is none."""
+    vantage: Literal["host", "vm", "container"] | None = None
+    """From where this node looks. ``None``: found out."""
     baseline: BaselineConfig = BaselineConfig()
     """Which baselines exist and which may judge."""
 
@@ -265,54 +226,14 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
     seen: set[str] = set()
     for index, probe in enumerate(config.probes):
         key = f"probes[{index}]"
-        if not _NAME.fullmatch(probe.name):
+        if not PROBE_NAME.fullmatch(probe.name):
             raise ConfigError(
                 where, "use lower-case letters, digits, '.', '_' and '-'", key=f"{key}.name", value=probe.name
             )
         if probe.name in seen:
             raise ConfigError(where, "another probe has this name", key=f"{key}.name", value=probe.name)
         seen.add(probe.name)
-        _check_probe(probe, where, key, catalogue)
-
-
-def _check_probe(probe: ProbeConfig, where: str, key: str, catalogue: WorkloadCatalogue) -> None:
-    if isinstance(probe, CanaryConfig):
-        if not probe.workloads:
-            raise ConfigError(where, "name at least one workload", key=f"{key}.workloads", value=[])
-        operations: set[str] = set()
-        for workload_id in probe.workloads:
-            workload = catalogue.get(workload_id, where=where, key=f"{key}.workloads")
-            if workload.layer != "disk" or workload.iodepth * workload.jobs != 1 or not workload.direct:
-                raise ConfigError(
-                    where,
-                    "the canary does single O_DIRECT operations: a disk workload with qd1-j1",
-                    key=f"{key}.workloads",
-                    value=workload_id,
-                )
-            if operations & set(workload.operations):
-                raise ConfigError(
-                    where, "two workloads with the same operation", key=f"{key}.workloads", value=workload_id
-                )
-            operations |= set(workload.operations)
-        if probe.file_size is not None and probe.file_size < 2**20:
-            raise ConfigError(where, "at least 1MiB", key=f"{key}.file_size", value=int(probe.file_size))
-        return
-    workload = catalogue.get(probe.workload, where=where, key=f"{key}.workload")
-    if probe.timeout <= probe.runtime:
-        raise ConfigError(
-            where, "must be longer than runtime", key=f"{key}.timeout", value=f"{float(probe.timeout):g}s"
-        )
-    if probe.interval < 2 * probe.timeout:
-        raise ConfigError(
-            where,
-            "must be at least twice the timeout, or the probe never rests",
-            key=f"{key}.interval",
-            value=f"{float(probe.interval):g}s",
-        )
-    if probe.file_size < workload.block_size:
-        raise ConfigError(
-            where, "smaller than the workload's block", key=f"{key}.file_size", value=int(probe.file_size)
-        )
+        check_probe(probe, where, key, catalogue)
 
 
 def split_address(text: str) -> tuple[str, int]:

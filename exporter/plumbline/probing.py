@@ -17,8 +17,9 @@ from pathlib import Path
 
 from plumbline.baseline.model import Target
 from plumbline.collectors.probe import ProbeStatus
-from plumbline.config import CanaryConfig, Config, FioConfig
+from plumbline.config import Config
 from plumbline.errors import PlumblineError, ProbeRefused
+from plumbline.probe_config import CanaryConfig, FioConfig
 from plumbline.probes import gates
 from plumbline.probes.canary import Canary, CanaryPlan, CanaryReading
 from plumbline.probes.fio import FioPlan, FioTool, run_fio
@@ -30,7 +31,7 @@ from plumbline.scheduler import Job, Scheduler, splay
 from plumbline.sources.block import BlockDevice, device_below
 from plumbline.sources.diskstats import read_diskstats
 from plumbline.state import ProbeRecord, StateStore
-from plumbline.workloads import Workload, WorkloadCatalogue
+from plumbline.workloads import BlockWorkload, WorkloadCatalogue
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class CanaryJob:
     directory: Path
     device: str
     device_class: str
-    workloads: tuple[Workload, ...]
+    workloads: tuple[BlockWorkload, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +110,21 @@ Bounds = Mapping[tuple[str, str, str], tuple[float, ...]]
 def make_plan(config: Config, *, storage: Path, roots: Roots, catalogue: WorkloadCatalogue) -> ProbingPlan:
     """What ``config`` means on this host. Raises :class:`ConfigError` for what no host could run."""
     canaries, fio = [], []
-    probes = [probe for probe in config.probes if probe.enabled]
+    probes = [probe for probe in config.probes if probe.enabled and isinstance(probe, CanaryConfig | FioConfig)]
     directories = [Path(probe.directory) if probe.directory else storage / probe.name for probe in probes]
     for probe, directory, device in zip(probes, directories, _devices_below(directories, roots), strict=True):
         device_class = probe.device_class or (device and device.device_class) or "unknown"
         name = device.name if device else ""
         if isinstance(probe, CanaryConfig):
             workloads = tuple(
-                catalogue.get(each, where="configuration", key=f"{probe.name}.workloads") for each in probe.workloads
+                catalogue.of_kind(BlockWorkload, each, where="configuration", key=f"{probe.name}.workloads")
+                for each in probe.workloads
             )
             canaries.append(CanaryJob(probe, directory, name, device_class, workloads))
         else:
-            workload = catalogue.get(probe.workload, where="configuration", key=f"{probe.name}.workload")
+            workload = catalogue.of_kind(
+                BlockWorkload, probe.workload, where="configuration", key=f"{probe.name}.workload"
+            )
             plan = FioPlan.of(probe, workload, directory=directory, device_class=device_class)
             fio.append(FioJob(probe, plan, name))
     return ProbingPlan(tuple(canaries), tuple(fio))

@@ -1,6 +1,7 @@
 """The workload catalogue: what is measured on purpose, written once, shared by probes and baselines.
 
-A workload's id says what it is: ``<pattern>-<block size>-qd<queue depth>-j<jobs>[-dsync|-buffered]``. A probe result
+A block workload's id says what it is: ``<pattern>-<block size>-qd<queue depth>-j<jobs>[-dsync|-buffered]``, after the
+layer where that is not the disk (``rbd-``, ``fs-``); the other kinds say it likewise. A probe result
 and a baseline entry are comparable only when layer, device class, workload, operation *and* ``config_hash`` agree.
 """
 
@@ -10,6 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 import yaml
@@ -46,11 +48,31 @@ _OPERATIONS = {
 }
 
 
-class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One block workload. ``block_size`` in bytes; ``iodepth`` operations in flight per job; ``jobs`` processes."""
+class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
+    """What every workload has."""
 
     id: str
     layer: str
+    description: str = ""
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations that a result of this workload has."""
+        raise NotImplementedError
+
+    def config_hash(self, *, rate_iops: float | None = None) -> str:
+        """Twelve hex digits over all parameters that change a result; ``rate_iops`` is a cap the probe put on it.
+
+        A capped run is another experiment than an uncapped one. Id and description are no parameters.
+        """
+        facts = {name: value for name, value in msgspec.to_builtins(self).items() if name not in ("id", "description")}
+        parts = [f"{name}={facts[name]}" for name in sorted(facts)] + [f"{rate_iops:g}" if rate_iops else "-"]
+        return _digest(parts)
+
+
+class BlockWorkload(_Common, frozen=True, tag="block"):
+    """Reads and writes of blocks: ``block_size`` in bytes, ``jobs`` processes with ``iodepth`` in flight each."""
+
     pattern: Pattern
     block_size: int
     iodepth: int = 1
@@ -59,20 +81,18 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     sync: Sync = Sync.NONE
     rwmix_read: int = 50
     """Share of reads in percent; only for ``randrw``."""
-    description: str = ""
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The operations a result of this workload has: ``read``, ``write`` or both."""
+        """``read``, ``write`` or both."""
         return _OPERATIONS[self.pattern]
 
     def config_hash(self, *, rate_iops: float | None = None) -> str:
-        """Twelve hex digits over all parameters that change a result.
+        """As for every workload; its text is older than the other kinds, and stands in baselines that were recorded.
 
-        ``rate_iops`` is a cap the probe put on the workload (operations per second, per job); a capped run is
-        another experiment than an uncapped one. File size and run time are not part of it: they bound the probe,
-        and the documented runs of the seeds differ in them by design. Neither is the canary's pace: at queue
-        depth 1 every operation meets an idle queue, however many a second there are.
+        File size and run time are not part of it: they bound the probe, and the documented runs of the seeds differ
+        in them by design. Neither is the canary's pace: at queue depth 1 every operation meets an idle queue, however
+        many a second there are.
         """
         parts = [
             self.layer,
@@ -85,7 +105,126 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             str(self.rwmix_read) if self.pattern is Pattern.RANDRW else "-",
             f"{rate_iops:g}" if rate_iops else "-",
         ]
-        return hashlib.sha256("|".join(parts).encode()).hexdigest()[:12]
+        return _digest(parts)
+
+
+class TcpThroughput(_Common, frozen=True, tag="tcp-throughput"):
+    """One TCP transfer as fast as it goes. Operations are seen from this node: transmit, receive."""
+
+    streams: int = 1
+    both: bool = True
+    """Receive after transmit; False: transmit only."""
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``transmit`` and, one after the other, ``receive``."""
+        return ("transmit", "receive") if self.both else ("transmit",)
+
+
+class RoundTrip(_Common, frozen=True, tag="round-trip"):
+    """Small packets and their answers, one in flight. ``payload_bytes`` without headers; ``tcp`` is a handshake."""
+
+    protocol: Literal["icmp", "tcp"]
+    payload_bytes: int = 0
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``round-trip``."""
+        return ("round-trip",)
+
+
+class PathMtu(_Common, frozen=True, tag="path-mtu"):
+    """The biggest packet with don't-fragment that is answered."""
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``path-mtu``."""
+        return ("path-mtu",)
+
+
+class OsdBench(_Common, frozen=True, tag="osd-bench"):
+    """``ceph tell osd.N bench TOTAL BLOCK [OBJECT OBJECTS]``; bytes."""
+
+    total_bytes: int
+    block_size: int
+    object_size: int = 0
+    objects: int = 0
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``write``."""
+        return ("write",)
+
+
+class RadosBench(_Common, frozen=True, tag="rados-bench"):
+    """``rados bench``: ``mode`` with ``concurrent`` operations of ``object_size`` bytes in flight."""
+
+    mode: Literal["write", "seq", "rand"]
+    object_size: int
+    concurrent: int = 16
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``write`` or ``read``."""
+        return ("write",) if self.mode == "write" else ("read",)
+
+
+class RadosOps(_Common, frozen=True, tag="rados-ops"):
+    """Single object operations, one in flight: a write of ``object_size`` bytes, its read, its removal."""
+
+    object_size: int
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``write``, ``read``, ``remove``."""
+        return ("write", "read", "remove")
+
+
+class RbdBench(_Common, frozen=True, tag="rbd-bench"):
+    """``rbd bench``: ``io_size`` bytes, ``threads`` in flight."""
+
+    operation: Literal["read", "write"]
+    io_size: int
+    threads: int = 16
+    random: bool = False
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``read`` or ``write``."""
+        return (self.operation,)
+
+
+class Metadata(_Common, frozen=True, tag="metadata"):
+    """Files of ``file_size`` bytes made, looked at and removed, one after the other."""
+
+    files: int
+    file_size: int = 0
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``create``, ``stat``, ``unlink``."""
+        return ("create", "stat", "unlink")
+
+
+class S3Ops(_Common, frozen=True, tag="s3-ops"):
+    """Single object requests, one in flight: put of ``object_size`` bytes, get, list, delete."""
+
+    object_size: int
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``put``, ``get``, ``list``, ``delete``."""
+        return ("put", "get", "list", "delete")
+
+
+Workload: TypeAlias = (
+    BlockWorkload | TcpThroughput | RoundTrip | PathMtu | OsdBench | RadosBench | RadosOps | RbdBench | Metadata | S3Ops
+)
+K = TypeVar("K", bound=_Common)
+
+
+def _digest(parts: list[str]) -> str:
+    return hashlib.sha256("|".join(parts).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +244,21 @@ class WorkloadCatalogue:
             hint = f"; near: {', '.join(near)}" if near else ""
             raise ConfigError(where, f"no such workload in the catalogue{hint}", key=key, value=workload_id) from None
 
+    def of_kind(self, kind: type[K], workload_id: str, *, where: str, key: str) -> K:
+        """The workload, or :class:`ConfigError` where it is of another kind too, naming those of this one."""
+        workload = self.get(workload_id, where=where, key=key)
+        if not isinstance(workload, kind):
+            fitting = ", ".join(each.id for each in self.by_id.values() if isinstance(each, kind))
+            raise ConfigError(where, f"another kind of workload; fitting ones: {fitting}", key=key, value=workload_id)
+        return workload
+
 
 def load_catalogue() -> WorkloadCatalogue:
     """The catalogue the package ships (``workloads.yaml``); a mistake in it is :class:`ConfigError`."""
     text = resources.files("plumbline").joinpath("workloads.yaml").read_text("utf-8")
     try:
-        rows = msgspec.convert(yaml.load(text, Loader=_loader()), list[Workload])  # noqa: S506  (a SafeLoader)
+        written = yaml.load(text, Loader=_loader())  # noqa: S506  (a SafeLoader)
+        rows = msgspec.convert([{"kind": "block", **row} for row in written], list[Workload])
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         raise ConfigError("workloads.yaml", str(error)) from error
     by_id: dict[str, Workload] = {}

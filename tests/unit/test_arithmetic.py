@@ -6,10 +6,10 @@ import pytest
 
 from plumbline.baseline.arithmetic import Rule, agree, breaches
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
-from plumbline.workloads import Pattern, Workload
+from plumbline.workloads import BlockWorkload, Pattern
 
-FOUR_MEGS = Workload(id="w", layer="disk", pattern=Pattern.RANDWRITE, block_size=4 * 2**20, iodepth=4, jobs=4)
-FOUR_K = Workload(id="w", layer="disk", pattern=Pattern.READ, block_size=4096, iodepth=4, jobs=4)
+FOUR_MEGS = BlockWorkload(id="w", layer="disk", pattern=Pattern.RANDWRITE, block_size=4 * 2**20, iodepth=4, jobs=4)
+FOUR_K = BlockWorkload(id="w", layer="disk", pattern=Pattern.READ, block_size=4096, iodepth=4, jobs=4)
 
 
 def check(workload, iops=None, throughput=None, mean=None, duration=None, transferred=None):

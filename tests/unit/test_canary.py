@@ -21,10 +21,10 @@ from plumbline.probes.canary import Canary, CanaryPlan, CanaryReading, CanarySta
 from plumbline.probes.canary_reading import WorkloadReading
 from plumbline.probes.canary_worker import FILE_NAME
 from plumbline.probes.histogram import latency_edges, quantile
-from plumbline.workloads import Pattern, Sync, Workload
+from plumbline.workloads import BlockWorkload, Pattern, Sync
 
-READ = Workload(id="randread-4k-qd1-j1", layer="disk", pattern=Pattern.RANDREAD, block_size=4096)
-WRITE = Workload(
+READ = BlockWorkload(id="randread-4k-qd1-j1", layer="disk", pattern=Pattern.RANDREAD, block_size=4096)
+WRITE = BlockWorkload(
     id="randwrite-4k-qd1-j1-dsync", layer="disk", pattern=Pattern.RANDWRITE, block_size=4096, sync=Sync.DSYNC
 )
 MIB = 2**20
@@ -154,7 +154,7 @@ class TestOperations:
         assert 5 < rate < 50 * 1.35
 
     def test_of_a_mixed_workload_are_told_apart(self, start: Start) -> None:
-        mixed = Workload(id="randrw-4k", layer="disk", pattern=Pattern.RANDRW, block_size=4096, rwmix_read=75)
+        mixed = BlockWorkload(id="randrw-4k", layer="disk", pattern=Pattern.RANDRW, block_size=4096, rwmix_read=75)
         reading = until(start(workloads=((mixed, ()),)), lambda reading: sum(counts(reading).values()) > 100)
         assert 0.55 < counts(reading)["read"] / sum(counts(reading).values()) < 0.95
 

@@ -16,11 +16,11 @@ from plumbline.probes import guard
 from plumbline.probes.canary import Canary, CanaryPlan, CanaryReading, CanaryState
 from plumbline.probes.canary_worker import FILE_NAME
 from plumbline.probes.histogram import quantile
-from plumbline.workloads import Pattern, Sync, Workload
+from plumbline.workloads import BlockWorkload, Pattern, Sync
 from support.filesystems import MIB, Mounts, run, skip_without_root
 
-READ = Workload(id="randread-4k-qd1-j1", layer="disk", pattern=Pattern.RANDREAD, block_size=4096)
-WRITE = Workload(
+READ = BlockWorkload(id="randread-4k-qd1-j1", layer="disk", pattern=Pattern.RANDREAD, block_size=4096)
+WRITE = BlockWorkload(
     id="randwrite-4k-qd1-j1-dsync", layer="disk", pattern=Pattern.RANDWRITE, block_size=4096, sync=Sync.DSYNC
 )
 EXT4_IOC_SHUTDOWN = 0x8004587D  # _IOR('X', 125, __u32), include/uapi/linux/ext4.h
@@ -47,7 +47,7 @@ def canaries(mounts: Mounts) -> Iterator[list[Canary]]:
             until(one, lambda reading: reading.state is CanaryState.STOPPED)
 
 
-def start(canaries: list[Canary], directory: Path, *workloads: Workload, rate: float = 100.0) -> Canary:
+def start(canaries: list[Canary], directory: Path, *workloads: BlockWorkload, rate: float = 100.0) -> Canary:
     one = Canary(
         CanaryPlan(
             name="canary",

@@ -2,18 +2,10 @@
 
 import pytest
 
-from plumbline.config import (
-    COLLECTORS,
-    DEFAULT_LISTEN_ADDRESS,
-    CanaryConfig,
-    Config,
-    Duration,
-    FioConfig,
-    load,
-    parse,
-    split_address,
-)
+from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS, Config, load, parse, split_address
+from plumbline.config_types import Duration
 from plumbline.errors import ConfigError
+from plumbline.probe_config import CanaryConfig, FioConfig
 from plumbline.workloads import load_catalogue
 
 CATALOGUE = load_catalogue()

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.config import Duration, FioConfig, Size
+from plumbline.config_types import Duration, Size
 from plumbline.errors import ProbeRefused
+from plumbline.probe_config import FioConfig
 from plumbline.probes.fio import FioPlan, FioTool, run_fio
 from plumbline.probes.gates import HeavyLock
 from plumbline.probes.guard import prepare_directory

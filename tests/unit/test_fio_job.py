@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline.config import Duration, FioConfig, Size
+from plumbline.config_types import Duration, Size
+from plumbline.probe_config import FioConfig
 from plumbline.probes.fio_job import FioPlan, layout_argv, measure_argv
 from plumbline.workloads import load_catalogue
 

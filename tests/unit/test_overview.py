@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from plumbline.baseline.book import Book, load_book
-from plumbline.config import BaselineConfig, Config, Duration, FioConfig
+from plumbline.config import BaselineConfig, Config
+from plumbline.config_types import Duration
 from plumbline.exposition import Exposition
 from plumbline.overview import Overview
+from plumbline.probe_config import FioConfig
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.registry import Parts, collectors

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.config import CanaryConfig, Config, FioConfig, Size
+from plumbline.config import Config
+from plumbline.config_types import Size
+from plumbline.probe_config import CanaryConfig, FioConfig
 from plumbline.probes.canary_reading import CanaryState
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probing import DISKS_ANSWER_WITHIN_S, Probing, ProbingPlan, make_plan

@@ -17,7 +17,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
-from plumbline.workloads import Workload
+from plumbline.workloads import BlockWorkload
 
 CONCURRENCY_SLACK = 0.05
 """Rows that agree do so within 2 %, rows that don't are 6 % off or more: 5 % lies in the gap."""
@@ -51,7 +51,7 @@ class Breach:
 
 
 def breaches(
-    workload: Workload,
+    workload: BlockWorkload,
     *,
     iops: Iops | None = None,
     throughput: Throughput | None = None,

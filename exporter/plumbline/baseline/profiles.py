@@ -17,7 +17,7 @@ from plumbline.baseline.files import Latencies, Strict, convert_text
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
 from plumbline.errors import BaselineError, ConfigError
-from plumbline.workloads import Workload, WorkloadCatalogue
+from plumbline.workloads import BlockWorkload, Workload, WorkloadCatalogue
 
 Figure = Iops | Latency | Throughput
 
@@ -251,6 +251,8 @@ def _operation(workload: Workload, point: Point, place: _Place) -> str:
 
 
 def _breaches(workload: Workload, point: Point, place: _Place) -> tuple[Breach, ...]:
+    if not isinstance(workload, BlockWorkload):
+        return ()  # the identities are those of operations in flight
     found = tuple(
         breaches(
             workload,

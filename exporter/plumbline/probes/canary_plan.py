@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.workloads import Workload
+from plumbline.workloads import BlockWorkload
 
 HDD_RATE = 1.0
 DEFAULT_RATE = 10.0
@@ -27,7 +27,7 @@ class CanaryPlan:
     name: str
     directory: Path
     file_size_bytes: int
-    workloads: tuple[tuple[Workload, tuple[float, ...]], ...]
+    workloads: tuple[tuple[BlockWorkload, tuple[float, ...]], ...]
     device_class: str
     rate: float | None = None
     stuck_after_s: float = 10.0

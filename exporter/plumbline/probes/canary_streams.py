@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from plumbline.probes.canary_plan import CanaryPlan
 from plumbline.probes.canary_snapshot import StreamPlan
 from plumbline.probes.histogram import edge_ns, latency_edges
-from plumbline.workloads import Pattern, Sync, Workload
+from plumbline.workloads import BlockWorkload, Pattern, Sync
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
     """One operation of one workload, with edges as the renderer wants them: the same object for ever."""
 
-    workload: Workload
+    workload: BlockWorkload
     operation: str
     config_hash: str
     bounds: tuple[float, ...]

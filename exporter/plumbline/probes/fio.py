@@ -20,7 +20,7 @@ from plumbline.probes.gates import Gate, HeavyLock
 from plumbline.probes.guard import ProbeDirectory, prepare_directory
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed, Runner
-from plumbline.workloads import Workload
+from plumbline.workloads import BlockWorkload
 
 __all__ = ["FioPlan", "FioTool", "run_fio"]
 
@@ -209,7 +209,7 @@ def _refuse_if_stopped(completed: Completed) -> None:
         raise ProbeRefused("stopped", "the daemon is ending; the next start runs it again")
 
 
-def _operations(workload: Workload, report: FioReport) -> Iterator[OperationResult]:
+def _operations(workload: BlockWorkload, report: FioReport) -> Iterator[OperationResult]:
     for name in workload.operations:
         figures = _of(report, name)
         if figures is not None:

@@ -28,8 +28,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.config import FioConfig
-from plumbline.workloads import Pattern, Sync, Workload
+from plumbline.probe_config import FioConfig
+from plumbline.workloads import BlockWorkload, Pattern, Sync
 
 JOB = "plumbline"
 """The measured job's name in fio's report."""
@@ -46,7 +46,7 @@ class FioPlan:
     """One probe's run, fully decided. Sizes in bytes, times in seconds; ``file_size`` of each job's file."""
 
     probe: str
-    workload: Workload
+    workload: BlockWorkload
     directory: Path
     device_class: str
     runtime_s: float
@@ -58,7 +58,7 @@ class FioPlan:
     nothing compares them with what the device can do."""
 
     @classmethod
-    def of(cls, config: FioConfig, workload: Workload, *, directory: Path, device_class: str) -> FioPlan:
+    def of(cls, config: FioConfig, workload: BlockWorkload, *, directory: Path, device_class: str) -> FioPlan:
         """The plan of a configured probe."""
         return cls(
             probe=config.name,
@@ -83,7 +83,7 @@ class FioPlan:
 
     @property
     def config_hash(self) -> str:
-        """See :meth:`Workload.config_hash`."""
+        """See :meth:`BlockWorkload.config_hash`."""
         return self.workload.config_hash(rate_iops=self.rate_iops)
 
 

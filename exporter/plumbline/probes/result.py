@@ -24,6 +24,14 @@ class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes per second."""
     latency: dict[str, float] = {}
     """Seconds by statistic: mean, p50, p95, p99, p999, max."""
+    bins: tuple[tuple[float, int], ...] = ()
+    """The whole distribution where the tool tells it: (seconds, operations), ascending."""
+    retransmits: int | None = None
+    """TCP segments sent again."""
+    loss_ratio: float | None = None
+    """Share of packets without an answer."""
+    mtu_bytes: int | None = None
+    """The biggest packet that passed, IP header included."""
 
 
 class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):

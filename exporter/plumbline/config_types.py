@@ -1,0 +1,104 @@
+"""What configuration values are made of: durations, sizes, and structs that refuse what they don't know."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_UNITS_B = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+class Duration(float):
+    """Seconds; written as Prometheus writes durations: ``500ms``, ``15s``, ``5m``, ``6h``, ``1d``, ``1w``."""
+
+    @classmethod
+    def parse(cls, text: object) -> Duration:
+        """Raise ``ValueError`` with the accepted forms for anything else."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", text) if isinstance(text, str) else None
+        if not match:
+            raise ValueError("expected a duration such as 500ms, 15s, 5m, 6h or 1d")
+        return cls(float(match[1]) * _UNITS_S[match[2]])
+
+
+class Size(int):
+    """Bytes; written with a binary unit: ``4KiB``, ``64MiB``, ``1GiB``. MB is refused: it is another number."""
+
+    @classmethod
+    def parse(cls, text: object) -> Size:
+        """Raise ``ValueError`` with the accepted forms for anything else."""
+        if isinstance(text, int) and not isinstance(text, bool):
+            return cls(text)
+        match = re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB|TiB|)", text) if isinstance(text, str) else None
+        if not match:
+            raise ValueError("expected bytes or a size such as 64MiB or 1GiB (binary units only)")
+        return cls(int(match[1]) * _UNITS_B[match[2]])
+
+
+class Schedule(str):
+    """Moments of the week, in local time: ``daily 02:30``, ``Sun 03:00``, ``Mon,Wed,Fri 22:15``."""
+
+    @classmethod
+    def parse(cls, text: object) -> Schedule:
+        """Raise ``ValueError`` with the accepted forms for anything else."""
+        match = re.fullmatch(r"(daily|[A-Z][a-z]{2}(?:,[A-Z][a-z]{2})*) ([01]\d|2[0-3]):[0-5]\d", str(text))
+        if not isinstance(text, str) or not match or not (match[1] == "daily" or set(match[1].split(",")) <= set(DAYS)):
+            raise ValueError("expected moments such as 'daily 02:30', 'Sun 03:00' or 'Mon,Wed,Fri 22:15'")
+        return cls(text)
+
+    @property
+    def days(self) -> frozenset[int]:
+        """Days of the week, Monday is 0."""
+        return _days(self.split(" ")[0])
+
+    @property
+    def minute(self) -> int:
+        """Minutes since midnight."""
+        return _minute(self.split(" ")[1])
+
+
+class QuietHours(str):
+    """Times of the week, in local time: ``Mon-Fri 08:00-18:00``, ``daily 22:00-06:00`` (over midnight)."""
+
+    @classmethod
+    def parse(cls, text: object) -> QuietHours:
+        """Raise ``ValueError`` with the accepted forms for anything else."""
+        clock = r"(?:[01]\d|2[0-3]):[0-5]\d"
+        match = re.fullmatch(rf"(daily|[A-Z][a-z]{{2}}(?:[,-][A-Z][a-z]{{2}})*) {clock}-{clock}", str(text))
+        if not isinstance(text, str) or not match or not _known_days(match[1]):
+            raise ValueError("expected times such as 'Mon-Fri 08:00-18:00' or 'daily 22:00-06:00'")
+        return cls(text)
+
+    def holds(self, day: int, minute: int) -> bool:
+        """Whether a moment (day of the week, Monday is 0; minutes since midnight) lies in it."""
+        days, _, times = self.partition(" ")
+        start, end = (_minute(each) for each in times.split("-"))
+        if start < end:
+            return day in _days(days) and start <= minute < end
+        return (day in _days(days) and minute >= start) or ((day - 1) % 7 in _days(days) and minute < end)
+
+
+def _known_days(text: str) -> bool:
+    return text == "daily" or set(re.split("[,-]", text)) <= set(DAYS)
+
+
+def _days(text: str) -> frozenset[int]:
+    if text == "daily":
+        return frozenset(range(7))
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        start, end = DAYS.index(first), DAYS.index(last or first)
+        found |= {(start + step) % 7 for step in range((end - start) % 7 + 1)}
+    return frozenset(found)
+
+
+def _minute(text: str) -> int:
+    hours, minutes = text.split(":")
+    return int(hours) * 60 + int(minutes)
+
+
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Unknown keys are refused, values never change after loading."""

@@ -1,0 +1,151 @@
+"""What every kind of probe is to the engine: an identity, a run that ends, a clean-up to be asked at any time.
+
+A *periodic* probe is run by a schedule, one run after the other, and gives a :class:`.result.ProbeResult`. A
+*continuous* one (the canaries) keeps a process of its own going and is only ever looked at.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from plumbline.config import CephConfig
+from plumbline.probe_config import Periodic
+from plumbline.probes.canary_reading import CanaryReading
+from plumbline.probes.result import ProbeResult
+from plumbline.probes.runner import Runner
+from plumbline.roots import Roots
+from plumbline.sources.block import BlockDevice
+from plumbline.workloads import WorkloadCatalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which experiment a probe is. Figures of two identities are comparable when layer, device class, workload,
+    operation and ``config_hash`` agree."""
+
+    probe: str
+    """The ``probe`` label: the configured name, and ``/`` and the target where there are several."""
+    kind: str
+    """The ``type`` in the configuration."""
+    layer: str
+    device_class: str
+    workload: str
+    operations: tuple[str, ...]
+    config_hash: str
+    tool: str
+    """The program that measures; ``plumbline`` where it is ours."""
+    target: str = ""
+    """What is measured: ``osd.3``, ``sdb``, ``10.0.0.12``; empty: the node itself."""
+    device: str = ""
+    """The disk below, or the network port that is used, where that is known: it must not be busy."""
+    rate_iops: float | None = None
+    """A cap, part of ``config_hash`` already."""
+    cluster: bool = False
+    """It loads the Ceph cluster: the cluster's gates hold for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run is, for whoever watches: ``done`` of 1, and a few live figures in words."""
+
+    stage: str
+    done: float | None = None
+    figures: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the engine gives a run. ``clock`` is Unix time in seconds."""
+
+    runner: Runner
+    """Ends what it started when the run is to stop."""
+    clock: Callable[[], float]
+    stopping: threading.Event
+    """Set when the run must end at once: the daemon ends, or a gate closed."""
+    keep_fds: tuple[int, ...] = ()
+    """Descriptors of the locks: to be kept open in every command, so that a lock lasts as long as the last of them."""
+    progress: Callable[[Progress], None] = field(default=lambda _progress: None)
+
+
+class PeriodicProbe(Protocol):
+    """One kind's probe on this host. Equal ``config`` and ``identity``: the same probe, which goes on at a reload."""
+
+    @property
+    def identity(self) -> Identity:
+        """Fixed for the probe's life."""
+        ...
+
+    @property
+    def config(self) -> Periodic:
+        """Schedule, timeout and limits."""
+        ...
+
+    @property
+    def heavy(self) -> bool:
+        """One heavy probe runs at a time in the cluster; a light one (a few hundred packets) beside others."""
+        ...
+
+    def run(self, run: Run) -> ProbeResult:
+        """Prepare, measure, leave nothing but what the next run reuses.
+
+        Raises :class:`ProbeRefused` when it must not run (nothing was touched) or was stopped (reason ``stopped``).
+        What began and went wrong is a result with its outcome and message.
+        """
+        ...
+
+    def clean_up(self, run: Run) -> None:
+        """Remove what an earlier life left behind, if anything, and only ours; called once after a start."""
+        ...
+
+
+class ContinuousProbe(Protocol):
+    """A canary: a process of its own that is never waited for. The engine compares ``plan`` at a reload."""
+
+    @property
+    def plan(self) -> object: ...
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id while there is one."""
+        ...
+
+    def start(self) -> None:
+        """Start the first worker; waits for nothing."""
+        ...
+
+    def poll(self) -> None:
+        """Once a second: notice a worker that ended, start the next."""
+        ...
+
+    def read(self) -> CanaryReading:
+        """Everything known; from any thread, at once."""
+        ...
+
+    def stop(self, timeout: float = 1.0) -> bool:
+        """End the worker; False when it is stuck in the kernel."""
+        ...
+
+
+Bounds = Mapping[tuple[str, str, str], tuple[float, ...]]
+"""(probe, workload, operation) → the baseline's bounds in seconds, to be exact bucket edges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What a kind may ask about this host while it is being planned; every answer is bounded in time."""
+
+    storage: Path
+    roots: Roots
+    catalogue: WorkloadCatalogue
+    ceph: CephConfig
+    environment: Mapping[str, str]
+    disk_below: Callable[[Path], BlockDevice | None]
+    """``None`` where there is none, or it does not answer in time."""
+    disks: Callable[[], tuple[BlockDevice, ...]]
+    """All disks of this host as last read; may be empty."""
+    osd_disks: Callable[[], Mapping[str, str]]
+    """Disk → the OSD whose data it holds (``osd.3``)."""
