@@ -33,7 +33,8 @@ from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
-from plumbline.probing import Probing, ProbingPlan, make_plan
+from plumbline.planning import ProbingPlan, make_plan
+from plumbline.probing import Probing
 from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
@@ -178,6 +179,7 @@ class Daemon:
         self._host = socket.gethostname()
         self._signals = Signals()
         self._started_at: float | None = None
+        self._environment = environment
         self._reload_error = ""
         self._overview = Overview(host=self._host, started=time.time())
         self._page_lock = threading.Lock()
@@ -350,7 +352,13 @@ class Daemon:
 
     def _prepare(self, config: Config) -> Running:
         """Everything that can fail, before anything changes."""
-        plan = make_plan(config, storage=self._store.directory, roots=self._roots, catalogue=self._catalogue)
+        plan = make_plan(
+            config,
+            storage=self._store.directory,
+            roots=self._roots,
+            catalogue=self._catalogue,
+            environment=self._environment,
+        )
         book = load_book(
             config.baseline,
             where=str(self._config_file or "configuration"),
@@ -363,7 +371,7 @@ class Daemon:
 
     def _apply(self, running: Running) -> None:
         self._running = running
-        self._probing.apply(running.plan, running.book.bounds())
+        self._probing.apply(running.plan, running.book.bounds(), running.config.gates)
         itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)
         self._exposition.replace([*self._collectors(), itself])
 

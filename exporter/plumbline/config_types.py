@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import msgspec
 
@@ -57,6 +58,23 @@ class Schedule(str):
     def minute(self) -> int:
         """Minutes since midnight."""
         return _minute(self.split(" ")[1])
+
+    @property
+    def longest_gap_s(self) -> float:
+        """Between two moments, in seconds."""
+        days = sorted(self.days)
+        gaps = [(after - day - 1) % 7 + 1 for day, after in zip(days, [*days[1:], days[0]], strict=True)]
+        return max(gaps) * 86400.0
+
+    def next_after(self, now: float) -> float:
+        """The first moment later than ``now``; both Unix seconds. What summer time skips comes an hour later."""
+        today = time.localtime(now)
+        hour, minute = divmod(self.minute, 60)
+        for ahead in range(9):
+            moment = time.mktime((today.tm_year, today.tm_mon, today.tm_mday + ahead, hour, minute, 0, 0, 0, -1))
+            if moment > now and time.localtime(moment).tm_wday in self.days:
+                return moment
+        raise AssertionError("a week has every day")
 
 
 class QuietHours(str):

@@ -15,7 +15,7 @@ from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.config import Config
 from plumbline.options import Overrides, read_config, storage_path
-from plumbline.probing import ProbingPlan, make_plan
+from plumbline.planning import ProbingPlan, make_plan
 from plumbline.roots import Roots
 from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family
@@ -47,7 +47,7 @@ def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roo
         config=config,
         storage=storage,
         host=host,
-        plan=make_plan(config, storage=storage, roots=roots, catalogue=catalogue),
+        plan=make_plan(config, storage=storage, roots=roots, catalogue=catalogue, environment=os.environ),
         profiles=load_profiles(catalogue),
         sites=tuple(read_site(file, host=host, catalogue=catalogue) for file in files),
     )

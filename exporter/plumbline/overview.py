@@ -14,8 +14,9 @@ from plumbline.checks.model import Finding
 from plumbline.collectors import disk, nic, probe, softnet
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.histogram import quantile
+from plumbline.probes.model import PeriodicProbe
 from plumbline.probes.result import OperationResult, Outcome
-from plumbline.probing import FioJob, Probing
+from plumbline.probing import Probing, interval_s
 from plumbline.snapshot import Snapshot
 from plumbline.status_model import Comparison, DiskRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel
 
@@ -54,7 +55,7 @@ class Overview:
             last_look_s=now - before[0] if before else None,
             probes=(
                 *(row for reading in probing.readings() for row in _canary_rows(reading, probing, book, now)),
-                *(row for job in probing.fio_jobs() for row in _fio_rows(job, probing, book, now)),
+                *(row for each in probing.periodic() for row in _periodic_rows(each, probing, book, now)),
             ),
             disks=tuple(_disks(snapshot)),
             nics=tuple(_nics(snapshot, before[1] if before else None)),
@@ -89,27 +90,32 @@ def _canary_rows(reading: CanaryReading, probing: Probing, book: Book, now: floa
         )
 
 
-def _fio_rows(job: FioJob, probing: Probing, book: Book, now: float) -> Iterator[ProbeRow]:
-    record, workload = probing.record(job), job.plan.workload
+def _periodic_rows(periodic: PeriodicProbe, probing: Probing, book: Book, now: float) -> Iterator[ProbeRow]:
+    record, identity = probing.record(periodic), periodic.identity
     # what ran with other parameters was another experiment
     last, good = (
-        each if each is not None and each.config_hash == job.plan.config_hash else None
+        each if each is not None and each.config_hash == identity.config_hash else None
         for each in (record.result, record.success)
     )
     last_ended = last.started + last.duration if last else None
     good_ended = good.started + good.duration if good else None
     figures = {each.operation: each for each in good.operations} if good else {}
-    for operation in workload.operations:
+    for operation in identity.operations:
         target = Target(
-            job.config.name, workload.layer, job.plan.device_class, workload.id, operation, job.plan.config_hash
+            identity.probe,
+            identity.layer,
+            identity.device_class,
+            identity.workload,
+            operation,
+            identity.config_hash,
         )
         shown = book.shown(target)
         measured = figures.get(operation, OperationResult(operation=operation)).latency
         yield ProbeRow(
-            probe=job.config.name,
-            layer=workload.layer,
-            device_class=job.plan.device_class,
-            workload=workload.id,
+            probe=identity.probe,
+            layer=identity.layer,
+            device_class=identity.device_class,
+            workload=identity.workload,
             operation=operation,
             success=None if last is None else last.outcome is Outcome.SUCCESS,
             age_s=now - last_ended if last_ended else None,
@@ -118,7 +124,7 @@ def _fio_rows(job: FioJob, probing: Probing, book: Book, now: float) -> Iterator
             baseline=_source_text(shown),
             judges=book.in_force(target) is not None,
             message=record.last_skip or (last.message if last else ""),
-            overdue=bool(good_ended and now - good_ended > probe.STALE_AFTER_INTERVALS * job.config.interval),
+            overdue=bool(good_ended and now - good_ended > probe.STALE_AFTER_INTERVALS * interval_s(periodic)),
         )
 
 

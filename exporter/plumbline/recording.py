@@ -21,14 +21,16 @@ from plumbline.baseline.record import Environment, Progress, RecordedBaseline, R
 from plumbline.baseline.site import Device, format_site
 from plumbline.baseline.writer import check_target, write_text
 from plumbline.errors import BaselineError, ProbeRefused, StateError, Unavailable
+from plumbline.planning import ProbingPlan
 from plumbline.probes import gates
 from plumbline.probes.canary import measure
+from plumbline.probes.canary_job import CanaryJob
 from plumbline.probes.canary_plan import MAX_RATE
-from plumbline.probes.fio import FioPlan, FioTool, run_fio
+from plumbline.probes.fio import FioPlan, FioProbe, FioTool, run_fio
 from plumbline.probes.histogram import quantile
 from plumbline.probes.result import Outcome
 from plumbline.probes.runner import ProcessRunner
-from plumbline.probing import CanaryJob, FioJob, ProbingPlan, canary_plan, device_busy_ms
+from plumbline.probing import device_busy_ms
 from plumbline.roots import Roots
 from plumbline.sources.block import read_block_devices
 
@@ -92,7 +94,7 @@ class Recorder:
         return ""
 
     def _measure_canary(self, job: CanaryJob, duration_s: float) -> list[RunFigures]:
-        plan = canary_plan(job, {})
+        plan = job.plan({})
         plan = replace(plan, rate=min(MAX_RATE, FASTER * plan.wanted_rate))
         try:
             reading = measure(plan, duration_s)
@@ -102,9 +104,10 @@ class Recorder:
             reading = measure(replace(plan, directory=plan.directory / OWN_DIRECTORY), duration_s)
         return [RunFigures(each.workload, each.operation, each.latency) for each in reading.workloads]
 
-    def _measure_fio(self, job: FioJob, duration_s: float) -> list[RunFigures]:
+    def _measure_fio(self, job: FioProbe, duration_s: float) -> list[RunFigures]:
         plan: FioPlan = replace(job.plan, runtime_s=duration_s, timeout_s=job.plan.timeout_s + duration_s)
-        result = run_fio(plan, runner=self._runner, tool=self._tool, lock=self._lock, clock=time.time)
+        with self._lock.hold(plan.probe) as lock_fd:
+            result = run_fio(plan, runner=self._runner, tool=self._tool, clock=time.time, keep_fds=(lock_fd,))
         if result.outcome is not Outcome.SUCCESS:
             raise BaselineError(job.config.name, f"{result.outcome}: {result.message}")
         capped = job.plan.rate_iops is not None

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 log = logging.getLogger(__name__)
 
 Clock = Callable[[], float]
+_LOOK_AGAIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Job:
     first_delay_s: float = field(compare=False)
     run: Callable[[threading.Event], None] = field(compare=False)
     config: object = None
+    seconds_to_next: Callable[[], float] | None = field(default=None, compare=False)
+    """Instead of the interval: how long until the next start, asked again and again (a calendar; clocks jump)."""
     cancel: Callable[[], None] = field(default=lambda: None, compare=False)
 
 
@@ -76,21 +79,41 @@ class _Loop:
         return not self._thread.is_alive()
 
     def _loop(self) -> None:
+        if self.job.seconds_to_next is not None:
+            self._follow(self.job.seconds_to_next)
+            return
         due = self._clock() + self.job.first_delay_s
         while not self._cancel.is_set():
             kicked = self._wake.wait(max(0.0, due - self._clock()))
             self._wake.clear()
             if self._cancel.is_set():
                 return
-            self.started_at = self._clock()
-            try:
-                self.job.run(self._cancel)
-            except Exception:
-                log.exception("job %s failed; it is tried again at its next tick", self.job.name)
-            finally:
-                self.started_at = None
+            self._run()
             if not kicked:
                 due = next_tick(due, self.job.interval_s, self._clock())
+
+    def _follow(self, seconds_to_next: Callable[[], float]) -> None:
+        """Start when the moment has come. It is looked at again each minute, because the wall clock may be set."""
+        left = seconds_to_next()
+        while not self._cancel.is_set():
+            kicked = self._wake.wait(min(left, _LOOK_AGAIN_S))
+            self._wake.clear()
+            if self._cancel.is_set():
+                return
+            before, left = left, seconds_to_next()
+            # within one look the moment comes, and the next one is farther away than the last was
+            if kicked or (before <= _LOOK_AGAIN_S and left > before):
+                self._run()
+                left = seconds_to_next()
+
+    def _run(self) -> None:
+        self.started_at = self._clock()
+        try:
+            self.job.run(self._cancel)
+        except Exception:
+            log.exception("job %s failed; it is tried again at its next tick", self.job.name)
+        finally:
+            self.started_at = None
 
 
 class Scheduler:

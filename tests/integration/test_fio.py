@@ -17,7 +17,6 @@ from plumbline.config_types import Duration, Size
 from plumbline.errors import ProbeRefused
 from plumbline.probe_config import FioConfig
 from plumbline.probes.fio import FioPlan, FioTool, run_fio
-from plumbline.probes.gates import HeavyLock
 from plumbline.probes.guard import prepare_directory
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import Completed, ProcessRunner
@@ -53,7 +52,6 @@ def run(of: FioPlan, runner: object = None) -> ProbeResult:
         of,
         runner=runner or ProcessRunner(os.environ),
         tool=FioTool(),
-        lock=HeavyLock(of.directory.parent / "heavy.lock"),
         clock=time.time,
     )
 

@@ -70,7 +70,6 @@ class Script:
         self.path.parent.mkdir()
         self.runner = ProcessRunner({"PATH": f"{self.path.parent}:{os.environ['PATH']}"})
         self.tool = FioTool(which=lambda name: shutil.which(name, path=str(self.path.parent)))
-        self.lock = HeavyLock(directory / "heavy.lock")
 
     def write(self, body: str, version: str = "fio-3.99") -> None:
         self.path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo {version} && exit\n{body}\n')
@@ -78,7 +77,7 @@ class Script:
 
     def run(self, of: FioPlan, body: str, **more: object) -> ProbeResult:
         self.write(body)
-        return run_fio(of, runner=self.runner, tool=self.tool, lock=self.lock, clock=lambda: NOW, **more)
+        return run_fio(of, runner=self.runner, tool=self.tool, clock=lambda: NOW, **more)
 
 
 @pytest.fixture
@@ -117,7 +116,7 @@ def test_fio_is_not_installed(disk: Path):
     of = plan(disk / "probe")
     tool = FioTool(which=lambda _: None)
     with pytest.raises(ProbeRefused) as caught:
-        run_fio(of, runner=Answers(), tool=tool, lock=HeavyLock(disk / "lock"), clock=lambda: NOW)
+        run_fio(of, runner=Answers(), tool=tool, clock=lambda: NOW)
     assert caught.value.reason == "tool-missing"
     assert str(caught.value) == "fio is not installed; on Debian: apt-get install fio"
     assert not of.directory.exists()
@@ -140,22 +139,6 @@ def test_version_is_asked_again_only_when_the_program_changed(fio: Script):
     assert fio.tool.version(fio.runner) == "3.1"
     os.utime(fio.path, ns=(kept.st_atime_ns, kept.st_mtime_ns + 1))
     assert fio.tool.version(fio.runner) == "3.2"
-
-
-def test_closed_gate(disk: Path, fio: Script):
-    def closed() -> None:
-        raise ProbeRefused("load", "too much")
-
-    with pytest.raises(ProbeRefused, match="too much"):
-        fio.run(plan(disk / "probe"), "exit 1", gates=[closed])
-    assert not (disk / "probe").exists()
-
-
-def test_another_heavy_probe_runs(disk: Path, fio: Script):
-    with fio.lock.hold("fio-b"), pytest.raises(ProbeRefused, match="held by fio-b") as caught:
-        fio.run(plan(disk / "probe"), "exit 1")
-    assert caught.value.reason == "locked"
-    assert not (disk / "probe").exists()
 
 
 def test_a_directory_that_is_not_ours(disk: Path, fio: Script):
@@ -200,9 +183,7 @@ def test_stopped_by_the_daemon_is_neither_success_nor_failure(disk: Path):
     lay_out(of)
     runner = Answers(Completed(("fio",), -15, cancelled=True))
     with pytest.raises(ProbeRefused) as caught:
-        run_fio(
-            of, runner=runner, tool=FioTool(which=lambda _: "/bin/sh"), lock=HeavyLock(disk / "l"), clock=lambda: NOW
-        )
+        run_fio(of, runner=runner, tool=FioTool(which=lambda _: "/bin/sh"), clock=lambda: NOW)
     assert caught.value.reason == "stopped"
     assert left(of) == [".plumbline-probe", "fio.0"]
 
@@ -228,9 +209,10 @@ def test_a_good_run(disk: Path, fio: Script):
 def test_the_command_holds_the_lock(disk: Path, fio: Script):
     of = plan(disk / "probe")
     lay_out(of)
-    result = fio.run(of, f"flock -n {disk}/heavy.lock true; echo $? >&2; ls -l /proc/$$/fd | grep -c heavy >&2; exit 9")
-    assert result.message == "fio: 1 (exit status 9)"
-    result = fio.run(of, "ls -l /proc/$$/fd | grep -c heavy >&2; exit 9")
+    with HeavyLock(disk / "heavy.lock").hold("fio-a") as lock:
+        body = f"flock -n {disk}/heavy.lock true; echo $? >&2; ls -l /proc/$$/fd | grep -c heavy >&2; exit 9"
+        assert fio.run(of, body, keep_fds=[lock]).message == "fio: 1 (exit status 9)"
+        result = fio.run(of, "ls -l /proc/$$/fd | grep -c heavy >&2; exit 9", keep_fds=[lock])
     assert result.message == "fio: 1 (exit status 9)"
 
 
@@ -290,16 +272,16 @@ def test_a_hang(disk: Path, fio: Script):
     assert left(of) == [".plumbline-probe", "fio.0"]
 
 
-def run_answers(of: FioPlan, lock: Path, *answers: Completed) -> tuple[ProbeResult, list[float]]:
+def run_answers(of: FioPlan, *answers: Completed) -> tuple[ProbeResult, list[float]]:
     runner = Answers(*answers)
     tool = FioTool(which=lambda _: "/bin/sh")
-    return run_fio(of, runner=runner, tool=tool, lock=HeavyLock(lock), clock=lambda: NOW), runner.timeouts
+    return run_fio(of, runner=runner, tool=tool, clock=lambda: NOW), runner.timeouts
 
 
 def test_a_process_that_outlives_sigkill(disk: Path):
     of = plan(disk / "probe")
     lay_out(of)
-    result, _ = run_answers(of, disk / "lock", Completed(("fio",), None, timed_out=True, duration_s=14.0))
+    result, _ = run_answers(of, Completed(("fio",), None, timed_out=True, duration_s=14.0))
     assert result.outcome is Outcome.TIMEOUT
     assert "did not even end on SIGKILL: the device below hangs" in result.message
     assert result.duration == 14.0
@@ -308,14 +290,14 @@ def test_a_process_that_outlives_sigkill(disk: Path):
 def test_layout_counts_into_the_timeout(disk: Path):
     of = plan(disk / "probe")
     done = Completed(("fio",), 0, duration_s=3.0)
-    result, timeouts = run_answers(of, disk / "lock", done, Completed(("fio",), 1, duration_s=2.5))
+    result, timeouts = run_answers(of, done, Completed(("fio",), 1, duration_s=2.5))
     assert timeouts == [10.0, 10.0, 7.0]  # version, layout, measured run
     assert result.duration == 5.5
 
 
 def test_layout_that_takes_all_the_time_is_used_by_the_next_run(disk: Path):
     of = plan(disk / "probe")
-    result, _ = run_answers(of, disk / "lock", Completed(("fio",), 0, duration_s=8.5))
+    result, _ = run_answers(of, Completed(("fio",), 0, duration_s=8.5))
     assert (result.outcome, result.message) == (
         Outcome.TIMEOUT,
         "laying out the files took all the time; the next run measures",
@@ -326,7 +308,7 @@ def test_layout_that_takes_all_the_time_is_used_by_the_next_run(disk: Path):
 def test_layout_that_fails_leaves_nothing(disk: Path):
     of = plan(disk / "probe")
     failed = Completed(("fio",), 1, b"layout: (g=0)\n", b"fio: io_u error: No space left on device\n", 0.5)
-    result, _ = run_answers(of, disk / "lock", failed)
+    result, _ = run_answers(of, failed)
     assert (result.outcome, result.message) == (
         Outcome.FAILURE,
         "laying out the files: io_u error: No space left on device (exit status 1)",

@@ -15,9 +15,10 @@ from plumbline.config import BaselineConfig, Config
 from plumbline.config_types import Duration
 from plumbline.exposition import Exposition
 from plumbline.overview import Overview
+from plumbline.planning import ProbingPlan, make_plan
 from plumbline.probe_config import FioConfig
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probing import Probing, ProbingPlan, make_plan
+from plumbline.probing import Probing
 from plumbline.registry import Parts, collectors
 from plumbline.roots import Roots
 from plumbline.scheduler import splay
@@ -44,12 +45,12 @@ class Node:
         self.store.open()
         self.probing = Probing(store=self.store, roots=self.roots, host=HOST, environment={})
         self.overview = Overview(host=HOST, started=1000.0)
-        self.plan = ProbingPlan((), ())
+        self.plan = ProbingPlan()
 
     def configure(self, **changes: object) -> None:
         settings: dict[str, object] = {"name": NAME, "workload": "randwrite-4k-qd1-j1", "device_class": "ssd"}
         config = Config(probes=(FioConfig(**settings | changes),))  # type: ignore[arg-type]
-        self.plan = make_plan(config, storage=self.folder, roots=self.roots, catalogue=CATALOGUE)
+        self.plan = make_plan(config, storage=self.folder, roots=self.roots, catalogue=CATALOGUE, environment={})
         self.probing.apply(self.plan, {})
 
     def book(self, config: BaselineConfig | None = None) -> Book:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from plumbline.collectors import probe
@@ -163,6 +164,22 @@ def test_a_continuous_probe_has_state_but_neither_runs_nor_figures():
     }
 
 
+def over_the_network() -> ProbeStatus:
+    answered = OperationResult(operation="transmit", retransmits=119, loss_ratio=0.0, mtu_bytes=9000)
+    result = msgspec.structs.replace(RESULT, operations=(answered,))
+    return replace(GOOD, result=result, good_result=result, target="10.0.0.12")
+
+
+def test_figures_of_the_network_and_the_target():
+    found = [line for line in lines(over_the_network()) if "transmit" in line or "target" in line]
+    assert found == [
+        'plumbline_probe_target_info{probe="fio-a",target="10.0.0.12"} 1',
+        f'plumbline_probe_retransmits{{{PLACE},operation="transmit"}} 119',
+        f'plumbline_probe_loss_ratio{{{PLACE},operation="transmit"}} 0.0',
+        f'plumbline_probe_path_mtu_bytes{{{PLACE},operation="transmit"}} 9000',
+    ]
+
+
 def test_every_spec_is_declared_once_and_used():
     assert len({spec.name for spec in probe.SPECS}) == len(probe.SPECS)
-    assert {spec for spec, _, _ in samples([GOOD], now=1050.0)} == set(probe.SPECS)
+    assert {spec for spec, _, _ in samples([GOOD, over_the_network()], now=1050.0)} == set(probe.SPECS)

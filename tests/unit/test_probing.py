@@ -11,10 +11,11 @@ import pytest
 
 from plumbline.config import Config
 from plumbline.config_types import Size
+from plumbline.planning import DISKS_ANSWER_WITHIN_S, ProbingPlan, make_plan
 from plumbline.probe_config import CanaryConfig, FioConfig
 from plumbline.probes.canary_reading import CanaryState
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probing import DISKS_ANSWER_WITHIN_S, Probing, ProbingPlan, make_plan
+from plumbline.probing import Probing
 from plumbline.roots import Roots
 from plumbline.state import ProbeRecord, StateStore
 from plumbline.workloads import load_catalogue
@@ -27,7 +28,7 @@ WRITE = "randwrite-4k-qd1-j1"
 def plan(
     *probes: CanaryConfig | FioConfig, storage: Path = Path("/nowhere/state"), roots: Roots = NOWHERE
 ) -> ProbingPlan:
-    return make_plan(Config(probes=probes), storage=storage, roots=roots, catalogue=CATALOGUE)
+    return make_plan(Config(probes=probes), storage=storage, roots=roots, catalogue=CATALOGUE, environment={})
 
 
 def test_each_probe_has_a_directory_of_its_own_in_the_storage_path_or_the_one_it_names() -> None:
@@ -42,7 +43,7 @@ def test_each_probe_has_a_directory_of_its_own_in_the_storage_path_or_the_one_it
 
 def test_what_is_switched_off_is_not_planned() -> None:
     assert plan(CanaryConfig(name="a", enabled=False), FioConfig(name="b", workload=WRITE, enabled=False)) == (
-        ProbingPlan((), ())
+        ProbingPlan()
     )
 
 
@@ -167,7 +168,7 @@ def test_probes_that_are_configured_no_more_are_forgotten(probing: Probing, stor
 
     assert store.get("fio-old") == ProbeRecord()
     assert store.get("fio-a").result is not None
-    probing.apply(ProbingPlan((), ()), {})
+    probing.apply(ProbingPlan(), {})
     assert probing.statuses() == []
 
 
@@ -197,7 +198,7 @@ def test_an_unchanged_canary_is_not_touched_and_a_changed_one_is_another(probing
     until(lambda: probing.readings()[0].state is CanaryState.REFUSED)
     assert probing.readings()[0].reason == "missing"
 
-    probing.apply(ProbingPlan((), ()), {})
+    probing.apply(ProbingPlan(), {})
     assert probing.readings() == []
 
 

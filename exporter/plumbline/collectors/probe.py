@@ -71,6 +71,25 @@ THROUGHPUT = MetricSpec(
     _PLACE,
 )
 
+TARGET = MetricSpec(
+    "plumbline_probe_target_info",
+    Kind.GAUGE,
+    "1; what the probe measures, where that is not the node itself: an OSD, a disk, an address, a mount point.",
+    ("probe", "target"),
+)
+RETRANSMITS = MetricSpec(
+    "plumbline_probe_retransmits", Kind.GAUGE, "TCP segments sent again in the latest successful run.", _PLACE
+)
+LOSS = MetricSpec(
+    "plumbline_probe_loss_ratio", Kind.GAUGE, "Share of packets without an answer in the latest successful run.", _PLACE
+)
+MTU = MetricSpec(
+    "plumbline_probe_path_mtu_bytes",
+    Kind.GAUGE,
+    "The biggest packet that reached the target unfragmented in the latest successful run, IP header included.",
+    _PLACE,
+)
+
 SPECS: tuple[MetricSpec, ...] = (
     SUCCESS,
     LAST_RUN,
@@ -84,6 +103,10 @@ SPECS: tuple[MetricSpec, ...] = (
     LATENCY,
     IOPS,
     THROUGHPUT,
+    TARGET,
+    RETRANSMITS,
+    LOSS,
+    MTU,
 )
 
 STALE_AFTER_INTERVALS = 3.0
@@ -116,6 +139,8 @@ class ProbeStatus:
     layer: str
     device_class: str
     workload: str
+    target: str = ""
+    """What is measured, where that is not the node itself: ``osd.3``, ``sdb``, ``10.0.0.12``."""
     good_result: ProbeResult | None = None
     """The latest *successful* run, for when ``result`` is one that failed after it."""
 
@@ -155,6 +180,8 @@ def _state(status: ProbeStatus) -> Iterator[Sample]:
         ),
         1,
     )
+    if status.target:
+        yield TARGET, (status.probe, status.target), 1
 
 
 def _periodic(status: ProbeStatus, interval_s: float) -> Iterator[Sample]:
@@ -180,6 +207,12 @@ def _figures(status: ProbeStatus, interval_s: float, now: float) -> Iterator[Sam
             yield IOPS, place, operation.iops
         if operation.throughput is not None:
             yield THROUGHPUT, place, operation.throughput
+        if operation.retransmits is not None:
+            yield RETRANSMITS, place, operation.retransmits
+        if operation.loss_ratio is not None:
+            yield LOSS, place, operation.loss_ratio
+        if operation.mtu_bytes is not None:
+            yield MTU, place, operation.mtu_bytes
 
 
 def _finished(result: ProbeResult) -> float:

@@ -1,7 +1,7 @@
 """One bounded fio run of one catalogue workload, in files inside a guarded directory.
 
-The order is: is fio there, is no other heavy probe at work, do the gates stand open, is the directory ours; then lay
-out what files are missing, measure, read the report, and leave nothing but the data files for the next run.
+The order is: is fio there, is the directory ours; then lay out what files are missing, measure, read the report, and
+leave nothing but the data files for the next run. Locks and gates come before, and are the engine's.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.errors import ParseError, ProbeRefused
+from plumbline.probe_config import FioConfig
 from plumbline.probes.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, layout_argv, measure_argv
 from plumbline.probes.fio_output import Figures, FioReport, parse_report, split_notes
-from plumbline.probes.gates import Gate, HeavyLock
 from plumbline.probes.guard import ProbeDirectory, prepare_directory
+from plumbline.probes.model import Host, Identity, Plan, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed, Runner
 from plumbline.workloads import BlockWorkload
@@ -51,34 +53,79 @@ class FioTool:
         return self._known[2]
 
 
+@dataclass(frozen=True, slots=True)
+class FioProbe:
+    """The periodic probe of one fio workload in a directory."""
+
+    config: FioConfig
+    plan: FioPlan
+    device: str
+    """The disk below, empty where it is not known."""
+    tool: FioTool = field(default_factory=FioTool, compare=False)
+
+    heavy = True
+
+    @property
+    def identity(self) -> Identity:
+        """See :class:`.model.Identity`."""
+        plan = self.plan
+        return Identity(
+            probe=plan.probe,
+            kind="fio",
+            layer=plan.workload.layer,
+            device_class=plan.device_class,
+            workload=plan.workload.id,
+            operations=plan.workload.operations,
+            config_hash=plan.config_hash,
+            tool="fio",
+            device=self.device,
+            rate_iops=plan.rate_iops,
+        )
+
+    def run(self, run: Run) -> ProbeResult:
+        """See :func:`run_fio`."""
+        return run_fio(self.plan, runner=run.runner, tool=self.tool, clock=run.clock, keep_fds=run.keep_fds)
+
+    def clean_up(self, run: Run) -> None:
+        """Each run cleans up after the one before; the data files are for the next."""
+
+
+def build(config: FioConfig, host: Host) -> Plan:
+    """A probe in one directory."""
+    workload = host.catalogue.of_kind(
+        BlockWorkload, config.workload, where="configuration", key=f"{config.name}.workload"
+    )
+    directory = Path(config.directory) if config.directory else host.storage / config.name
+    below = host.disk_below(directory)
+    device_class = config.device_class or (below and below.device_class) or "unknown"
+    plan = FioPlan.of(config, workload, directory=directory, device_class=device_class)
+    return Plan(periodic=(FioProbe(config, plan, below.name if below else ""),))
+
+
 def run_fio(
     plan: FioPlan,
     *,
     runner: Runner,
     tool: FioTool,
-    lock: HeavyLock,
     clock: Callable[[], float],
-    gates: Sequence[Gate] = (),
+    keep_fds: Sequence[int] = (),
 ) -> ProbeResult:
-    """Run ``plan`` once and say how it went. ``clock`` is Unix time; ``gates`` are asked before anything is touched.
+    """Run ``plan`` once and say how it went. ``clock`` is Unix time; ``keep_fds`` stay open in fio (the locks').
 
-    Raises :class:`ProbeRefused` when it must not run or was stopped (``tool-missing``, ``locked``, a gate's reason,
-    the guard's reasons, ``stopped``). A run that began and went wrong is a result with its outcome and message.
+    Raises :class:`ProbeRefused` when it must not run or was stopped (``tool-missing``, the guard's reasons,
+    ``stopped``). A run that began and went wrong is a result with its outcome and message.
     """
     version = tool.version(runner)
-    with lock.hold(plan.probe) as lock_fd:
-        for gate in gates:
-            gate()
-        with prepare_directory(plan.directory, size_bytes=plan.total_bytes, direct=plan.workload.direct) as directory:
-            started = clock()
-            run = _Run(plan, runner, directory, lock_fd)
-            try:
-                outcome, message, report = run.whole()
-            except OSError as error:
-                where = plan.directory / os.fsdecode(error.filename or "")
-                outcome, message, report = Outcome.FAILURE, f"{where}: {error.strerror}", None
-            finally:
-                run.clean_up()
+    with prepare_directory(plan.directory, size_bytes=plan.total_bytes, direct=plan.workload.direct) as directory:
+        started = clock()
+        run = _Run(plan, runner, directory, tuple(keep_fds))
+        try:
+            outcome, message, report = run.whole()
+        except OSError as error:
+            where = plan.directory / os.fsdecode(error.filename or "")
+            outcome, message, report = Outcome.FAILURE, f"{where}: {error.strerror}", None
+        finally:
+            run.clean_up()
     return ProbeResult(
         probe=plan.probe,
         layer=plan.workload.layer,
@@ -98,8 +145,8 @@ def run_fio(
 class _Run:
     """One run in one open directory: lay out what is missing, measure, leave only the data files."""
 
-    def __init__(self, plan: FioPlan, runner: Runner, directory: ProbeDirectory, lock_fd: int) -> None:
-        self._plan, self._runner, self._directory, self._lock_fd = plan, runner, directory, lock_fd
+    def __init__(self, plan: FioPlan, runner: Runner, directory: ProbeDirectory, keep_fds: tuple[int, ...]) -> None:
+        self._plan, self._runner, self._directory, self._keep_fds = plan, runner, directory, keep_fds
         self.spent_s = 0.0
 
     def whole(self) -> tuple[Outcome, str, FioReport | None]:
@@ -140,7 +187,7 @@ class _Run:
             argv,
             timeout_s=self._plan.timeout_s - self.spent_s,
             cwd_fd=self._directory.fd,
-            keep_fds=(self._lock_fd,),
+            keep_fds=self._keep_fds,
         )
         self.spent_s += completed.duration_s
         _refuse_if_stopped(completed)
@@ -214,7 +261,10 @@ def _operations(workload: BlockWorkload, report: FioReport) -> Iterator[Operatio
         figures = _of(report, name)
         if figures is not None:
             latency = figures.latency.statistics if figures.latency else {}
-            yield OperationResult(operation=name, iops=figures.iops, throughput=figures.throughput, latency=latency)
+            bins = figures.latency.bins if figures.latency else ()
+            yield OperationResult(
+                operation=name, iops=figures.iops, throughput=figures.throughput, latency=latency, bins=bins
+            )
 
 
 def _of(report: FioReport, operation: str) -> Figures | None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from plumbline.config_types import QuietHours
 from plumbline.errors import ParseError, ProbeRefused, StateError, Unavailable
 from plumbline.roots import Roots
 
@@ -68,6 +70,13 @@ def check_load(roots: Roots, *, limit: float, cpus: int) -> None:
             f"the load average is {load:.2f} on {cpus} CPUs ({load / cpus:.2f} each), the limit is {limit:g} each;"
             " raise max_load_per_cpu of this probe if that is this node's normal state",
         )
+
+
+def check_quiet_hours(quiet: Iterable[QuietHours], now: time.struct_time) -> None:
+    """Refuse (``quiet-hours``) while local time ``now`` lies in one of them."""
+    for each in quiet:
+        if each.holds(now.tm_wday, now.tm_hour * 60 + now.tm_min):
+            raise ProbeRefused("quiet-hours", f"it is {now.tm_hour:02d}:{now.tm_min:02d} and {each} is quiet")
 
 
 def parse_loadavg(text: str, *, source: str = "/proc/loadavg") -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +21,9 @@ from plumbline.probes.runner import Runner
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.workloads import WorkloadCatalogue
+
+Bounds = Mapping[tuple[str, str, str], tuple[float, ...]]
+"""(probe, workload, operation) → the baseline's bounds in seconds, to be exact bucket edges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,38 @@ class PeriodicProbe(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one entry of the configuration means on this host."""
+
+    periodic: tuple[PeriodicProbe, ...] = ()
+    continuous: tuple[ContinuousJob, ...] = ()
+
+    def __add__(self, other: Plan) -> Plan:
+        return Plan(self.periodic + other.periodic, self.continuous + other.continuous)
+
+
+class ContinuousJob(Protocol):
+    """A canary as this host will run it, before it runs."""
+
+    @property
+    def name(self) -> str:
+        """The ``probe`` label."""
+        ...
+
+    def identities(self) -> tuple[Identity, ...]:
+        """One for each workload."""
+        ...
+
+    def plan(self, bounds: Bounds) -> object:
+        """What the engine compares at a reload, with the baseline's bounds as exact bucket edges."""
+        ...
+
+    def make(self, bounds: Bounds) -> ContinuousProbe:
+        """The canary, not started yet."""
+        ...
+
+
 class ContinuousProbe(Protocol):
     """A canary: a process of its own that is never waited for. The engine compares ``plan`` at a reload."""
 
@@ -130,10 +166,6 @@ class ContinuousProbe(Protocol):
         ...
 
 
-Bounds = Mapping[tuple[str, str, str], tuple[float, ...]]
-"""(probe, workload, operation) → the baseline's bounds in seconds, to be exact bucket edges."""
-
-
 @dataclass(frozen=True, slots=True)
 class Host:
     """What a kind may ask about this host while it is being planned; every answer is bounded in time."""
@@ -149,3 +181,15 @@ class Host:
     """All disks of this host as last read; may be empty."""
     osd_disks: Callable[[], Mapping[str, str]]
     """Disk → the OSD whose data it holds (``osd.3``)."""
+
+
+class ClusterGuard(Protocol):
+    """The cluster as probes see it; every call is bounded in time."""
+
+    def check(self) -> None:
+        """Raise :class:`ProbeRefused` while the cluster is unfit: ``health``, ``recovery``, ``unreachable``."""
+        ...
+
+    def hold(self, holder: str) -> AbstractContextManager[None]:
+        """Hold the cluster's lock for heavy probes with a lease, or :class:`ProbeRefused` (``locked``)."""
+        ...

@@ -86,6 +86,10 @@ class ProcessRunner:
         self._lock = threading.Lock()
         self._abandoned: list[subprocess.Popen[bytes]] = []
 
+    def within(self, stopping: threading.Event) -> Runner:
+        """The same runner for one run of a probe: commands started through it end when ``stopping`` is set, too."""
+        return _Within(self, stopping)
+
     def stop(self) -> None:
         """End every command under way within a second, and begin no other. For good: the daemon is ending."""
         self._stopping.set()
@@ -98,17 +102,24 @@ class ProcessRunner:
         cwd_fd: int | None = None,
         keep_fds: Sequence[int] = (),
         max_output_bytes: int = MAX_OUTPUT_BYTES,
+        stopping: threading.Event | None = None,
     ) -> Completed:
-        """See :class:`Runner`."""
+        """See :class:`Runner`; ``stopping`` ends this command alone."""
         command = tuple(argv)
         self._reap_abandoned()
-        if self._stopping.is_set():
+
+        def cancelled() -> bool:
+            return self._stopping.is_set() or (stopping is not None and stopping.is_set())
+
+        if cancelled():
             return Completed(command, None, cancelled=True)
         started = self._clock()
         process = self._start(command, cwd_fd, keep_fds)
         try:
             with _Pipes(process, max_output_bytes) as pipes:
-                return self._follow(command, process, pipes, started, timeout_s)
+                return self._follow(
+                    command, process, pipes, started=started, timeout_s=timeout_s, is_cancelled=cancelled
+                )
         except BaseException:
             # an interrupt or a mistake of ours must not leave it running
             _signal_group(process, signal.SIGKILL)
@@ -120,12 +131,14 @@ class ProcessRunner:
         command: tuple[str, ...],
         process: subprocess.Popen[bytes],
         pipes: _Pipes,
+        *,
         started: float,
         timeout_s: float,
+        is_cancelled: Callable[[], bool],
     ) -> Completed:
         timed_out = cancelled = False
         while not _exited(process) and not pipes.overflowed:
-            cancelled = self._stopping.is_set()
+            cancelled = is_cancelled()
             timed_out = not cancelled and self._clock() - started >= timeout_s
             if timed_out or cancelled:
                 break
@@ -193,6 +206,32 @@ class ProcessRunner:
     def _reap_abandoned(self) -> None:
         with self._lock:
             self._abandoned = [process for process in self._abandoned if process.poll() is None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """A runner whose commands also end with one event."""
+
+    runner: ProcessRunner
+    stopping: threading.Event
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        cwd_fd: int | None = None,
+        keep_fds: Sequence[int] = (),
+        max_output_bytes: int = MAX_OUTPUT_BYTES,
+    ) -> Completed:
+        return self.runner.run(
+            argv,
+            timeout_s=timeout_s,
+            cwd_fd=cwd_fd,
+            keep_fds=keep_fds,
+            max_output_bytes=max_output_bytes,
+            stopping=self.stopping,
+        )
 
 
 class _Pipes:

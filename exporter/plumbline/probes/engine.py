@@ -1,0 +1,124 @@
+"""One run of one periodic probe, whoever asked for it: locks, gates, the run, and the gates again while it lasts.
+
+The order is: nobody else at work (this host's lock, then the cluster's), every gate open, then the probe itself. While
+it runs, those gates that the probe does not close by its own load are asked again every few seconds; one that closes
+ends the run, and counts as a skip with its reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from plumbline.errors import ProbeRefused
+from plumbline.probes.gates import Gate, HeavyLock
+from plumbline.probes.model import ClusterGuard, PeriodicProbe, Progress, Run
+from plumbline.probes.result import ProbeResult
+from plumbline.probes.runner import ProcessRunner
+
+STOPPED = "stopped"
+"""The reason of a run that was ended from outside."""
+LOOK_AGAIN_S = 3.0
+"""How often gates are asked while a probe runs: recovery that begins is met within this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """``before``: asked once, before the start; ``throughout``: then, and again while the probe runs."""
+
+    before: Sequence[Gate] = ()
+    throughout: Sequence[Gate] = ()
+
+
+def run_probe(
+    probe: PeriodicProbe,
+    *,
+    runner: ProcessRunner,
+    host_lock: HeavyLock,
+    cluster: ClusterGuard | None,
+    gates: Gates,
+    clock: Callable[[], float],
+    stopping: threading.Event,
+    progress: Callable[[Progress], None] = lambda _progress: None,
+    look_again_s: float = LOOK_AGAIN_S,
+) -> ProbeResult:
+    """Run ``probe`` once. ``clock`` is Unix time; ``stopping`` ends it from outside.
+
+    Raises :class:`ProbeRefused`: ``locked``, a gate's reason (also when it closed under way), the probe's own
+    reasons, ``stopped``.
+    """
+    with _locks(probe, host_lock, cluster) as keep_fds:
+        for gate in (*gates.throughout, *gates.before):
+            gate()
+        with _Watch(gates.throughout, stopping, look_again_s) as watch:
+            run = Run(
+                runner=runner.within(watch.stop),
+                clock=clock,
+                stopping=watch.stop,
+                keep_fds=keep_fds,
+                progress=progress,
+            )
+            try:
+                result = probe.run(run)
+            except ProbeRefused as refusal:
+                if refusal.reason == STOPPED and watch.closed is not None:
+                    raise ProbeRefused(watch.closed.reason, f"stopped under way: {watch.closed}") from refusal
+                raise
+    return result
+
+
+@contextlib.contextmanager
+def _locks(probe: PeriodicProbe, host_lock: HeavyLock, cluster: ClusterGuard | None) -> Iterator[tuple[int, ...]]:
+    if not probe.heavy:
+        yield ()
+        return
+    name = probe.identity.probe
+    with host_lock.hold(name) as descriptor:
+        if cluster is None:
+            yield (descriptor,)
+            return
+        with cluster.hold(name):
+            yield (descriptor,)
+
+
+class _Watch:
+    """Asks gates again and again beside a run; ``stop`` is set when one closed, or when the run is to end anyway."""
+
+    def __init__(self, gates: Sequence[Gate], stopping: threading.Event, every_s: float) -> None:
+        self._gates, self._stopping, self._every_s = gates, stopping, every_s
+        self.stop = threading.Event()
+        self.closed: ProbeRefused | None = None
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._follow, name="gate-follow", daemon=True)]
+        if gates:
+            self._threads.append(threading.Thread(target=self._ask, name="gate-ask", daemon=True))
+
+    def __enter__(self) -> _Watch:
+        if self._stopping.is_set():
+            self.stop.set()
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Not joined: a gate that asks a cluster which hangs must not hold the result back."""
+        self._over.set()
+
+    def _follow(self) -> None:
+        while not self._over.is_set():
+            if self._stopping.wait(0.1):
+                self.stop.set()
+                return
+
+    def _ask(self) -> None:
+        while not self._over.wait(self._every_s):
+            for gate in self._gates:
+                try:
+                    gate()
+                except ProbeRefused as refusal:
+                    if not self._over.is_set():
+                        self.closed = refusal
+                        self.stop.set()
+                    return
