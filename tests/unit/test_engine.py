@@ -83,7 +83,6 @@ def run(probe: Probe, tmp_path: Path, **more: object) -> ProbeResult:
         "cluster": None,
         "gates": Gates(),
         "stopping": threading.Event(),
-        "look_again_s": 0.05,
     }
     return run_probe(
         probe,
