@@ -1,5 +1,5 @@
-"""For all tests: Hypothesis without a deadline, because a time is a matter of the machine's load and not of ours; and one
-real Ceph cluster for all tests that ask for it."""
+"""For all tests: Hypothesis without a deadline, because a time is a matter of the machine's load and not of ours; and
+one real Ceph cluster for all that ask for it."""
 
 from collections.abc import Iterator
 

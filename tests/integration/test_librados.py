@@ -130,9 +130,8 @@ def test_the_confined_user_stays_in_its_namespace(ceph: CephCluster, cluster: Cl
                 with pytest.raises(PermissionError):
                     attempt()
     assert ceph.run("rados", "-p", "foreign", "get", "secret", "-") == ceph.conf.read_text()
-    for command in ("auth ls", "config-key ls", "osd pool ls detail"):
-        if command != "osd pool ls detail":  # reading the map is what it needs
-            timed(lambda name=command: cluster.mon_command(name), PermissionError)  # type: ignore[misc]
+    timed(lambda: cluster.mon_command("auth ls"), PermissionError)
+    timed(lambda: cluster.mon_command("config-key ls"), PermissionError)
 
 
 @pytest.mark.parametrize("cap", ["mon", "osd"])
@@ -209,7 +208,7 @@ def test_a_wrong_key_is_refused_at_once(ceph: CephCluster, access: Access, tmp_p
     foreign = tmp_path / "keyring"
     foreign.write_text(ceph.keyring("osd.0").read_text().replace("[osd.0]", f"[{USER}]"))
     said, took = timed(lambda: connect(replace(access, keyring=str(foreign))), Unavailable)
-    assert said == f"{access.conf} as {USER}: the monitors refuse the key; is it this user's, of this cluster?"
+    assert said.startswith(f"{access.conf} as {USER}: the monitors refuse it; does the keyring hold this user's key")
     assert took < access.connect_timeout_s
 
 
@@ -219,7 +218,8 @@ def test_a_wrong_key_is_refused_at_once(ceph: CephCluster, access: Access, tmp_p
         ({"conf": "/no/ceph.conf"}, "/no/ceph.conf: not there"),
         ({"keyring": "/no/keyring"}, "/no/keyring: not there"),
         ({"user": "plumbline"}, "not a user's name"),
-        ({"user": "client.nobody"}, "holds no key for this user"),
+        ({"user": "client.nobody"}, "does the keyring hold this user's key"),
+        ({"keyring": __file__}, f"{__file__} is not a keyring"),
     ],
 )
 def test_what_is_not_there_is_named(access: Access, change: dict[str, str], expected: str) -> None:
@@ -293,10 +293,18 @@ def test_a_full_pool_is_an_error_not_a_hang(ceph: CephCluster, access: Access, c
             pool.write_full("first", b"x")
             ceph.ceph("osd", "pool", "set-quota", "small", "max_objects", "1")
             eventually(lambda: "POOL_FULL" in ceph.ceph_json("health")["checks"], within_s=120)
-            with pytest.raises(OSError) as raised:  # noqa: PT011
-                pool.write_full("second", b"x")
-            assert raised.value.errno in (errno.EDQUOT, errno.ETIMEDOUT)
+
+            def refused() -> bool:
+                try:
+                    pool.write_full("second", b"x")
+                except OSError as error:
+                    assert error.errno in (errno.EDQUOT, errno.ENOSPC)
+                    return True
+                return False  # the OSD has not heard of it yet
+
+            eventually(refused, within_s=120)
             assert pool.read("first", 10) == b"x"
+            pool.remove("first")
     finally:
         ceph.remove_user("client.small")
         ceph.remove_pool("small")

@@ -1,12 +1,12 @@
 """A real Ceph cluster on loopback: one monitor, one or two managers, three BlueStore OSDs, an S3 gateway on request.
 
-Plain processes of the Debian packages in ``requirements/debian-ceph.txt``, with a configuration, keys, ports and sockets
-of their own in one temporary directory, so that nothing of a cluster this host may belong to is read or touched.
+Plain processes of the Debian packages in ``requirements/debian-ceph.txt``, with a configuration, keys, ports and
+sockets of their own in one temporary directory: nothing of a cluster this host may belong to is read or touched.
 https://docs.ceph.com/en/pacific/install/manual-deployment/ (the same steps, by hand)
 
-Every OSD stands on a "host" of its own in the CRUSH map, as in a small real cluster. The daemons die with the thread that
-started them (parent-death signal), also where the tests are killed outright; the directory such a death leaves behind is
-removed at the next start, as nobody holds its lock any more.
+Every OSD stands on a "host" of its own in the CRUSH map, as in a small real cluster. The daemons die with the thread
+that started them (parent-death signal), also where the tests are killed outright; the directory such a death leaves
+behind is removed at the next start, as nobody holds its lock any more.
 """
 
 from __future__ import annotations
@@ -56,18 +56,20 @@ class S3:
     secret_key: str
 
 
-def missing() -> list[str]:
-    """The programs a cluster needs and this machine lacks."""
-    return [name for name in PROGRAMS if shutil.which(name) is None]
+def missing(*others: str) -> list[str]:
+    """The programs a cluster (and what else is asked) needs and this machine lacks."""
+    return [name for name in (*PROGRAMS, *others) if shutil.which(name) is None]
 
 
 @contextlib.contextmanager
-def ceph_cluster(*, managers: int = 1, osd_gib: int = 4, options: Mapping[str, str] | None = None) -> Iterator[CephCluster]:
+def ceph_cluster(
+    *, managers: int = 1, osd_gib: int = 4, options: Mapping[str, str] | None = None
+) -> Iterator[CephCluster]:
     """Start one and wait until it is healthy; ended and removed afterwards, whatever happens.
 
     ``options`` go to the configuration's ``[global]`` section.
     """
-    _sweep()
+    sweep()
     new = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=_BASE))
     lock = os.open(new, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -328,7 +330,9 @@ class CephCluster:
         """Its store already knows every daemon's key: no command is needed for that later."""
         everything = dict.fromkeys(("mon", "osd", "mgr", "mds"), "allow *")
         known = [_key("mon.", _new_secret(), {"mon": "allow *"}), self._new_key("client.admin", everything)]
-        known += [self._new_key(f"mgr.{name}", {"mon": "allow profile mgr", "osd": "allow *"}) for name in self.managers]
+        known += [
+            self._new_key(f"mgr.{name}", {"mon": "allow profile mgr", "osd": "allow *"}) for name in self.managers
+        ]
         of_osds = {"mon": "allow profile osd", "mgr": "allow profile osd", "osd": "allow *"}
         known += [self._new_key(f"osd.{number}", of_osds) for number in range(OSDS)]
         seed, monmap = self.folder / "seed.keyring", self.folder / "monmap"
@@ -466,9 +470,7 @@ def _conf(folder: Path, fsid: str, mon_ports: Sequence[int], *, osd_gib: int, op
         "log_file": f"{folder}/log/$name.$pid.log",
     }
     sections = {"global": everyone, "mon": mon, "mgr": mgr, "osd": osd, "client": clients}
-    sections |= {
-        f"osd.{number}": {"crush_location": f"root=default host=node-{number}"} for number in range(OSDS)
-    }
+    sections |= {f"osd.{number}": {"crush_location": f"root=default host=node-{number}"} for number in range(OSDS)}
     return "".join(
         f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in values.items()) + "\n"
         for name, values in sections.items()
@@ -476,9 +478,9 @@ def _conf(folder: Path, fsid: str, mon_ports: Sequence[int], *, osd_gib: int, op
 
 
 _DEBUG = (
-    "asok", "auth", "bdev", "bluefs", "bluestore", "client", "crush", "filer", "finisher", "heartbeatmap", "mgr", "mgrc",
-    "mon", "monc", "ms", "objecter", "objectcacher", "osd", "paxos", "perfcounter", "rados", "rbd", "rgw", "rocksdb",
-    "throttle", "timer", "tp",
+    "asok", "auth", "bdev", "bluefs", "bluestore", "client", "crush", "filer", "finisher", "heartbeatmap", "mgr",
+    "mgrc", "mon", "monc", "ms", "objecter", "objectcacher", "osd", "paxos", "perfcounter", "rados", "rbd", "rgw",
+    "rocksdb", "throttle", "timer", "tp",
 )  # fmt: skip
 
 
@@ -514,7 +516,7 @@ def _end_groups(processes: Sequence[subprocess.Popen[bytes]]) -> None:
         process.wait(WITHIN_S)
 
 
-def _sweep() -> None:
+def sweep() -> None:
     """Remove what clusters left whose tests were killed; their daemons died with them."""
     for folder in _BASE.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):

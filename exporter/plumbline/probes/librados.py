@@ -7,12 +7,12 @@ longer to start than an operation to run. A shared library loaded at run time se
 without Ceph needs none.
 
 Two kinds of failure, two kinds of error. What must be there before a probe can run (library, configuration, key,
-monitors, pool) raises :class:`Unavailable` with what to do. An operation's own failure is an ``OSError`` as a disk's is,
-so that both canaries count alike: ``TimeoutError``, ``FileNotFoundError``, ``PermissionError``, or one with EDQUOT,
-ENOSPC, EBUSY …; its file name is ``pool/namespace/object``.
+monitors, pool) raises :class:`Unavailable` with what to do. An operation's own failure is an ``OSError`` as a disk's
+is, so that both canaries count alike: ``TimeoutError``, ``FileNotFoundError``, ``PermissionError``, or one with EDQUOT,
+EIO …; its file name is ``pool/namespace/object``.
 
 Everything that waits is bounded by the timeouts of :class:`Access`. Still it *waits*: for workers and threads only.
-A write that timed out may yet be done by the OSD later.
+A write that timed out may yet be done by the OSD later. Where a pool is full, writes fail at once and removals work.
 """
 
 from __future__ import annotations
@@ -108,6 +108,8 @@ class Cluster:
             raise Unavailable(f"{self.access.conf}: no pool {name!r}; create it, or name another one")
         _check(code, name)
         self._library.rados_ioctx_set_namespace(context, namespace.encode())
+        # else librados holds every write and every removal back while the pool is full
+        self._library.rados_set_pool_full_try(context)
         return Pool(self._library, context, f"{name}/{namespace}" if namespace else name)
 
     def mon_command(self, prefix: str, arguments: Mapping[str, object] | None = None) -> Any:
@@ -213,12 +215,12 @@ class Pool:
 
         Ours already under this cookie: the lease begins anew.
         """
-        code = self._lock(oid, name, cookie, description, lease_s, _MAY_RENEW)
+        code = self._lock(oid, name, cookie, description=description, lease_s=lease_s, flags=_MAY_RENEW)
         return code != -errno.EBUSY and self._check(code, oid) == 0
 
     def renew(self, oid: str, name: str, *, cookie: str, description: str = "", lease_s: float) -> bool:
         """Begin the lease anew; ``False`` when the lock is no longer ours, also where nobody else has it."""
-        code = self._lock(oid, name, cookie, description, lease_s, _MUST_RENEW)
+        code = self._lock(oid, name, cookie, description=description, lease_s=lease_s, flags=_MUST_RENEW)
         return code not in (-errno.EBUSY, -errno.ENOENT) and self._check(code, oid) == 0
 
     def unlock(self, oid: str, name: str, *, cookie: str) -> bool:
@@ -256,7 +258,7 @@ class Pool:
         )
         return code != -errno.ENOENT and self._check(code, oid) == 0
 
-    def _lock(self, oid: str, name: str, cookie: str, description: str, lease_s: float, flags: int) -> int:
+    def _lock(self, oid: str, name: str, cookie: str, *, description: str, lease_s: float, flags: int) -> int:
         if lease_s <= 0:
             raise ValueError("a lock without an end would outlive a crash of its holder")
         whole = int(lease_s)
@@ -370,12 +372,12 @@ def _refusal(access: Access, number: int) -> str:
     no_key = "no key for this user; name its keyring, or create the user"
     reasons = {
         errno.ETIMEDOUT: waited,
-        errno.EACCES: "the monitors refuse the key; is it this user's, of this cluster?",
+        errno.EACCES: "the monitors refuse it; does the keyring hold this user's key, of this cluster?",
         errno.EPERM: "the monitors refuse the user; does it have 'allow r' on mon?",
         errno.ENOENT: f"{no_key} (or no monitors in the configuration)",
         errno.EINVAL: "the configuration names no monitors that can be used (mon_host), or the key is malformed",
         errno.EOPNOTSUPP: no_key,
-        errno.EIO: f"the keyring{f' {access.keyring}' if access.keyring else ''} is none, or holds no key for this user",
+        errno.EIO: f"{access.keyring or 'the keyring'} is not a keyring",
     }
     return f"{access}: {reasons.get(number, os.strerror(number))}"
 
@@ -408,6 +410,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "rados_ioctx_create": (c_int, c_void_p, c_char_p, _OUT),
     "rados_ioctx_destroy": (None, c_void_p),
     "rados_ioctx_set_namespace": (None, c_void_p, c_char_p),
+    "rados_set_pool_full_try": (None, c_void_p),
     "rados_write_full": (c_int, c_void_p, c_char_p, c_char_p, c_size_t),
     "rados_read": (c_int, c_void_p, c_char_p, c_char_p, c_size_t, c_uint64),
     "rados_remove": (c_int, c_void_p, c_char_p),
