@@ -11,15 +11,12 @@ behind is removed at the next start, as nobody holds its lock any more.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
 import json
 import os
-import secrets
 import shutil
 import signal
-import struct
 import subprocess
 import tempfile
 import time
@@ -31,13 +28,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .ceph_files import OSDS, conf_text, key_entry, new_secret
 from .daemon import eventually
 from .ports import free_port
 
 PROGRAMS = ("ceph", "ceph-mon", "ceph-mgr", "ceph-osd", "monmaptool", "rados", "rbd", "setpriv")
 WITHIN_S = 240.0
 """For every step of the cluster's own, on a busy machine too: they take seconds on a quiet one."""
-OSDS = 3
 _PREFIX = "plumbline-ceph-"
 _BASE = Path("/var/tmp")
 """On a disk everywhere; BlueStore needs O_DIRECT. Short, too: a socket's path has at most 107 bytes."""
@@ -110,7 +107,9 @@ class CephCluster:
             "LC_ALL": "C.UTF-8",
         }
         """For every program that shall find this cluster, fio's engines too."""
-        self.conf.write_text(_conf(folder, self.fsid, self._mon_ports, osd_gib=osd_gib, options=options))
+        for part in ("run", "log", "crash", "mon", "mgr"):
+            (folder / part).mkdir()
+        self.conf.write_text(conf_text(folder, self.fsid, self._mon_ports, osd_gib=osd_gib, options=options))
 
     # -- commands
 
@@ -329,7 +328,7 @@ class CephCluster:
     def _make_mon(self) -> None:
         """Its store already knows every daemon's key: no command is needed for that later."""
         everything = dict.fromkeys(("mon", "osd", "mgr", "mds"), "allow *")
-        known = [_key("mon.", _new_secret(), {"mon": "allow *"}), self._new_key("client.admin", everything)]
+        known = [key_entry("mon.", new_secret(), {"mon": "allow *"}), self._new_key("client.admin", everything)]
         known += [
             self._new_key(f"mgr.{name}", {"mon": "allow profile mgr", "osd": "allow *"}) for name in self.managers
         ]
@@ -343,10 +342,10 @@ class CephCluster:
 
     def _new_key(self, name: str, caps: Mapping[str, str]) -> str:
         """A new key, written where its owner looks for it; the monitor's entry for it."""
-        secret = _new_secret()
-        self.keyring(name).write_text(_key(name, secret, {}))
+        secret = new_secret()
+        self.keyring(name).write_text(key_entry(name, secret, {}))
         self.keyring(name).chmod(0o600)
-        return _key(name, secret, caps)
+        return key_entry(name, secret, caps)
 
     def _begin_osds(self) -> list[subprocess.Popen[bytes]]:
         """All at a time: a mkfs mostly waits for its disk."""
@@ -418,79 +417,6 @@ class CephCluster:
         except AssertionError as late:
             said = self.try_run("ceph", "--connect-timeout", "10", "health", "detail")
             raise CephError(f"{otherwise}: {late}\n{said.stdout}{said.stderr}") from late
-
-
-def _conf(folder: Path, fsid: str, mon_ports: Sequence[int], *, osd_gib: int, options: Mapping[str, str]) -> str:
-    for part in ("run", "log", "crash", "mon", "mgr"):
-        (folder / part).mkdir()
-    both = ",".join(f"v{version}:127.0.0.1:{port}" for version, port in zip((2, 1), mon_ports, strict=True))
-    everyone = {
-        "fsid": fsid,
-        "mon_host": f"[{both}]",
-        "public_addr": "127.0.0.1",
-        "cluster_addr": "127.0.0.1",
-        "run_dir": f"{folder}/run",
-        "admin_socket": f"{folder}/run/$cluster-$name.asok",
-        "log_file": f"{folder}/log/$name.log",
-        "mon_cluster_log_file": f"{folder}/log/cluster.log",
-        "crash_dir": f"{folder}/crash",
-        "keyring": f"{folder}/$cluster.$name.keyring",
-        # debugging is half of a small cluster's CPU time
-        **{f"debug_{part}": "0/0" for part in _DEBUG},
-        "osd_crush_chooseleaf_type": "1",
-        "osd_pool_default_size": "2",
-        "osd_pool_default_min_size": "1",
-        "osd_pool_default_pg_num": "8",
-        "osd_pool_default_pg_autoscale_mode": "off",
-        "mon_allow_pool_delete": "true",
-        "mon_allow_pool_size_one": "true",
-        "mon_warn_on_pool_no_redundancy": "false",
-        "auth_allow_insecure_global_id_reclaim": "false",
-        # a developer's disk is often nearly full
-        "mon_data_avail_warn": "1",
-        "mon_data_avail_crit": "0",
-        "ms_async_op_threads": "2",
-        **options,
-    }
-    mon = {"mon_data": f"{folder}/mon/$id", "mgr_initial_modules": "prometheus", "mon_osd_min_down_reporters": "1"}
-    mgr = {"mgr_data": f"{folder}/mgr/$id"}
-    osd = {
-        "osd_data": f"{folder}/osd/$id",
-        "bluestore_block_size": str(osd_gib << 30),
-        "osd_memory_target": str(1 << 30),
-        "bluestore_cache_autotune": "false",
-        "bluestore_cache_size": str(64 << 20),
-        "osd_op_num_shards": "2",
-        "osd_op_num_threads_per_shard": "1",
-        "osd_fast_shutdown_notify_mon": "true",
-        "osd_max_backfills": "4",
-    }
-    clients = {
-        "admin_socket": f"{folder}/run/$cluster-$name-$pid.$cctid.asok",
-        "log_file": f"{folder}/log/$name.$pid.log",
-    }
-    sections = {"global": everyone, "mon": mon, "mgr": mgr, "osd": osd, "client": clients}
-    sections |= {f"osd.{number}": {"crush_location": f"root=default host=node-{number}"} for number in range(OSDS)}
-    return "".join(
-        f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in values.items()) + "\n"
-        for name, values in sections.items()
-    )
-
-
-_DEBUG = (
-    "asok", "auth", "bdev", "bluefs", "bluestore", "client", "crush", "filer", "finisher", "heartbeatmap", "mgr",
-    "mgrc", "mon", "monc", "ms", "objecter", "objectcacher", "osd", "paxos", "perfcounter", "rados", "rbd", "rgw",
-    "rocksdb", "throttle", "timer", "tp",
-)  # fmt: skip
-
-
-def _new_secret() -> str:
-    """A key as cephx encodes it: type 1 (AES), time of birth, length, 16 bytes."""
-    return base64.b64encode(struct.pack("<HIIH", 1, int(time.time()), 0, 16) + secrets.token_bytes(16)).decode()
-
-
-def _key(name: str, secret: str, caps: Mapping[str, str]) -> str:
-    return f"[{name}]\n\tkey = {secret}\n" + "".join(f'\tcaps {part} = "{cap}"\n' for part, cap in caps.items())
 
 
 def _clean(status: Mapping[str, Any]) -> bool:

@@ -22,17 +22,16 @@ import errno
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_ssize_t, c_uint8, c_uint64, c_void_p
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import Any, Self
 
 from plumbline.errors import Unavailable
+from plumbline.probes.librados_calls import LIBRARY, Timeval, check, load, time_t
 
-LIBRARY = "librados.so.2"
 _MAY_RENEW, _MUST_RENEW = 1, 2
 _FSID_BYTES = 37
 _LOCKERS_BYTES = 4096
-_PAGE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class Cluster:
     def fsid(self) -> str:
         """The cluster's id."""
         buffer = ctypes.create_string_buffer(_FSID_BYTES)
-        _check(self._library.rados_cluster_fsid(self._handle, buffer, len(buffer)), "fsid")
+        check(self._library.rados_cluster_fsid(self._handle, buffer, len(buffer)), "fsid")
         return buffer.value.decode()
 
     @property
@@ -106,7 +105,7 @@ class Cluster:
         code = self._library.rados_ioctx_create(self._handle, name.encode(), byref(context))
         if code == -errno.ENOENT:
             raise Unavailable(f"{self.access.conf}: no pool {name!r}; create it, or name another one")
-        _check(code, name)
+        check(code, name)
         self._library.rados_ioctx_set_namespace(context, namespace.encode())
         # else librados holds every write and every removal back while the pool is full
         self._library.rados_set_pool_full_try(context)
@@ -177,7 +176,7 @@ class Pool:
 
     def stat(self, oid: str) -> ObjectStat:
         """Size and age of the object."""
-        size, changed = c_uint64(), _time_t()
+        size, changed = c_uint64(), time_t()
         self._check(self._library.rados_stat(self._context, oid.encode(), byref(size), byref(changed)), oid)
         return ObjectStat(size.value, changed.value)
 
@@ -262,7 +261,7 @@ class Pool:
         if lease_s <= 0:
             raise ValueError("a lock without an end would outlive a crash of its holder")
         whole = int(lease_s)
-        lease = _Timeval(whole, int((lease_s - whole) * 1e6))
+        lease = Timeval(whole, int((lease_s - whole) * 1e6))
         words = (text.encode() for text in (oid, name, cookie, description))
         return int(self._library.rados_lock_exclusive(self._context, *words, byref(lease), flags))
 
@@ -278,7 +277,7 @@ class Pool:
         return operation
 
     def _check(self, code: int, oid: str) -> int:
-        return _check(code, f"{self.name}/{oid}" if oid else self.name)
+        return check(code, f"{self.name}/{oid}" if oid else self.name)
 
 
 class Operation:
@@ -299,7 +298,7 @@ class Operation:
         self._library.rados_aio_wait_for_complete(self._completion)
         code = int(self._library.rados_aio_get_return_value(self._completion))
         self.forget()
-        got = _check(code, self._where)
+        got = check(code, self._where)
         return b"" if self._buffer is None else bytes(self._buffer.raw[:got])
 
     def forget(self) -> None:
@@ -337,21 +336,6 @@ def connect(access: Access, *, library: str = LIBRARY) -> Cluster:
     return Cluster(loaded, handle, access)
 
 
-def load(library: str = LIBRARY) -> ctypes.CDLL:
-    """The library with the types of the calls used here; :class:`Unavailable` without it."""
-    try:
-        found = ctypes.CDLL(library)
-    except OSError:
-        raise Unavailable(f"{library} is not installed (Debian package librados2)") from None
-    for name, (result, *arguments) in _CALLS.items():
-        try:
-            function = getattr(found, name)
-        except AttributeError:
-            raise Unavailable(f"{library} has no {name}: Ceph 16 or newer is needed") from None
-        function.restype, function.argtypes = result, arguments
-    return found
-
-
 def _options(access: Access) -> dict[str, str]:
     options = {
         "client_mount_timeout": str(access.connect_timeout_s),
@@ -380,58 +364,3 @@ def _refusal(access: Access, number: int) -> str:
         errno.EIO: f"{access.keyring or 'the keyring'} is not a keyring",
     }
     return f"{access}: {reasons.get(number, os.strerror(number))}"
-
-
-def _check(code: int, where: str) -> int:
-    if code < 0:
-        raise OSError(-code, os.strerror(-code), where)
-    return code
-
-
-class _Timeval(ctypes.Structure):
-    _fields_ = (("tv_sec", ctypes.c_long), ("tv_usec", ctypes.c_long))
-
-
-_time_t = ctypes.c_long
-_OUT = POINTER(c_void_p)
-_CALLS: dict[str, tuple[Any, ...]] = {
-    "rados_create2": (c_int, _OUT, c_char_p, c_char_p, c_uint64),
-    "rados_conf_read_file": (c_int, c_void_p, c_char_p),
-    "rados_conf_set": (c_int, c_void_p, c_char_p, c_char_p),
-    "rados_connect": (c_int, c_void_p),
-    "rados_shutdown": (None, c_void_p),
-    "rados_cluster_fsid": (c_int, c_void_p, c_char_p, c_size_t),
-    "rados_get_instance_id": (c_uint64, c_void_p),
-    "rados_mon_command": (
-        c_int, c_void_p, POINTER(c_char_p), c_size_t, c_char_p, c_size_t,
-        _OUT, POINTER(c_size_t), _OUT, POINTER(c_size_t),
-    ),
-    "rados_buffer_free": (None, c_void_p),
-    "rados_ioctx_create": (c_int, c_void_p, c_char_p, _OUT),
-    "rados_ioctx_destroy": (None, c_void_p),
-    "rados_ioctx_set_namespace": (None, c_void_p, c_char_p),
-    "rados_set_pool_full_try": (None, c_void_p),
-    "rados_write_full": (c_int, c_void_p, c_char_p, c_char_p, c_size_t),
-    "rados_read": (c_int, c_void_p, c_char_p, c_char_p, c_size_t, c_uint64),
-    "rados_remove": (c_int, c_void_p, c_char_p),
-    "rados_stat": (c_int, c_void_p, c_char_p, POINTER(c_uint64), POINTER(_time_t)),
-    "rados_nobjects_list_open": (c_int, c_void_p, _OUT),
-    "rados_nobjects_list_next": (c_int, c_void_p, POINTER(c_char_p), POINTER(c_char_p), POINTER(c_char_p)),
-    "rados_nobjects_list_close": (None, c_void_p),
-    "rados_aio_create_completion2": (c_int, c_void_p, c_void_p, _OUT),
-    "rados_aio_write_full": (c_int, c_void_p, c_char_p, c_void_p, c_char_p, c_size_t),
-    "rados_aio_read": (c_int, c_void_p, c_char_p, c_void_p, c_char_p, c_size_t, c_uint64),
-    "rados_aio_remove": (c_int, c_void_p, c_char_p, c_void_p),
-    "rados_aio_wait_for_complete": (c_int, c_void_p),
-    "rados_aio_is_complete": (c_int, c_void_p),
-    "rados_aio_get_return_value": (c_int, c_void_p),
-    "rados_aio_release": (None, c_void_p),
-    "rados_lock_exclusive": (
-        c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_char_p, POINTER(_Timeval), c_uint8,
-    ),
-    "rados_unlock": (c_int, c_void_p, c_char_p, c_char_p, c_char_p),
-    "rados_list_lockers": (
-        c_ssize_t, c_void_p, c_char_p, c_char_p, POINTER(c_int), *(c_char_p, POINTER(c_size_t)) * 4,
-    ),
-    "rados_break_lock": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_char_p),
-}  # fmt: skip
