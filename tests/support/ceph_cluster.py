@@ -297,7 +297,9 @@ class CephCluster:
         self.start_daemon("mon.a")
         self._note("monitor", began)
         # one client for all: each start of it costs most of a second
-        self.ceph("--connect-timeout", f"{WITHIN_S:.0f}", stdin="\n".join(self._first_commands()))
+        said = self.try_run("ceph", "--connect-timeout", f"{WITHIN_S:.0f}", stdin="\n".join(self._first_commands()))
+        if said.returncode or "Error" in said.stderr:  # a failed line does not end it
+            raise CephError(f"the first commands failed\n{said.stderr}")
         for name in self.managers:
             self.start_daemon(f"mgr.{name}")
         self._note("manager", began)
@@ -435,10 +437,10 @@ def _page(url: str) -> str:
 
 
 def _end_groups(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    for process in processes:
+    running = [process for process in processes if process.poll() is None]  # another's id may be somebody else's by now
+    for process in running:
+        os.killpg(process.pid, signal.SIGKILL)
+    for process in running:
         process.wait(WITHIN_S)
 
 
