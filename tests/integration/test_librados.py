@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import subprocess
 import sys
@@ -294,9 +295,11 @@ def test_a_full_pool_is_an_error_not_a_hang(ceph: CephCluster, access: Access, c
             ceph.ceph("osd", "pool", "set-quota", "small", "max_objects", "1")
             eventually(lambda: "POOL_FULL" in ceph.ceph_json("health")["checks"], within_s=120)
 
+            names = (f"another-{number}" for number in itertools.count())
+
             def refused() -> bool:
                 try:
-                    pool.write_full("second", b"x")
+                    pool.write_full(next(names), b"x")  # an object that is there already may be written over
                 except OSError as error:
                     return error.errno in (errno.EDQUOT, errno.ENOSPC)
                 return False  # the OSD has not heard of it yet
