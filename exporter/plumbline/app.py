@@ -25,6 +25,7 @@ from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, split_address
+from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
 from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
@@ -51,7 +52,7 @@ from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
 from plumbline.state import StateStore
 from plumbline.status import render_status
-from plumbline.storagewatch import StorageWatch
+from plumbline.storagewatch import DISK_USERS, StorageWatch
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 log = logging.getLogger("plumbline")
@@ -199,6 +200,9 @@ class Daemon:
             roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
         )
         self._storage = StorageWatch(roots)
+        self._presence = presence = DiskPresence(
+            roots, facts=lambda: facts.devices, keep=self._keeps_disk, store=store, wall=time.time
+        )
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )
@@ -219,6 +223,7 @@ class Daemon:
             churns=lambda: links.churns,
             roles=lambda: links.roles,
             infiniband=lambda: fabric.value,
+            disks_seen=lambda: presence.seen,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -237,7 +242,7 @@ class Daemon:
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
             LinkEvents(self._links_changed, settings_group=settings_group),
-            BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
+            BlockHotplug(self._roots, self._disks_changed),
         ]
         try:
             findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
@@ -247,6 +252,7 @@ class Daemon:
             self._await_facts()
             self._apply(self._running)
             kick("findings")
+            kick(DISK_PRESENCE)  # by now it can tell serial numbers
             self._started_at = time.time()
             address = self._server.address
             print(
@@ -266,6 +272,7 @@ class Daemon:
             Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
             Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
             *self._storage.jobs(),
+            *self._presence.jobs(),
         ]
 
     def _look(self, _cancel: threading.Event) -> None:
@@ -287,6 +294,10 @@ class Daemon:
 
     def _links_changed(self) -> None:
         for facts in (NETWORK_FACTS, LINK_FACTS):
+            self._housekeeping.kick(facts)
+
+    def _disks_changed(self) -> None:
+        for facts in (DISK_FACTS, DISK_USERS, DISK_PRESENCE):
             self._housekeeping.kick(facts)
 
     def _await_facts(self) -> None:
@@ -398,6 +409,9 @@ class Daemon:
     def _keeps_nic(self, name: str) -> bool:
         exclude = self._running.config.devices.nic_exclude
         return not (exclude and re.fullmatch(exclude, name))
+
+    def _keeps_disk(self, name: str) -> bool:
+        return not re.fullmatch(self._running.config.devices.disk_exclude, name)
 
     def _not_ready_because(self) -> str | None:
         return None if self._started_at else "the host's facts are being read"

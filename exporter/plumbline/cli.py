@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_check(commands)
     _add_baseline(commands)
     _add_nic(commands)
+    _add_disk(commands)
     _add_config(commands)
     return parser
 
@@ -139,6 +140,20 @@ def _add_nic(commands: argparse._SubParsersAction[_Parser]) -> None:
     _add_world(nic)
     nic.add_argument("--json", action="store_true", help="machine-readable")
     nic.set_defaults(run=_nic)
+
+
+def _add_disk(commands: argparse._SubParsersAction[_Parser]) -> None:
+    disk = commands.add_parser(
+        "disk",
+        help="say what each disk is and who uses it",
+        description="Each disk with model, class, transport, size, scheduler and who uses it: OSDs, volumes, arrays, "
+        "filesystems, swap. With a name, everything about that one, and what stands on it as a tree. Which OSD it is "
+        "only root may read on many hosts.",
+    )
+    disk.add_argument("device", nargs="?", help="only this disk, such as sda or /dev/nvme0n1")
+    _add_world(disk)
+    disk.add_argument("--json", action="store_true", help="machine-readable")
+    disk.set_defaults(run=_disk)
 
 
 def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -301,6 +316,26 @@ def _nic(options: argparse.Namespace) -> int:
         terminal.print_ports(terminal.make_console(), ports)
     for device, reason in skipped:
         print(f"left out: {device}: its driver can't be asked ({reason})", file=sys.stderr)
+    return 0
+
+
+def _disk(options: argparse.Namespace) -> int:
+    from plumbline import describedisks, terminal  # noqa: PLC0415
+    from plumbline.node import read_disks  # noqa: PLC0415
+
+    wanted = options.device and options.device.removeprefix("/dev/")
+    devices, users, skipped = read_disks(config_file=options.config_file, roots=_roots(options), only=wanted)
+    disks = describedisks.pick(describedisks.describe(devices, users), options.device)
+    if options.json:
+        _print_json(disks)
+    elif options.device:
+        terminal.print_disk(terminal.make_console(), disks[0])
+    else:
+        terminal.print_disks(terminal.make_console(), disks)
+    for device, reason in skipped:
+        print(f"left out: {device}: {reason}", file=sys.stderr)
+    for path in users.unreadable:
+        print(f"left out: OSDs below {path}: only root may look there", file=sys.stderr)
     return 0
 
 

@@ -31,6 +31,8 @@ COLLECTORS = (
     "coalesce",
     "device",
     "disk",
+    "diskpresence",
+    "diskuse",
     "ethtool",
     "finding",
     "infiniband",
@@ -97,7 +99,10 @@ class DevicesConfig(_Strict, frozen=True):
     """Which devices are reported (regular expressions, matched against the whole name), and which are Ceph's."""
 
     disk_exclude: str = r"(?:loop|ram|zram|fd|sr|nbd)\d+"
-    """Disks to leave out; partitions always are."""
+    """Disks to leave out."""
+    disk_partitions: bool = False
+    """True: the counters (collector `disk`) of partitions, too, as `device="sda1"`. What goes to a partition counts on
+    its disk as well: sums over devices then count it twice."""
     nic_exclude: str = r""
     """Network devices to leave out, e.g. `veth.*|cali.*` on a container host."""
     ceph_public: tuple[str, ...] = ()

@@ -33,12 +33,13 @@ from plumbline.probes.canary_reading import CanaryReading
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.bonding_proc import Churns
-from plumbline.sources.diskstats import WholeDisks, read_diskstats
+from plumbline.sources.diskstats import WholeDisks, read_whole_disks
 from plumbline.sources.infiniband import InfinibandReading
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
 from plumbline.sources.tcp import read_tcp
+from plumbline.state import DiskSeen
 from plumbline.storagewatch import StorageWatch
 
 
@@ -68,12 +69,14 @@ class Parts:
     roles: Callable[[], Iterable[Role]] = tuple
     infiniband: Callable[[], InfinibandReading] = _no_adapter
     """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
+    disks_seen: Callable[[], Iterable[DiskSeen]] = tuple
 
 
 def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
     """All that ``config`` leaves switched on, in the order of their work."""
     network, kernel, roots = parts.network, parts.kernel, parts.roots
     disks = WholeDisks(roots, exclude=re.compile(config.devices.disk_exclude))
+    counted = disks.with_partitions() if config.devices.disk_partitions else disks
     baselines = tuple(baseline.samples(book.selection))
     known = [
         _steady(
@@ -95,12 +98,14 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         Collector("bond", bond.SPECS, lambda skip: bond.samples(network.read_bonds(skip), parts.churns())),
         _steady("topology", topology.SPECS, lambda: topology.samples(network.read_relations(), parts.roles())),
         Collector("infiniband", infiniband.SPECS, lambda skip: _infiniband_samples(parts.infiniband(), skip)),
-        _steady("disk", disk.SPECS, lambda: disk.samples(read_diskstats(roots, keep=disks))),
+        _steady("disk", disk.SPECS, lambda: disk.samples(read_whole_disks(roots, counted))),
         _steady(
             "device",
             disk.DEVICE_SPECS,
-            lambda: disk.device_samples(each for each in parts.devices() if disks(each.name)),
+            lambda: disk.device_samples((each for each in parts.devices() if disks(each.name)), parts.storage.osds),
         ),
+        _steady("diskuse", disk.USE_SPECS, lambda: disk.use_samples(parts.storage.users.value, disks)),
+        _steady("diskpresence", disk.PRESENCE_SPECS, lambda: disk.presence_samples(parts.disks_seen())),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),

@@ -5,8 +5,15 @@ A disk that hangs holds back the one job that asked it; the others go on, and th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from plumbline.latest import Latest
 from plumbline.roots import Roots
 from plumbline.scheduler import Job
+from plumbline.sources.diskusers import DiskUsers, read_disk_users
+
+DISK_USERS, DISK_USERS_EVERY_S = "disk users", 60.0
+"""Disks that come and go tell so; what is mounted or swapped to doesn't."""
 
 
 class StorageWatch:
@@ -14,7 +21,17 @@ class StorageWatch:
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
+        self.users = Latest[DiskUsers](
+            self._read_users, what="the users of the disks", stale_after_s=4 * DISK_USERS_EVERY_S
+        )
+        self.osds: Mapping[str, str] = {}
+        """Disk → its OSDs as last read, however long ago: a label must not change because a disk hangs."""
 
     def jobs(self) -> list[Job]:
         """What keeps the slots filled; each job is bounded by itself."""
-        return []
+        return [Job(DISK_USERS, DISK_USERS_EVERY_S, 0.0, self.users.refresh)]
+
+    def _read_users(self) -> DiskUsers:
+        users = read_disk_users(self._roots)
+        self.osds = users.osds()
+        return users
