@@ -132,7 +132,8 @@ def _what(node: BlockNode | None, users: DiskUsers) -> str:
         return ""
     if node.name != node.disk:
         return "partition"
-    made = [f"{use.kind} {use.name}" for use in users.direct if use.node == node.name and use.kind in diskusers.STACKS]
+    stacks = (use for use in users.direct if use.node == node.name and use.kind in diskusers.STACKS)
+    made = [use.kind if use.name == node.name else f"{use.kind} {use.name}" for use in stacks]
     if node.dm_uuid.startswith("CRYPT-"):
         made = [f"{made[0]} (encrypted)"] if made else ["encrypted"]
     return made[0] if made else node.dm_name

@@ -28,10 +28,6 @@ from plumbline.describedisks import Disk, Layer, Use
 from plumbline.explain import Explanation
 
 
-_PIPE_WIDTH = 2000
-"""No line of a tree is longer; in a pipe none is cut."""
-
-
 def make_console(file: IO[str] | None = None) -> Console:
     """A console for ``file`` (standard output); rich sees by itself whether it is a terminal, and NO_COLOR."""
     return Console(file=file or sys.stdout, highlight=False, markup=False, emoji=False)
@@ -168,19 +164,31 @@ def print_disk(console: Console, disk: Disk) -> None:
         if value not in (None, ""):
             _line(console, f"  {name}: {value}")
     _line(console, "")
-    tree = Tree(_layer_text(disk.stack))
-    _grow(tree, disk.stack)
-    console.print(tree, width=None if console.is_terminal else _PIPE_WIDTH)
+    if console.is_terminal:
+        tree = Tree(Text(_layer_text(disk.stack)))
+        _grow(tree, disk.stack)
+        console.print(tree)
+    else:
+        for line in _tree_lines(disk.stack, "", ""):
+            _line(console, line)
 
 
 def _grow(tree: Tree, layer: Layer) -> None:
     for upper in layer.upper:
-        _grow(tree.add(_layer_text(upper)), upper)
+        _grow(tree.add(Text(_layer_text(upper))), upper)
 
 
-def _layer_text(layer: Layer) -> Text:
+def _tree_lines(layer: Layer, first: str, rest: str) -> Iterator[str]:
+    """As rich draws it, but never folded."""
+    yield first + _layer_text(layer)
+    for upper in layer.upper:
+        last = upper is layer.upper[-1]
+        yield from _tree_lines(upper, rest + ("└── " if last else "├── "), rest + ("    " if last else "│   "))
+
+
+def _layer_text(layer: Layer) -> str:
     uses = ", ".join(_used_by(use) for use in layer.uses)
-    return Text(_clean(layer.device + (f"  {layer.what}" if layer.what else "") + (f"  → {uses}" if uses else "")))
+    return _clean(layer.device + (f"  {layer.what}" if layer.what else "") + (f"  → {uses}" if uses else ""))
 
 
 def _used_by(use: Use) -> str:

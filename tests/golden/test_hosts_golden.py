@@ -17,6 +17,7 @@ from plumbline.baseline.model import Target
 from plumbline.catalogue import HistogramValue
 from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import COLLECTORS, BaselineConfig, Config, DevicesConfig
+from plumbline.diskpresence import DiskPresence
 from plumbline.exposition import Exposition
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.histogram import latency_edges
@@ -29,6 +30,7 @@ from plumbline.sources.infiniband import read_infiniband
 from plumbline.sources.links import RTM_GETLINK
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import Role
+from plumbline.state import DiskRecord, StateStore
 from plumbline.workloads import load_catalogue
 from support.bond_messages import NO_PARTNER
 from support.golden import check_golden
@@ -155,6 +157,7 @@ def storage_node(tmp_path: Path) -> str:
     roots = tree(tmp_path / "host", "disks-storage-node", "net-software-links")
     given = parts(roots, ixgbe_network(), canaries=(canary(),), probes=(fio(),))
     given.network.refresh()
+    given.storage.users.refresh()
     return page(given, config, book(storage, targets, config.baseline))
 
 
@@ -165,6 +168,7 @@ def virtual_machine(tmp_path: Path) -> str:
     given = parts(roots, recorded_network("net-virtio-guest"))
     given.network.refresh()
     given.kernel.refresh(threading.Event())
+    given.storage.users.refresh()
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
@@ -190,7 +194,35 @@ def fabric_node(tmp_path: Path) -> str:
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
-HOSTS = (storage_node, virtual_machine, dark_host, fabric_node)
+def disks_of(tmp_path: Path, scenario: str, *, disk_partitions: bool = False) -> str:
+    """What the disks are, who uses them, and one that has left since the last start."""
+    roots = tree(tmp_path / "host", scenario)
+    store = StateStore(tmp_path / "state")
+    store.put_disks([DiskRecord("sdz", "ZA1GONE", NOW - 9e6, NOW - 86400)])
+    given = parts(roots, silent_network())
+    facts = tuple(given.devices())
+    presence = DiskPresence(roots, facts=lambda: facts, keep=lambda _: True, store=store, wall=lambda: NOW)
+    presence.look()
+    given.storage.users.refresh()
+    given = dataclasses.replace(given, disks_seen=lambda: presence.seen)
+    names = ("device", "disk", "diskpresence", "diskuse")
+    config = Config(
+        collectors={name: name in names for name in COLLECTORS}, devices=DevicesConfig(disk_partitions=disk_partitions)
+    )
+    return page(given, config, book(tmp_path, (), config.baseline))
+
+
+def cephadm_node(tmp_path: Path) -> str:
+    """Ten OSDs by cephadm, all with their RocksDB on one NVMe disk; with the counters of partitions."""
+    return disks_of(tmp_path, "ceph-cephadm-node", disk_partitions=True)
+
+
+def package_node(tmp_path: Path) -> str:
+    """OSDs of packages in every layout, encryption, arrays, paths; no counters, so that collector says why."""
+    return disks_of(tmp_path, "ceph-package-node")
+
+
+HOSTS = (storage_node, virtual_machine, dark_host, fabric_node, cephadm_node, package_node)
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.__name__)

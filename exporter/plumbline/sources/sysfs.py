@@ -44,10 +44,10 @@ def parse_number(text: str, *, source: str) -> int:
 
 
 def link_text(path: Path) -> str | None:
-    """What a symbolic link says, unresolved; ``None`` where it is gone or no link."""
+    """What a symbolic link says, unresolved; ``None`` where it is gone, no link, or no path at all (a NUL in it)."""
     try:
         return str(path.readlink())
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 
