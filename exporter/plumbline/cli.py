@@ -147,8 +147,8 @@ def _add_disk(commands: argparse._SubParsersAction[_Parser]) -> None:
         "disk",
         help="say what each disk is and who uses it",
         description="Each disk with model, class, transport, size, scheduler and who uses it: OSDs, volumes, arrays, "
-        "filesystems, swap. With a name, everything about that one, and what stands on it as a tree. Which OSD it is "
-        "only root may read on many hosts.",
+        "filesystems, swap. With a name, everything about that one, and what stands on it as a tree. On many "
+        "hosts only root may read which OSD it is.",
     )
     disk.add_argument("device", nargs="?", help="only this disk, such as sda or /dev/nvme0n1")
     _add_world(disk)
@@ -335,7 +335,7 @@ def _disk(options: argparse.Namespace) -> int:
     for device, reason in skipped:
         print(f"left out: {device}: {reason}", file=sys.stderr)
     for path in users.unreadable:
-        print(f"left out: OSDs below {path}: only root may look there", file=sys.stderr)
+        print(f"left out: {path} may not be read, OSDs may be missing; ask as root", file=sys.stderr)
     return 0
 
 

@@ -95,13 +95,15 @@ def _read_node(entry: Path, roots: Roots) -> BlockNode | None:
         return None
     number = read_text(entry / "dev") or ""
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", number)
+    partition = (entry / "partition").exists()
+    mapped = entry.name.startswith("dm-")
     return BlockNode(
         name=entry.name.replace("!", "/"),
         number=number if match else "",
-        disk=parts[-2 if (entry / "partition").exists() else -1].replace("!", "/"),
-        lower=tuple(name.replace("!", "/") for name in entries(entry / "slaves")),
-        dm_name=read_text(entry / "dm" / "name") or "",
-        dm_uuid=read_text(entry / "dm" / "uuid") or "",
+        disk=parts[-2 if partition else -1].replace("!", "/"),
+        lower=() if partition else tuple(name.replace("!", "/") for name in entries(entry / "slaves")),
+        dm_name=(read_text(entry / "dm" / "name") or "") if mapped else "",
+        dm_uuid=(read_text(entry / "dm" / "uuid") or "") if mapped else "",
         properties=read_block_properties(roots, int(match[1]), int(match[2])) if match else {},
     )
 

@@ -10,7 +10,7 @@ from plumbline.errors import ParseError
 
 def clean(data: bytes) -> str | None:
     """Device text as a label: padding, NULs and control characters gone, bytes that are no UTF-8 shown as U+FFFD."""
-    text = data.decode("utf-8", "replace")
+    text = data.decode("utf-8", "replace").strip()
     if not text.isprintable():
         text = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(text.split()) or None
