@@ -303,8 +303,13 @@ class Daemon:
     def _await_facts(self) -> None:
         """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
         deadline = time.monotonic() + FACTS_WITHIN_S
-        while not (self._facts.read_once or self._signals.stop) and time.monotonic() < deadline:
+        while not (self._facts_read or self._signals.stop) and time.monotonic() < deadline:
             self._signals.wait(0.02)
+
+    @property
+    def _facts_read(self) -> bool:
+        """All that labels are made of."""
+        return self._facts.read_once and self._storage.users_read
 
     def _loop(self) -> None:
         seen = self._seen_at_start

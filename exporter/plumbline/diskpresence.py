@@ -1,7 +1,8 @@
 """Which disks there are, and which there were: a disk that leaves stays visible for a week, over restarts.
 
-Listing ``/sys/block`` asks no disk, so this goes on while the facts' reading hangs on one. A disk is known by name
-and serial number; before its facts are read, it is taken for the one that had its name last.
+That is meant for disks that are built in: software devices and removable ones come and go. Listing ``/sys/block``
+asks no disk, so this goes on while the facts' reading hangs on one. A disk is known by name and serial number; before
+its facts are read, it is taken for the one that had its name last.
 """
 
 from __future__ import annotations

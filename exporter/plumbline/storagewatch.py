@@ -5,6 +5,7 @@ A disk that hangs holds back the one job that asked it; the others go on, and th
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 
 from plumbline.latest import Latest
@@ -26,10 +27,16 @@ class StorageWatch:
         )
         self.osds: Mapping[str, str] = {}
         """Disk → its OSDs as last read, however long ago: a label must not change because a disk hangs."""
+        self.users_read = False
+        """Whether they have been looked for."""
 
     def jobs(self) -> list[Job]:
         """What keeps the slots filled; each job is bounded by itself."""
-        return [Job(DISK_USERS, DISK_USERS_EVERY_S, 0.0, self.users.refresh)]
+        return [Job(DISK_USERS, DISK_USERS_EVERY_S, 0.0, self._refresh_users)]
+
+    def _refresh_users(self, cancel: threading.Event) -> None:
+        self.users.refresh(cancel)
+        self.users_read = True
 
     def _read_users(self) -> DiskUsers:
         users = read_disk_users(self._roots)

@@ -20,8 +20,7 @@ pytestmark = [
     pytest.mark.timeout(180),
 ]
 SIZE = 32 * 2**20
-EVERY_LOOK_S = 300
-"""Without an event the daemon looks at the disks' facts no more often."""
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def run(*argv: str) -> str:
@@ -55,7 +54,7 @@ def size(scrape: Scrape, device: str) -> float | None:
 def test_a_new_disk_is_seen_by_its_event_and_its_filesystem_with_the_next(
     folder: Path, tmp_path: Path, attach: Callable[[], str]
 ) -> None:
-    """Long before the next look by the clock."""
+    """Long before the next look by the clock, which for facts comes after five minutes."""
     config = {"probes": [], "devices": {"disk_exclude": "ram.*"}}
     with running(folder, config=config) as daemon:
         node = attach()
@@ -97,3 +96,32 @@ def test_real_disks_are_present_and_remembered(folder: Path) -> None:
     )
     with running(folder, config={"probes": []}) as daemon:
         eventually(lambda: daemon.metrics().get("plumbline_disk_present", device="sdzz", serial="GONE") == 0)
+
+
+def test_a_disk_that_does_not_answer_is_still_there_and_one_that_went_is_not(folder: Path, tmp_path: Path) -> None:
+    """Whoever opens a pipe that nobody writes to hangs, as a read of a hung disk's serial number does."""
+    host = Path(shutil.copytree(FIXTURES / "ceph-cephadm-node", tmp_path / "host", symlinks=True))
+    trees = {"procfs": "proc", "sysfs": "sys", "devfs": "dev", "udev": "run/udev", "etc": "etc", "var": "var"}
+    flags = [part for flag, tree in trees.items() for part in (f"--path.{flag}", str(host / tree))]
+
+    def present(scrape: Scrape) -> dict[str, float]:
+        return {each.labels["device"]: each.value for each in scrape.series("plumbline_disk_present")}
+
+    disks = {"nvme0n1", *(f"sd{letter}" for letter in "abcdefghijk")}
+    with running(folder, *flags, config={"probes": []}) as daemon:
+        eventually(lambda: present(daemon.metrics()) == dict.fromkeys(disks, 1))
+        (info,) = daemon.metrics().series("plumbline_disk_info", device="sdb")
+        assert info.labels["osd"] == "osd.0"
+
+    model = host / "sys/block/sdb/device/model"
+    model.unlink()
+    os.mkfifo(model)
+    (host / "sys/block/sdc").unlink()
+    with running(folder, *flags, config={"probes": []}) as daemon:
+        eventually(lambda: present(daemon.metrics()))
+        now = daemon.metrics()
+        assert present(now) == {**dict.fromkeys(disks, 1), "sdc": 0}
+        assert now.series("plumbline_disk_info") == []  # the facts hang
+        assert now.get("plumbline_disk_use_info", device="sdb", kind="osd", name="osd.0") == 1
+        code, _ = daemon.stop()
+        assert code == 0

@@ -113,6 +113,14 @@ def test_real_disks_are_listed_without_asking_them(changing: Path) -> None:
     assert list_real_disks(Roots.under(changing / "nowhere")) == ()
 
 
+def test_sticks_and_cards_are_not_built_in(changing: Path) -> None:
+    for name, removable in (("sdd", "1"), ("sdb", "0")):
+        (changing / "sys/block" / name / "removable").write_text(f"{removable}\n")
+    names = list_real_disks(Roots.under(changing))
+    assert "sdd" not in names
+    assert "sdb" in names
+
+
 @pytest.mark.parametrize(
     ("name", "transport", "device_class"),
     [

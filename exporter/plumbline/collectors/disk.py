@@ -88,7 +88,8 @@ _SEEN = ("device", "serial")
 PRESENT = MetricSpec(
     "plumbline_disk_present",
     Kind.GAUGE,
-    "0: the disk was here within the last 7 days and is not any more. No software devices, none that are excluded.",
+    "0: the disk was here within the last 7 days and is not any more. Built-in disks only (no software or removable"
+    " devices), and none that are excluded.",
     _SEEN,
 )
 LAST_SEEN = MetricSpec(

@@ -92,13 +92,18 @@ def read_block_devices(
 
 
 def list_real_disks(roots: Roots) -> tuple[str, ...]:
-    """Names of the disks that the kernel has not made from other things, asking none of them; empty without sysfs."""
+    """Names of the disks that are built in, asking none of them; empty without sysfs.
+
+    Not what the kernel makes from other things, and no sticks, cards and discs (``removable``); a disk in a
+    hot-plug bay is not removable in that sense.
+    """
     directory = roots.sys / "block"
     return tuple(
         name.replace("!", "/")
         for name in entries(directory)
         if not disk_identity.is_software(link_text(directory / name) or "/virtual/block/")
         and not is_hidden(directory / name)
+        and read_text(directory / name / "removable") != "1"
     )
 
 
