@@ -122,6 +122,6 @@ def test_a_disk_that_does_not_answer_is_still_there_and_one_that_went_is_not(fol
         now = daemon.metrics()
         assert present(now) == {**dict.fromkeys(disks, 1), "sdc": 0}
         assert now.series("plumbline_disk_info") == []  # the facts hang
-        assert now.get("plumbline_disk_use_info", device="sdb", kind="osd", name="osd.0") == 1
+        assert now.labels("plumbline_disk_use_info", "name", device="sdb", kind="osd") == {"osd.0"}
         code, _ = daemon.stop()
         assert code == 0
