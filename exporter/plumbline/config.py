@@ -40,6 +40,7 @@ COLLECTORS = (
     "offload",
     "pause",
     "probe",
+    "queue",
     "ring",
     "softnet",
     "sysctl",
