@@ -275,9 +275,10 @@ class Daemon:
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
         self._exposition.replace(each for each in self._collectors() if each.name not in NOT_JUDGED)
+        jobs = self._slow_tier()
         for pause_s in (0.0, wait_s):
             time.sleep(pause_s)
-            _run_all(self._slow_tier(), CHECK_WITHIN_S)
+            jobs = _run_all(jobs, CHECK_WITHIN_S)
             snapshot = self._exposition.scrape()
             findings = self._judge.look(snapshot, time.monotonic())
         blind = {each.name: each.reason for each in snapshot.collectors if not each.success}
@@ -417,8 +418,9 @@ class Daemon:
             )
 
 
-def _run_all(jobs: list[Job], within_s: float) -> None:
-    """Each once, side by side. What hangs on a disk is left behind; its slot says so by itself."""
+def _run_all(jobs: list[Job], within_s: float) -> list[Job]:
+    """Each once, side by side; those that ended. What hangs on a disk is left behind, and its slot says so by itself:
+    to ask it again would only hang the next look, too."""
     never = threading.Event()
     threads = [threading.Thread(target=job.run, args=(never,), name=f"look-{job.name}", daemon=True) for job in jobs]
     deadline = time.monotonic() + within_s
@@ -426,6 +428,7 @@ def _run_all(jobs: list[Job], within_s: float) -> None:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
+    return [job for job, thread in zip(jobs, threads, strict=True) if not thread.is_alive()]
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

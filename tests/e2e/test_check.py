@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,21 @@ def test_a_mistake_is_one_line_and_its_own_exit_code(tmp_path: Path) -> None:
     done = run("check", "--wait", "soon")
     assert done.returncode == 3
     assert "--wait" in done.stderr
+
+
+def test_a_disk_that_hangs_is_told_and_holds_nothing_up(tmp_path: Path) -> None:
+    """A pipe without a writer stands for an attribute that waits for the disk."""
+    queue = tmp_path / "sys" / "block" / "sda" / "queue"
+    queue.mkdir(parents=True)
+    os.mkfifo(queue / "scheduler")
+    os.mkfifo(queue.parent / "dev")
+    (queue.parents[1] / "sdb").symlink_to(queue.parent)
+    began = time.monotonic()
+    done = check(tmp_path, "--json", "--path.sysfs", str(tmp_path / "sys"))
+    assert time.monotonic() - began < 50  # ten seconds, once, and room for a busy machine
+    assert "disk queue settings have not answered yet" in done.stderr
+    assert "the disks have not answered yet" in done.stderr
+    assert {each["check"].partition(".")[0] for each in json.loads(done.stdout)["findings"]} == {"network"}
 
 
 @needs_settings

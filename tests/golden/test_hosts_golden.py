@@ -152,9 +152,10 @@ def storage_node(tmp_path: Path) -> str:
         Target("canary", "disk", "nvme", WRITE.id, "write", WRITE.config_hash()),
         Target("fio-randread", "disk", "ssd", FIO.id, "read", FIO.config_hash()),
     )
-    roots = tree(tmp_path / "host", "disks-storage-node", "net-software-links")
+    roots = tree(tmp_path / "host", "disks-storage-node", "disk-queues", "net-software-links")
     given = parts(roots, ixgbe_network(), canaries=(canary(),), probes=(fio(),))
     given.network.refresh()
+    given.storage.queues.refresh()
     return page(given, config, book(storage, targets, config.baseline))
 
 
@@ -165,6 +166,7 @@ def virtual_machine(tmp_path: Path) -> str:
     given = parts(roots, recorded_network("net-virtio-guest"))
     given.network.refresh()
     given.kernel.refresh(threading.Event())
+    given.storage.queues.refresh()
     return page(given, config, book(tmp_path, (), config.baseline))
 
 

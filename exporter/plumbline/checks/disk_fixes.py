@@ -6,7 +6,6 @@ Its file is read after ``60-persistent-storage.rules``, which finds the serial n
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from plumbline.checks.disk_facts import Disk
@@ -21,14 +20,23 @@ DEVICE_CACHE = "device/scsi_disk/*/cache_type"
 
 def queue(disk: Disk, setting: str, value: str | int, *, caution: str = "") -> Fix:
     """``echo <value> > /sys/block/<disk>/queue/<setting>``, and the rule that does so whenever the disk appears."""
-    path = shlex.quote(f"{_directory(disk)}/queue/{setting}")
-    return Fix(f"echo {shlex.quote(str(value))} > {path}", _rule(disk, f"queue/{setting}", value), caution)
+    return Fix(_echo(disk, setting, value), _rule(disk, f"queue/{setting}", value), caution)
+
+
+def flush_again(disk: Disk, *, caution: str) -> Fix:
+    """Have the kernel send flushes. Nothing keeps it: at the next start the kernel asks the disk by itself."""
+    return Fix(_echo(disk, "write_cache", "write back"), None, caution)
 
 
 def device_cache_off(disk: Disk, *, caution: str) -> Fix:
     """Have the disk itself switch its volatile write cache off. Through ``tee``: sh expands no ``*`` after ``>``."""
     path = f"{shlex.quote(_directory(disk))}/{DEVICE_CACHE}"
     return Fix(f"echo 'write through' | tee {path}", _rule(disk, DEVICE_CACHE, "write through"), caution)
+
+
+def _echo(disk: Disk, setting: str, value: str | int) -> str:
+    path = shlex.quote(f"{_directory(disk)}/queue/{setting}")
+    return f"echo {shlex.quote(str(value))} > {path}"
 
 
 def _directory(disk: Disk) -> str:
@@ -47,8 +55,13 @@ def _matches(disk: Disk) -> tuple[str, ...]:
     """How udev knows the disk. SAS disks have their serial number in a property of its own (``ID_SERIAL_SHORT`` is
     their WWN), SATA disks behind the same controller have not: there a rule for each."""
     if not disk.serial:
-        return (f'KERNEL=="{glob_free(disk.device.replace("/", "!"))}"',)
-    serial = re.sub(r"\s+", "?", glob_free(disk.serial))  # udev writes an underscore there
+        return (f'KERNEL=="{_pattern(disk.device.replace("/", "!"))}"',)
+    serial = _pattern(disk.serial)
     if disk.transport in ("sas", "scsi"):
         return (f'ENV{{ID_SCSI_SERIAL}}=="{serial}"', f'ENV{{ID_SERIAL_SHORT}}=="{serial}"')
     return (f'ENV{{ID_SERIAL_SHORT}}=="{serial}"',)
+
+
+def _pattern(text: str) -> str:
+    """A udev pattern for this text alone; any one character for blanks, where udev writes an underscore."""
+    return "".join(each if each.isprintable() and each != " " else "?" for each in glob_free(text))

@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 WRITE_BACK, WRITE_THROUGH = "write back", "write through"
 
+_HIDDEN_PATH = re.compile(r"nvme[0-9]+c[0-9]+n[0-9]+")
+"""One path of an NVMe multipath namespace: nobody can open it, its head ``nvme1n1`` is the disk."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")  # of a scheduler: ELV_NAME_MAX is 16
 _SIGNED = re.compile(r"-?[0-9]{1,19}")
 
@@ -132,7 +134,7 @@ def read_queue_settings(roots: Roots) -> QueueReading:
     for name in names:
         device = name.replace("!", "/")
         try:
-            if (root / name / "queue").is_dir():
+            if not _HIDDEN_PATH.fullmatch(name) and (root / name / "queue").is_dir():
                 queues.append(_read_queue(device, root / name))
         except ParseError:
             skipped.append((device, "malformed"))

@@ -63,7 +63,7 @@ def _flushes_omitted(facts: DiskFacts) -> Iterator[Verdict]:
             "Look for what set it, a udev rule or a tuning profile, and take it out there. With power-loss protection"
             " in the disk no data was in danger; then have the disk itself say so (disk.write-cache)."
         )
-        fix = disk_fixes.queue(disk, "write_cache", "write back", caution=caution)
+        fix = disk_fixes.flush_again(disk, caution=caution)
         yield Verdict(disk.device, "no flushes, and the disk's own cache is on and volatile", should, fix)
 
 
