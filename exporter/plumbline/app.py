@@ -133,7 +133,7 @@ def serve(
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What `plumbline check` found. ``blind``: collectors that failed and why; what they know was not judged."""
+    """What `plumbline check` found. ``blind``: what failed or hangs and why; what it knows was not judged."""
 
     host: str
     findings: tuple[Finding, ...]
@@ -281,7 +281,9 @@ class Daemon:
             jobs = _run_all(jobs, CHECK_WITHIN_S)
             snapshot = self._exposition.scrape()
             findings = self._judge.look(snapshot, time.monotonic())
-        blind = {each.name: each.reason for each in snapshot.collectors if not each.success}
+        blind = {f"collector {each.name} fails": each.reason for each in snapshot.collectors if not each.success}
+        hung = {job.name for job in self._slow_tier()} - {job.name for job in jobs}
+        blind |= {name: f"no answer within {CHECK_WITHIN_S:g} s; see dmesg" for name in sorted(hung)}
         if not findings:
             raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
         return Examined(self._host, findings, wait_s, blind)
