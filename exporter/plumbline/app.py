@@ -283,7 +283,7 @@ class Daemon:
             findings = self._judge.look(snapshot, time.monotonic())
         blind = {f"collector {each.name} fails": each.reason for each in snapshot.collectors if not each.success}
         hung = {job.name for job in self._slow_tier()} - {job.name for job in jobs}
-        blind |= {name: f"no answer within {CHECK_WITHIN_S:g} s; see dmesg" for name in sorted(hung)}
+        blind |= dict.fromkeys(sorted(hung), f"no answer within {CHECK_WITHIN_S:g} s; see dmesg")
         if not findings:
             raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
         return Examined(self._host, findings, wait_s, blind)
