@@ -134,7 +134,7 @@ def serve(
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What `plumbline check` found. ``blind``: collectors that failed and why; what they know was not judged."""
+    """What `plumbline check` found. ``blind``: what failed or hangs and why; what it knows was not judged."""
 
     host: str
     findings: tuple[Finding, ...]
@@ -282,12 +282,15 @@ class Daemon:
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
         self._exposition.replace(each for each in self._collectors() if each.name not in NOT_JUDGED)
+        jobs = self._slow_tier()
         for pause_s in (0.0, wait_s):
             time.sleep(pause_s)
-            _run_all(self._slow_tier(), CHECK_WITHIN_S)
+            jobs = _run_all(jobs, CHECK_WITHIN_S)
             snapshot = self._exposition.scrape()
             findings = self._judge.look(snapshot, time.monotonic())
-        blind = {each.name: each.reason for each in snapshot.collectors if not each.success}
+        blind = {f"collector {each.name} fails": each.reason for each in snapshot.collectors if not each.success}
+        hung = {job.name for job in self._slow_tier()} - {job.name for job in jobs}
+        blind |= dict.fromkeys(sorted(hung), f"no answer within {CHECK_WITHIN_S:g} s; see dmesg")
         if not findings:
             raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
         return Examined(self._host, findings, wait_s, blind)
@@ -436,8 +439,9 @@ class Daemon:
             )
 
 
-def _run_all(jobs: list[Job], within_s: float) -> None:
-    """Each once, side by side. What hangs on a disk is left behind; its slot says so by itself."""
+def _run_all(jobs: list[Job], within_s: float) -> list[Job]:
+    """Each once, side by side; those that ended. What hangs on a disk is left behind, and its slot says so by itself:
+    to ask it again would only hang the next look, too."""
     never = threading.Event()
     threads = [threading.Thread(target=job.run, args=(never,), name=f"look-{job.name}", daemon=True) for job in jobs]
     deadline = time.monotonic() + within_s
@@ -445,6 +449,7 @@ def _run_all(jobs: list[Job], within_s: float) -> None:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
+    return [job for job, thread in zip(jobs, threads, strict=True) if not thread.is_alive()]
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

@@ -243,8 +243,8 @@ def _check(options: argparse.Namespace) -> int:
         _print_json(report.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
     else:
         terminal.print_findings(terminal.make_console(), examined.findings, every=options.all)
-    for name, reason in examined.blind.items():
-        print(f"not judged: collector {name} fails: {reason}", file=sys.stderr)
+    for what, reason in examined.blind.items():
+        print(f"not judged: {what}: {reason}", file=sys.stderr)
     return report.exit_code(examined.findings)
 
 

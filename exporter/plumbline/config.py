@@ -42,6 +42,7 @@ COLLECTORS = (
     "offload",
     "pause",
     "probe",
+    "queue",
     "ring",
     "softnet",
     "sysctl",

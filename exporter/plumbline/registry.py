@@ -20,6 +20,7 @@ from plumbline.collectors import (
     knobs,
     nic,
     probe,
+    queue,
     softnet,
     sysctl,
     tcp,
@@ -36,6 +37,7 @@ from plumbline.sources.bonding_proc import Churns
 from plumbline.sources.diskstats import WholeDisks, read_whole_disks
 from plumbline.sources.infiniband import InfinibandReading
 from plumbline.sources.network import NetworkReader
+from plumbline.sources.queuesettings import QueueReading
 from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
 from plumbline.sources.tcp import read_tcp
@@ -106,6 +108,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         ),
         _steady("diskuse", disk.USE_SPECS, lambda: disk.use_samples(parts.storage.users.value, disks)),
         _steady("diskpresence", disk.PRESENCE_SPECS, lambda: disk.presence_samples(parts.disks_seen())),
+        Collector("queue", queue.SPECS, lambda skip: _queue_samples(parts.storage.queues.value, disks, skip)),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
@@ -123,6 +126,13 @@ def _infiniband_samples(reading: InfinibandReading, skip: SkipHook) -> Samples:
     for port, reason in reading.skipped:
         skip(port, reason)
     return infiniband.samples(reading)
+
+
+def _queue_samples(reading: QueueReading, keep: WholeDisks, skip: SkipHook) -> Samples:
+    for device, reason in reading.skipped:
+        if keep(device):
+            skip(device, reason)
+    return queue.samples(each for each in reading.queues if keep(each.device))
 
 
 def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:

@@ -15,6 +15,13 @@ from plumbline.sources.diskusers import DiskUsers, read_disk_users
 
 DISK_USERS, DISK_USERS_EVERY_S = "disk users", 60.0
 """Disks that come and go tell so; what is mounted or swapped to doesn't."""
+from plumbline.latest import Latest
+from plumbline.roots import Roots
+from plumbline.scheduler import Job
+from plumbline.sources.queuesettings import QueueReading, read_queue_settings
+
+QUEUES, QUEUES_EVERY_S = "disk queues", 60.0
+"""A setting changes when somebody changes it: a minute late is early enough."""
 
 
 class StorageWatch:
@@ -42,3 +49,12 @@ class StorageWatch:
         users = read_disk_users(self._roots)
         self.osds = users.osds()
         return users
+        self.queues = Latest[QueueReading](
+            lambda: read_queue_settings(roots), what="disk queue settings", stale_after_s=4 * QUEUES_EVERY_S
+        )
+
+    def jobs(self) -> list[Job]:
+        """What keeps the slots filled; each job is bounded by itself."""
+        return [
+            Job(QUEUES, QUEUES_EVERY_S, 0.0, self.queues.refresh),
+        ]

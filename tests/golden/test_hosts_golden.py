@@ -154,10 +154,11 @@ def storage_node(tmp_path: Path) -> str:
         Target("canary", "disk", "nvme", WRITE.id, "write", WRITE.config_hash()),
         Target("fio-randread", "disk", "ssd", FIO.id, "read", FIO.config_hash()),
     )
-    roots = tree(tmp_path / "host", "disks-storage-node", "net-software-links")
+    roots = tree(tmp_path / "host", "disks-storage-node", "disk-queues", "net-software-links")
     given = parts(roots, ixgbe_network(), canaries=(canary(),), probes=(fio(),))
     given.network.refresh()
     given.storage.users.refresh()
+    given.storage.queues.refresh()
     return page(given, config, book(storage, targets, config.baseline))
 
 
@@ -169,6 +170,7 @@ def virtual_machine(tmp_path: Path) -> str:
     given.network.refresh()
     given.kernel.refresh(threading.Event())
     given.storage.users.refresh()
+    given.storage.queues.refresh()
     return page(given, config, book(tmp_path, (), config.baseline))
 
 

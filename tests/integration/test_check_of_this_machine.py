@@ -112,6 +112,9 @@ def test_every_advice_is_right_for_its_subject(findings: list[dict[str, Any]]) -
                 assert named is None or off(named[1], subject), each
             elif check in ADVICE:
                 assert ADVICE[check](subject), each
+            elif check.startswith("disk."):
+                disk = Path("/sys/block", subject.replace("/", "!")).resolve()
+                assert not {"virtual", "virtio"} & {re.sub(r"\d+$", "", part) for part in disk.parts}, each
             else:  # about bonds, jumbo frames and InfiniBand: there must be such a thing
                 assert check.startswith(("network.bond-", "network.mtu-", "infiniband.")), each
                 assert Path("/sys/class/net", subject).exists() or Path("/sys/class/infiniband").is_dir(), each
