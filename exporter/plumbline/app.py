@@ -33,6 +33,7 @@ from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
+from plumbline.probes.runner import ProcessRunner
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler
@@ -198,7 +199,7 @@ class Daemon:
         self._kernel = KernelWatch(
             roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
         )
-        self._storage = StorageWatch(roots)
+        self._storage = StorageWatch(roots, zpool=ProcessRunner(environment))
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 
-from plumbline.checks import network
+from plumbline.arrayfacts import array_facts
+from plumbline.checks import array, network
 from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Finding, worst_first
 from plumbline.networkfacts import network_facts
@@ -31,6 +32,7 @@ _COUNTERS = frozenset(
 
 DOMAINS: tuple[Callable[[SeriesView, float | None], tuple[Finding, ...]], ...] = (
     lambda view, window_s: network.judge(network_facts(view, window_s)),
+    lambda view, _window_s: array.judge(array_facts(view)),
 )
 """Each part of a host: what is known of it after so many seconds of looking (``None``: one look), judged."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from plumbline.baseline.book import Book
 from plumbline.catalogue import MetricSpec, Sample, Samples
 from plumbline.checks.model import Finding
 from plumbline.collectors import (
+    array,
     baseline,
     bond,
     canary,
@@ -29,17 +31,22 @@ from plumbline.config import Config
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, SkipHook
 from plumbline.kernelwatch import KernelWatch
+from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.bonding_proc import Churns
 from plumbline.sources.diskstats import WholeDisks, read_diskstats
 from plumbline.sources.infiniband import InfinibandReading
+from plumbline.sources.md import MdReading
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
 from plumbline.sources.tcp import read_tcp
+from plumbline.sources.zfs import NO_ZFS
 from plumbline.storagewatch import StorageWatch
+
+T = TypeVar("T")
 
 
 def _no_adapter() -> InfinibandReading:
@@ -95,6 +102,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         Collector("bond", bond.SPECS, lambda skip: bond.samples(network.read_bonds(skip), parts.churns())),
         _steady("topology", topology.SPECS, lambda: topology.samples(network.read_relations(), parts.roles())),
         Collector("infiniband", infiniband.SPECS, lambda skip: _infiniband_samples(parts.infiniband(), skip)),
+        Collector("array", array.SPECS, lambda skip: _array_samples(parts.storage, skip)),
         _steady("disk", disk.SPECS, lambda: disk.samples(read_diskstats(roots, keep=disks))),
         _steady(
             "device",
@@ -118,6 +126,29 @@ def _infiniband_samples(reading: InfinibandReading, skip: SkipHook) -> Samples:
     for port, reason in reading.skipped:
         skip(port, reason)
     return infiniband.samples(reading)
+
+
+def _array_samples(watch: StorageWatch, skip: SkipHook) -> Samples:
+    """Each kind for itself: an array that hangs must not hide the pools."""
+    arrays = _slot(watch.md, "md arrays", skip) or MdReading(())
+    for item, reason in arrays.skipped:
+        skip(item, reason)
+    yield from array.md_samples(arrays)
+    pools, statuses = _slot(watch.zfs, "ZFS pools", skip), _slot(watch.zpools, "zpool status", skip)
+    yield from array.zfs_samples(pools or NO_ZFS, statuses or ())
+    disks = _slot(watch.multipath, "multipath disks", skip)
+    yield from array.multipath_samples(disks or ())
+
+
+def _slot(slot: Latest[T], item: str, skip: SkipHook) -> T | None:
+    """What is there of it; a fault counts as a skipped item."""
+    try:
+        return slot.value
+    except Unavailable:
+        return None
+    except PlumblineError:
+        skip(item, "unreadable")
+        return None
 
 
 def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:

@@ -1,0 +1,59 @@
+"""Disks with several paths: can all of them be taken?"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from plumbline.checks.array_facts import ArrayFacts, Multipath, Path
+from plumbline.checks.model import Check, Fix, Severity, Verdict
+from plumbline.checks.text import listed
+
+_FIT = frozenset({"running", "live", "optimized", "non-optimized", "inaccessible"})
+"""``inaccessible`` is an array's passive side: nothing is broken, although no I/O goes there."""
+
+
+def _lost(facts: ArrayFacts) -> Iterator[Verdict]:
+    for disk in facts.multipaths:
+        lost = [path for path in disk.paths if path.state not in _FIT]
+        should = f"all {len(disk.paths)} paths fit" if disk.paths else "paths"
+        if disk.usable and not lost:
+            yield Verdict(disk.device, should, should)
+            continue
+        is_ = f"{disk.usable} of {len(disk.paths)} usable"
+        if lost:
+            is_ += f"; {listed(map(_said, lost))}"
+        none_left = not disk.usable
+        yield Verdict(
+            disk.device,
+            is_,
+            should,
+            _shown(disk),
+            Severity.CRITICAL if none_left else Severity.WARNING,
+            "No path is left: I/O waits or fails." if none_left else "",
+        )
+
+
+def _said(path: Path) -> str:
+    return f"{path.name} {path.state}{f' ({path.address})' if path.address else ''}"
+
+
+def _shown(disk: Multipath) -> Fix:
+    caution = "This only shows; what mends it is at the cable, the port, the switch or the array's controller."
+    if disk.device.startswith("nvme"):
+        return Fix(f"nvme list-subsys {shlex.quote(f'/dev/{disk.device}')}", caution=caution)
+    return Fix(f"multipath -ll {shlex.quote(disk.name)}", caution=caution)
+
+
+LOST = Check(
+    "array.path-lost",
+    "Have every path to a disk fit for use.",
+    "Disks of dm-multipath and of NVMe's own multipath. The passive side of an array (ANA inaccessible) is fit.",
+    "With one path left the next cable takes the disk away, and until then it has half the bandwidth.",
+    "multipath(8); nvme-list-subsys(1); Documentation/admin-guide/nvme-multipath.rst",
+    Severity.WARNING,
+    _lost,
+    "multipath -ll <name>",
+)
+
+CHECKS = (LOST,)
