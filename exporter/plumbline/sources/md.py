@@ -58,6 +58,7 @@ class MdArray:
     level: str
     state: str
     disks: int | None
+    """When it is whole."""
     degraded_disks: int | None
     redundant_disks: int | None
     """Members that may be missing without loss of data, whichever they are."""
@@ -138,7 +139,7 @@ def _read_array(path: Path, device: str, state: str) -> MdArray:
         device=device,
         level=level,
         state=state,
-        disks=None if level == CONTAINER else disks,
+        disks=disks or None,  # 0: not told yet, as of an array that did not start
         degraded_disks=sysfs.read_number(path / "degraded"),
         redundant_disks=redundancy(level, disks, sysfs.read_number(path / "layout") if level == "raid10" else None),
         sync_action=sysfs.read_text(path / "sync_action") or "",
