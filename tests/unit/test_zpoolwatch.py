@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -108,3 +110,36 @@ def test_without_the_tool(tmp_path: Path) -> None:
     runner = ProcessRunner({"PATH": str(tmp_path)})
     with pytest.raises(Unavailable, match="zpool is not installed"):
         ZpoolStatus(Roots.under(NODE), runner).read()
+
+
+@pytest.mark.needs_root
+def test_a_tool_stuck_in_the_kernel_stays_the_only_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A freezer cgroup (v1) holds it so that SIGKILL waits, as a pool does whose devices are gone."""
+    freezer = Path("/sys/fs/cgroup/freezer")
+    if os.geteuid() != 0 or not (freezer / "cgroup.procs").exists():
+        pytest.skip("needs root and a version 1 freezer cgroup")
+    monkeypatch.setattr("plumbline.zpoolwatch.TIMEOUT_S", 0.5)
+    group = freezer / f"plumbline-zpool-{os.getpid()}"
+    group.mkdir()
+    (tmp_path / "zpool").write_text(
+        f"#!/bin/sh\necho begun >> {tmp_path}/begun\n"
+        f"echo $$ > {group}/cgroup.procs; echo FROZEN > {group}/freezer.state; exec sleep 60\n"
+    )
+    (tmp_path / "zpool").chmod(0o755)
+    runner = ProcessRunner({"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    status = ZpoolStatus(Roots.under(NODE), runner)
+    try:
+        with pytest.raises(PlumblineError, match="a pool hangs"):
+            status.read()
+        for _ in range(3):
+            with pytest.raises(PlumblineError, match="the last one still hangs in the kernel"):
+                status.read()
+        assert (tmp_path / "begun").read_text() == "begun\n"
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        deadline = time.monotonic() + 30
+        while (runner.stuck or (group / "cgroup.procs").read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        group.rmdir()
+    (tmp_path / "zpool").write_text("#!/bin/sh\necho '{\"pools\": {}}'\n")
+    assert status.read() == ()  # asked again once the pool let go
