@@ -135,7 +135,7 @@ def _array_samples(watch: StorageWatch, skip: SkipHook) -> Samples:
         skip(item, reason)
     yield from array.md_samples(arrays)
     pools, statuses = _slot(watch.zfs, "ZFS pools", skip), _slot(watch.zpools, "zpool status", skip)
-    yield from array.zfs_samples(pools or NO_ZFS, statuses or ())
+    yield from array.zfs_samples(pools or NO_ZFS, statuses)
     disks = _slot(watch.multipath, "multipath disks", skip)
     yield from array.multipath_samples(disks or ())
 

@@ -61,6 +61,7 @@ def test_what_an_array_does_not_say_is_absent() -> None:
 def test_a_pools_devices() -> None:
     status = PoolStatus("tank", "ONLINE", (Vdev("sda", "ONLINE", 1, 2, 3), Vdev("spares/sdb", "AVAIL", *[None] * 3)), 7)
     assert plain(metrics.zfs_samples(ZfsReading({"tank": "DEGRADED"}, None), (status,))) == [
+        ("zfs_status_available", 1),
         ("zfs_pool_info", "tank", "DEGRADED", 1),
         ("zfs_pool_healthy", "tank", 0),
         ("zfs_pool_data_errors", "tank", 7),
@@ -75,8 +76,17 @@ def test_a_pools_devices() -> None:
 def test_a_module_that_tells_no_state_leaves_it_to_the_tool() -> None:
     status = PoolStatus("tank", "ONLINE", (), None)
     assert plain(metrics.zfs_samples(ZfsReading({"tank": "", "old": ""}, None), (status,))) == [
+        ("zfs_status_available", 1),
         ("zfs_pool_info", "tank", "ONLINE", 1),
         ("zfs_pool_healthy", "tank", 1),
+    ]
+
+
+def test_a_tool_that_does_not_answer_leaves_the_pools_state() -> None:
+    assert plain(metrics.zfs_samples(ZfsReading({"tank": "SUSPENDED"}, None), None)) == [
+        ("zfs_status_available", 0),
+        ("zfs_pool_info", "tank", "SUSPENDED", 1),
+        ("zfs_pool_healthy", "tank", 0),
     ]
 
 

@@ -47,8 +47,8 @@ MD_SYNC_RATE = MetricSpec(
 MD_MISMATCHES = MetricSpec(
     "plumbline_md_mismatch_sectors",
     Kind.GAUGE,
-    "512-byte sectors that did not agree in the last check or repair. On raid1 and raid10 swap and mapped files make"
-    " harmless ones.",
+    "512-byte sectors, by whole units of I/O, that did not agree in the last check or repair. On raid1 and raid10 swap"
+    " and mapped files make harmless ones.",
     _DEVICE,
 )
 MD_MEMBER_INFO = MetricSpec(
@@ -67,6 +67,11 @@ POOL_INFO = MetricSpec("plumbline_zfs_pool_info", Kind.GAUGE, "A ZFS pool and it
 POOL_HEALTHY = MetricSpec("plumbline_zfs_pool_healthy", Kind.GAUGE, "1: the pool's state is ONLINE.", ("pool",))
 POOL_DATA_ERRORS = MetricSpec(
     "plumbline_zfs_pool_data_errors", Kind.GAUGE, "Damaged files and metadata that zpool status counts.", ("pool",)
+)
+STATUS_AVAILABLE = MetricSpec(
+    "plumbline_zfs_status_available",
+    Kind.GAUGE,
+    "1: zpool status answers. 0: it is not there, not allowed or hangs; devices' states and errors are not known.",
 )
 VDEV_ERRORS = MetricSpec(
     "plumbline_zfs_vdev_errors_total",
@@ -115,6 +120,7 @@ SPECS: tuple[MetricSpec, ...] = (
     POOL_INFO,
     POOL_HEALTHY,
     POOL_DATA_ERRORS,
+    STATUS_AVAILABLE,
     VDEV_ERRORS,
     VDEV_HEALTHY,
     ARC_HITS,
@@ -161,9 +167,14 @@ def _array_samples(array: MdArray) -> Iterator[Sample]:
             yield MD_MEMBER_ERRORS, (array.device, member.device), member.errors
 
 
-def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus]) -> Iterator[Sample]:
-    """Pools' states from the module (from the tool where the module is too old to tell), devices from the tool."""
-    said = {status.name: status for status in statuses if status.name in reading.pools}
+def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> Iterator[Sample]:
+    """Pools' states from the module (from the tool where the module is too old to tell), devices from the tool.
+
+    ``None``: the tool does not answer.
+    """
+    said = {status.name: status for status in statuses or () if status.name in reading.pools}
+    if reading.pools:
+        yield STATUS_AVAILABLE, (), 0 if statuses is None else 1
     for pool, now in reading.pools.items():
         state = now or (said[pool].state if pool in said else "")
         if state:
