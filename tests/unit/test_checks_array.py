@@ -198,6 +198,16 @@ def test_no_path_left() -> None:
     )
 
 
+def test_a_path_that_was_taken_away_leaves_one_alone() -> None:
+    alone = replace(DISK, usable=1, paths=DISK.paths[:1])
+    assert said(LOST, alone) == (Severity.WARNING, "1 path", "multipath -ll mpatha")
+    portal = Multipath("nvme1n1", "nvme-subsys1", 1, (DiskPath("nvme1c1n1", "live"),))
+    assert said(LOST, portal) == (Severity.INFO, "1 path", "nvme list-subsys /dev/nvme1n1")
+    whole = only(LOST, DISK)
+    assert whole is not None
+    assert (whole.met, whole.is_) == (True, "all 2 paths fit")
+
+
 def test_a_passive_side_is_no_lost_path() -> None:
     paths = (DiskPath("nvme1c1n1", "optimized"), DiskPath("nvme1c2n1", "inaccessible"))
     found = only(LOST, Multipath("nvme1n1", "nvme-subsys1", 1, paths))

@@ -16,9 +16,10 @@ _FIT = frozenset({"running", "live", "optimized", "non-optimized", "inaccessible
 def _lost(facts: ArrayFacts) -> Iterator[Verdict]:
     for disk in facts.multipaths:
         lost = [path for path in disk.paths if path.state not in _FIT]
-        should = f"all {len(disk.paths)} paths fit" if disk.paths else "paths"
+        several = len(disk.paths) > 1
+        should = f"all {len(disk.paths)} paths fit" if several else "two paths or more"
         if disk.usable and not lost:
-            yield Verdict(disk.device, should, should)
+            yield Verdict(disk.device, should, should) if several else _alone(disk, should)
             continue
         is_ = f"{disk.usable} of {len(disk.paths)} usable"
         if lost:
@@ -32,6 +33,17 @@ def _lost(facts: ArrayFacts) -> Iterator[Verdict]:
             Severity.CRITICAL if none_left else Severity.WARNING,
             "No path is left: I/O waits or fails." if none_left else "",
         )
+
+
+def _alone(disk: Multipath, should: str) -> Verdict:
+    """A path whose device was taken away is not there any more to be seen as lost.
+
+    NVMe over fabrics with one portal is a usual configuration; device-mapper makes a map of two paths or more.
+    """
+    severity = Severity.INFO if disk.device.startswith("nvme") else Severity.WARNING
+    return Verdict(
+        disk.device, "1 path", should, _shown(disk), severity, "Either the others are gone, or none was set up."
+    )
 
 
 def _said(path: Path) -> str:
@@ -48,7 +60,7 @@ def _shown(disk: Multipath) -> Fix:
 LOST = Check(
     "array.path-lost",
     "Have every path to a disk fit for use.",
-    "Disks of dm-multipath and of NVMe's own multipath. The passive side of an array (ANA inaccessible) is fit.",
+    "Disks of dm-multipath and of NVMe's own multipath. The passive side of an array (ANA inaccessible) is fit; one path alone is not enough.",
     "With one path left the next cable takes the disk away, and until then it has half the bandwidth.",
     "multipath(8); nvme-list-subsys(1); Documentation/admin-guide/nvme-multipath.rst",
     Severity.WARNING,
