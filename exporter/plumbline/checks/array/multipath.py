@@ -60,7 +60,8 @@ def _shown(disk: Multipath) -> Fix:
 LOST = Check(
     "array.path-lost",
     "Have every path to a disk fit for use.",
-    "Disks of dm-multipath and of NVMe's own multipath. The passive side of an array (ANA inaccessible) is fit; one path alone is not enough.",
+    "Disks of dm-multipath and of NVMe's own multipath. An array's passive side (ANA inaccessible) is fit; one path"
+    " alone is not enough.",
     "With one path left the next cable takes the disk away, and until then it has half the bandwidth.",
     "multipath(8); nvme-list-subsys(1); Documentation/admin-guide/nvme-multipath.rst",
     Severity.WARNING,
