@@ -20,11 +20,6 @@ class Member:
         """Whether the array has given it up."""
         return "faulty" in self.state.split(",")
 
-    @property
-    def spare(self) -> bool:
-        """Whether it stands ready, or is being filled."""
-        return "spare" in self.state.split(",")
-
 
 @dataclass(frozen=True, slots=True)
 class Raid:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from plumbline.checks.array_facts import ArrayFacts, Multipath, Path
 from plumbline.checks.model import Check, Fix, Severity, Verdict
 from plumbline.checks.text import listed
+from plumbline.sources.multipath import STANDBY, USABLE
 
-_FIT = frozenset({"running", "live", "optimized", "non-optimized", "inaccessible"})
-"""``inaccessible`` is an array's passive side: nothing is broken, although no I/O goes there."""
+_FIT = USABLE | STANDBY
 
 
 def _lost(facts: ArrayFacts) -> Iterator[Verdict]:
