@@ -34,6 +34,7 @@ from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
+from plumbline.probes.runner import ProcessRunner
 from plumbline.probing import Probing, ProbingPlan, make_plan
 from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler
@@ -203,6 +204,7 @@ class Daemon:
         self._presence = presence = DiskPresence(
             roots, facts=lambda: facts.devices, keep=self._keeps_disk, store=store, wall=time.time
         )
+        self._storage = StorageWatch(roots, zpool=ProcessRunner(environment))
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )

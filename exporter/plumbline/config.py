@@ -24,6 +24,7 @@ DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
 """Loopback, because no authentication is set; the port lies outside 9100-9999, which is fully allocated."""
 
 COLLECTORS = (
+    "array",
     "baseline",
     "bond",
     "canary",

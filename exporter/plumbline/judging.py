@@ -6,6 +6,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 
 from plumbline.checks import disk, network
+from plumbline.arrayfacts import array_facts
+from plumbline.checks import array, network
 from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Finding, worst_first
 from plumbline.diskfacts import disk_facts
@@ -33,6 +35,7 @@ _COUNTERS = frozenset(
 DOMAINS: tuple[Callable[[SeriesView, float | None], tuple[Finding, ...]], ...] = (
     lambda view, window_s: network.judge(network_facts(view, window_s)),
     lambda view, window_s: disk.judge(disk_facts(view, window_s)),
+    lambda view, _window_s: array.judge(array_facts(view)),
 )
 """Each part of a host: what is known of it after so many seconds of looking (``None``: one look), judged."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from plumbline.baseline.book import Book
 from plumbline.catalogue import MetricSpec, Sample, Samples
 from plumbline.checks.model import Finding
 from plumbline.collectors import (
+    array,
     baseline,
     bond,
     canary,
@@ -30,19 +32,24 @@ from plumbline.config import Config
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, SkipHook
 from plumbline.kernelwatch import KernelWatch
+from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.bonding_proc import Churns
 from plumbline.sources.diskstats import WholeDisks, read_whole_disks
 from plumbline.sources.infiniband import InfinibandReading
+from plumbline.sources.md import MdReading
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.queuesettings import QueueReading
 from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
 from plumbline.sources.tcp import read_tcp
 from plumbline.state import DiskSeen
+from plumbline.sources.zfs import NO_ZFS
 from plumbline.storagewatch import StorageWatch
+
+T = TypeVar("T")
 
 
 def _no_adapter() -> InfinibandReading:
@@ -101,6 +108,8 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         _steady("topology", topology.SPECS, lambda: topology.samples(network.read_relations(), parts.roles())),
         Collector("infiniband", infiniband.SPECS, lambda skip: _infiniband_samples(parts.infiniband(), skip)),
         _steady("disk", disk.SPECS, lambda: disk.samples(read_whole_disks(roots, counted))),
+        Collector("array", array.SPECS, lambda skip: _array_samples(parts.storage, skip)),
+        _steady("disk", disk.SPECS, lambda: disk.samples(read_diskstats(roots, keep=disks))),
         _steady(
             "device",
             disk.DEVICE_SPECS,
@@ -133,6 +142,27 @@ def _queue_samples(reading: QueueReading, keep: WholeDisks, skip: SkipHook) -> S
         if keep(device):
             skip(device, reason)
     return queue.samples(each for each in reading.queues if keep(each.device))
+def _array_samples(watch: StorageWatch, skip: SkipHook) -> Samples:
+    """Each kind for itself: an array that hangs must not hide the pools."""
+    arrays = _slot(watch.md, "md arrays", skip) or MdReading(())
+    for item, reason in arrays.skipped:
+        skip(item, reason)
+    yield from array.md_samples(arrays)
+    pools, statuses = _slot(watch.zfs, "ZFS pools", skip), _slot(watch.zpools, "zpool status", skip)
+    yield from array.zfs_samples(pools or NO_ZFS, statuses)
+    disks = _slot(watch.multipath, "multipath disks", skip)
+    yield from array.multipath_samples(disks or ())
+
+
+def _slot(slot: Latest[T], item: str, skip: SkipHook) -> T | None:
+    """What is there of it; a fault counts as a skipped item."""
+    try:
+        return slot.value
+    except Unavailable:
+        return None
+    except PlumblineError:
+        skip(item, "unreadable")
+        return None
 
 
 def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:

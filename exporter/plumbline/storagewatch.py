@@ -22,10 +22,23 @@ from plumbline.sources.queuesettings import QueueReading, read_queue_settings
 
 QUEUES, QUEUES_EVERY_S = "disk queues", 60.0
 """A setting changes when somebody changes it: a minute late is early enough."""
+from plumbline.latest import Latest
+from plumbline.roots import Roots
+from plumbline.scheduler import Job
+from plumbline.sources.md import MdReading, read_md
+from plumbline.sources.multipath import MultipathDisk, read_multipath
+from plumbline.sources.zfs import ZfsReading, read_zfs
+from plumbline.sources.zpool_status import PoolStatus
+from plumbline.zpoolwatch import ToolRunner, ZpoolStatus
+
+ARRAYS_EVERY_S = 15.0
+"""A rebuild's progress, a lost path: as long as a usual scrape interval."""
+ZPOOL_EVERY_S = 60.0
+"""Each is a process; errors that are a minute old are early enough."""
 
 
 class StorageWatch:
-    """The latest reading of each part. Every slot is replaced whole, so anybody may look."""
+    """The latest reading of each part. Every slot is replaced whole, so anybody may look.
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
@@ -57,4 +70,26 @@ class StorageWatch:
         """What keeps the slots filled; each job is bounded by itself."""
         return [
             Job(QUEUES, QUEUES_EVERY_S, 0.0, self.queues.refresh),
+    ``zpool`` runs the tool of that name; ``None``: it is not asked.
+    """
+
+    def __init__(self, roots: Roots, *, zpool: ToolRunner | None = None) -> None:
+        self.md = Latest[MdReading](lambda: read_md(roots), what="md arrays", stale_after_s=4 * ARRAYS_EVERY_S)
+        self.zfs = Latest[ZfsReading](lambda: read_zfs(roots), what="ZFS pools", stale_after_s=4 * ARRAYS_EVERY_S)
+        self.multipath = Latest[tuple[MultipathDisk, ...]](
+            lambda: read_multipath(roots), what="multipath disks", stale_after_s=4 * ARRAYS_EVERY_S
+        )
+        self._zpool_runner = zpool
+        self.zpools = Latest[tuple[PoolStatus, ...]](
+            ZpoolStatus(roots, zpool).read if zpool else tuple, what="zpool status", stale_after_s=4 * ZPOOL_EVERY_S
+        )
+
+    def jobs(self) -> list[Job]:
+        """What keeps the slots filled; each job is bounded by itself."""
+        stop_zpool = self._zpool_runner.stop if self._zpool_runner else lambda: None
+        return [
+            Job("md arrays", ARRAYS_EVERY_S, 0.0, self.md.refresh),
+            Job("ZFS pools", ARRAYS_EVERY_S, 0.0, self.zfs.refresh),
+            Job("zpool status", ZPOOL_EVERY_S, 0.0, self.zpools.refresh, cancel=stop_zpool),
+            Job("multipath disks", ARRAYS_EVERY_S, 0.0, self.multipath.refresh),
         ]

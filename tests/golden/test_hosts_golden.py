@@ -19,6 +19,7 @@ from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import COLLECTORS, BaselineConfig, Config, DevicesConfig
 from plumbline.diskpresence import DiskPresence
 from plumbline.exposition import Exposition
+from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.histogram import latency_edges
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
@@ -31,6 +32,8 @@ from plumbline.sources.links import RTM_GETLINK
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import Role
 from plumbline.state import DiskRecord, StateStore
+from plumbline.sources.zpool_status import parse_text
+from plumbline.storagewatch import StorageWatch
 from plumbline.workloads import load_catalogue
 from support.bond_messages import NO_PARTNER
 from support.golden import check_golden
@@ -225,6 +228,21 @@ def package_node(tmp_path: Path) -> str:
 
 
 HOSTS = (storage_node, virtual_machine, dark_host, fabric_node, cephadm_node, package_node)
+def array_node(tmp_path: Path) -> str:
+    """Arrays and paths of every kind, many of them in trouble; ZFS's tool says what stands in the fixture."""
+    roots = tree(tmp_path / "host", "arrays-storage-node")
+    storage = StorageWatch(roots)
+    storage.zpools = Latest(
+        lambda: parse_text((tmp_path / "host" / "zpool_status.txt").read_text()), what="zpool", stale_after_s=60.0
+    )
+    for job in storage.jobs():
+        job.run(threading.Event())
+    given = dataclasses.replace(parts(roots, silent_network()), storage=storage)
+    config = Config(collectors={name: name == "array" for name in COLLECTORS})
+    return page(given, config, book(tmp_path, (), config.baseline))
+
+
+HOSTS = (storage_node, virtual_machine, dark_host, fabric_node, array_node)
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.__name__)

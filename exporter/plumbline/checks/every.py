@@ -8,4 +8,8 @@ from plumbline.checks import disk, network
 from plumbline.checks.model import Check
 
 CHECKS: tuple[Check[Any], ...] = (*disk.CHECKS, *network.CHECKS)
+from plumbline.checks import array, network
+from plumbline.checks.model import Check
+
+CHECKS: tuple[Check[Any], ...] = (*network.CHECKS, *array.CHECKS)
 """Bottom-up. ``Any``: each layer's checks ask facts of their own kind."""

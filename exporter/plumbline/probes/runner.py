@@ -90,6 +90,12 @@ class ProcessRunner:
         """End every command under way within a second, and begin no other. For good: the daemon is ending."""
         self._stopping.set()
 
+    @property
+    def stuck(self) -> bool:
+        """Whether a command that outlived SIGKILL is still there."""
+        self._reap_abandoned()
+        return bool(self._abandoned)
+
     def run(
         self,
         argv: Sequence[str],
