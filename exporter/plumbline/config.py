@@ -39,6 +39,7 @@ COLLECTORS = (
     "linkmode",
     "offload",
     "pause",
+    "pcie",
     "probe",
     "ring",
     "softnet",

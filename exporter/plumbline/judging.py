@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 
-from plumbline.checks import network
+from plumbline.checks import network, pcie
 from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Finding, worst_first
 from plumbline.networkfacts import network_facts
+from plumbline.pciefacts import pcie_facts
 from plumbline.seriesview import Labels, SeriesView
 from plumbline.snapshot import Snapshot
 
@@ -26,11 +27,13 @@ _COUNTERS = frozenset(
         "softnet_time_squeeze",
         "softnet_time_squeeze_attributed",
         "tcp_receive_drops",
+        "pcie_aer_errors",
     )
 )
 
 DOMAINS: tuple[Callable[[SeriesView, float | None], tuple[Finding, ...]], ...] = (
     lambda view, window_s: network.judge(network_facts(view, window_s)),
+    lambda view, window_s: pcie.judge(pcie_facts(view, window_s)),
 )
 """Each part of a host: what is known of it after so many seconds of looking (``None``: one look), judged."""
 

@@ -19,6 +19,7 @@ from plumbline.collectors import (
     interrupts,
     knobs,
     nic,
+    pcie,
     probe,
     softnet,
     sysctl,
@@ -36,6 +37,7 @@ from plumbline.sources.bonding_proc import Churns
 from plumbline.sources.diskstats import WholeDisks, read_diskstats
 from plumbline.sources.infiniband import InfinibandReading
 from plumbline.sources.network import NetworkReader
+from plumbline.sources.pcidevices import PciReading
 from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
 from plumbline.sources.tcp import read_tcp
@@ -101,6 +103,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
             disk.DEVICE_SPECS,
             lambda: disk.device_samples(each for each in parts.devices() if disks(each.name)),
         ),
+        Collector("pcie", pcie.SPECS, lambda skip: _pcie_samples(parts.storage.pcie.value, skip)),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
@@ -118,6 +121,12 @@ def _infiniband_samples(reading: InfinibandReading, skip: SkipHook) -> Samples:
     for port, reason in reading.skipped:
         skip(port, reason)
     return infiniband.samples(reading)
+
+
+def _pcie_samples(reading: PciReading, skip: SkipHook) -> Samples:
+    for address, reason in reading.skipped:
+        skip(address, reason)
+    return pcie.samples(reading)
 
 
 def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:

@@ -5,8 +5,14 @@ A disk that hangs holds back the one job that asked it; the others go on, and th
 
 from __future__ import annotations
 
+from plumbline.latest import Latest
 from plumbline.roots import Roots
 from plumbline.scheduler import Job
+from plumbline.sources.pcidevices import PciReading, read_pci
+
+PCIE, PCIE_EVERY_S = "pcie", 60.0
+"""Error counters want freshness, each pass costs the devices some hundred register reads; rules look back over five
+minutes and more, so that several passes lie within their window."""
 
 
 class StorageWatch:
@@ -14,7 +20,10 @@ class StorageWatch:
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
+        self.pcie = Latest[PciReading](lambda: read_pci(roots), what="PCI devices", stale_after_s=4 * PCIE_EVERY_S)
 
     def jobs(self) -> list[Job]:
         """What keeps the slots filled; each job is bounded by itself."""
-        return []
+        return [
+            Job(PCIE, PCIE_EVERY_S, 0.0, self.pcie.refresh),
+        ]
