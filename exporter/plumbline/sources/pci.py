@@ -7,7 +7,7 @@ Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (Linux 4.19)
 
     class               0x010802        base class, subclass, interface
     current_link_speed  8.0 GT/s PCIe   "8 GT/s" until 5.7; "Unknown", "Unknown speed"
-    current_link_width  4               0 and 255: unknown
+    current_link_width  4               0 and 255: unknown; 63: a function that has gone
     numa_node           0               -1: none
     aer_dev_correctable Receiver Error 2 … TOTAL_ERR_COR 2
 """
@@ -30,7 +30,7 @@ _NETWORK = 0x02
 _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _ADDRESSES = re.compile(rf"(?<=/){_ADDRESS}(?=/|$)")
 _SPEED = re.compile(r"([0-9]{1,3})(\.5|\.0)? GT/s(?: PCIe)?")
-_UNKNOWN_LANES = (0, 255)
+_UNKNOWN_LANES = (0, 63, 255)
 
 
 def parse_class(text: str, *, source: str) -> int:

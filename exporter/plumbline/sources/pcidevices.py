@@ -146,7 +146,7 @@ class _Reader:
         )
 
     def aer(self, address: str) -> Mapping[str, int]:
-        """Errors since the function appeared, by severity: the kernel's memory, so that a sleeping one tells them too."""
+        """Errors since the function appeared, by severity: from the kernel, so a sleeping one tells them too."""
         found = {}
         for severity, total in pci.AER_TOTALS.items():
             path = self.root / address / f"aer_dev_{severity}"
