@@ -103,7 +103,12 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
             disk.DEVICE_SPECS,
             lambda: disk.device_samples(each for each in parts.devices() if disks(each.name)),
         ),
-        Collector("pcie", pcie.SPECS, lambda skip: _pcie_samples(parts.storage.pcie.value, skip)),
+        Collector(
+            "pcie",
+            pcie.SPECS,
+            lambda skip: _pcie_samples(parts.storage.pcie.value, skip),
+            skip_reasons=("malformed",),
+        ),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),

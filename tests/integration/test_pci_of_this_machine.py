@@ -51,6 +51,14 @@ def test_every_function_here_is_what_lspci_says() -> None:
         assert comparable(parse_config(path.read_bytes(), source=str(path))) == comparable(config), address
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_another_user_sees_64_bytes_and_is_told_why() -> None:
+    path = min(FUNCTIONS.iterdir()) / "config"
+    command = [need("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", "cat", str(path)]
+    data = subprocess.run(command, capture_output=True, check=True).stdout
+    assert "CAP_SYS_ADMIN" in parse_config(data, source=str(path)).missing
+
+
 def test_storage_and_network_here_are_those_of_lspci() -> None:
     text = subprocess.run([need("lspci"), "-n", "-D"], capture_output=True, text=True, check=True).stdout
     said = {row.split()[0]: int(row.split()[1].rstrip(":"), 16) for row in text.splitlines()}
