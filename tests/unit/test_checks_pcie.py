@@ -174,6 +174,14 @@ def test_a_narrow_and_slow_link() -> None:
         assert "0000:16:02.0" in each.fix.caution
 
 
+def test_the_ports_of_a_card_have_one_link() -> None:
+    first, second = (
+        replace(DRIVE, kind="nic", address=f"0000:af:00.{port}", devices=(f"ens3f{port}",), lanes=2) for port in (0, 1)
+    )
+    (narrow,) = of("pcie.link-width", second, first).values()
+    assert (narrow.subject, narrow.is_) == ("0000:af:00.0", "x2 (ens3f0, ens3f1, slot 3)")
+
+
 @pytest.mark.parametrize("field", ["lanes", "max_lanes", "transfers_per_second", "max_transfers_per_second"])
 def test_a_link_known_in_part_is_not_judged(field: str) -> None:
     check = "pcie.link-width" if "lanes" in field else "pcie.link-speed"

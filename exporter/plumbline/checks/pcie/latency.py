@@ -44,7 +44,7 @@ def _without_ltr(device: PcieDevice) -> Fix:
         f"setpci -s {shlex.quote(device.address)} {_LTR_OFF}",
         Keep(UDEV_FILE, rule),
         "First switch off the power states that need it: echo 0 to link/l1_2_aspm and link/l1_2_pcipm of the device in"
-        " sysfs, where these exist. Measure before and after. Most BIOS setups have a switch for LTR as well.",
+        " sysfs, where these exist. Measure before and after. Some BIOS setups have a switch for LTR as well.",
     )
 
 
@@ -113,7 +113,7 @@ BEHIND_CHIPSET = Check(
     "drives are.",
     "The chipset adds a hop, and everything behind it shares one link to the CPU: SATA, USB, network and this drive. "
     "In the report the one drive in the chipset's M.2 slot was the slow one of four.",
-    "ICN-UNAM, pages 26 to 28 and chapter 7 (the PCH induces latency); https://pci-ids.ucw.cz/ for which port is whose",
+    "ICN-UNAM, pages 27 and 28, and chapter 7 (the PCH induces latency); https://pci-ids.ucw.cz/ for which port is whose",
     Severity.WARNING,
     _through_chipset,
     "lspci -tv",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from plumbline.checks.model import Check, Severity, Verdict
 from plumbline.checks.pcie.words import on, show
-from plumbline.checks.pcie_facts import PcieFacts
+from plumbline.checks.pcie_facts import PcieDevice, PcieFacts
 
 _MEND = (
     "LnkCap is what this end can do, LnkSta what runs. Reseat card, riser or cable, clean the contacts, look at the"
@@ -14,8 +16,18 @@ _MEND = (
 )
 
 
-def _slow(facts: PcieFacts) -> Iterator[Verdict]:
+def _links(facts: PcieFacts) -> Iterator[PcieDevice]:
+    """One of each card, with what hangs on all of its functions: they have one link together."""
+    cards: dict[str, list[PcieDevice]] = defaultdict(list)
     for device in facts.devices:
+        cards[device.address.rpartition(".")[0]].append(device)
+    for functions in cards.values():
+        functions.sort(key=lambda each: each.address)
+        yield replace(functions[0], devices=tuple(name for each in functions for name in each.devices))
+
+
+def _slow(facts: PcieFacts) -> Iterator[Verdict]:
+    for device in _links(facts):
         speed, most = device.transfers_per_second, device.max_transfers_per_second
         if speed is None or most is None:
             continue
@@ -25,7 +37,7 @@ def _slow(facts: PcieFacts) -> Iterator[Verdict]:
 
 
 def _narrow(facts: PcieFacts) -> Iterator[Verdict]:
-    for device in facts.devices:
+    for device in _links(facts):
         lanes, most = device.lanes, device.max_lanes
         if lanes is None or most is None:
             continue
