@@ -17,10 +17,12 @@ from plumbline.collection import Collector
 from plumbline.collectors import pcie
 from plumbline.exposition import Exposition
 from plumbline.judging import Judge
-from plumbline.sources.pcidevices import PciFunction, PciReading
+from plumbline.roots import Roots
+from plumbline.sources.pcidevices import PciFunction, PciReading, read_pci
 from support.lspci import parse_lspci
 
-REPORT = Path(__file__).parents[1] / "fixtures" / "icn-unam-nvme"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+REPORT = FIXTURES / "icn-unam-nvme"
 DRIVE = PcieDevice(
     address="0000:18:00.0",
     kind="nvme",
@@ -59,6 +61,13 @@ def of(check: str, *devices: PcieDevice, errors: PcieErrors | None = None) -> di
     return {each.subject: each for each in judge(facts) if each.check == check}
 
 
+def look(reading: PciReading) -> tuple[Finding, ...]:
+    """From the reading through series to findings, as in the daemon."""
+    collector = Collector("pcie", pcie.SPECS, lambda _skip: pcie.samples(reading))
+    exposition = Exposition([collector], clock=lambda: 0.0, logger=logging.getLogger("test.pcie"))
+    return Judge().look(exposition.scrape(), 1.0)
+
+
 def report() -> PciReading:
     """The drives of the report, with what it prints or says of each, and nothing else."""
     printed = parse_lspci((REPORT / "lspci.txt").read_text())
@@ -93,11 +102,7 @@ def test_the_reports_drives_as_printed() -> None:
 
 
 def test_the_report_s_verdict_exactly_one_drive_is_slow_and_for_both_reasons() -> None:
-    """From the printed lines through series to findings, as in the daemon."""
-    collector = Collector("pcie", pcie.SPECS, lambda _skip: pcie.samples(report()))
-    exposition = Exposition([collector], clock=lambda: 0.0, logger=logging.getLogger("test.report"))
-    found = Judge().look(exposition.scrape(), 1.0)
-
+    found = look(report())
     slow = [each for each in found if not each.met]
     assert [(each.check, each.subject, each.severity) for each in slow] == [
         ("pcie.behind-chipset", "0000:01:00.0", Severity.WARNING),
@@ -111,6 +116,20 @@ def test_the_report_s_verdict_exactly_one_drive_is_slow_and_for_both_reasons() -
         ("pcie.behind-chipset", "0000:d8:00.0"),
         ("pcie.ltr", "0000:5f:00.0"),
     ]
+
+
+def test_the_made_up_server() -> None:
+    found = look(read_pci(Roots.under(FIXTURES / "pcie-storage-node")))
+    assert [(each.check, each.subject, each.is_) for each in found if not each.met] == [
+        ("pcie.behind-chipset", "0000:02:00.0", "behind the chipset (nvme0n1)"),
+        ("pcie.link-width", "0000:af:00.0", "x4 (ens3f0np0, ens3f1np1, slot 5)"),
+        ("pcie.ltr", "0000:02:00.0", "on, 71.68 µs tolerated (nvme0n1)"),
+        ("pcie.aspm", "0000:02:00.0", "L1 (nvme0n1)"),
+    ]
+
+
+def test_a_virtual_machine_hears_nothing() -> None:
+    assert look(read_pci(Roots.under(FIXTURES / "pcie-virtio-vm"))) == ()
 
 
 def test_how_ltr_is_switched_off_and_stays_off() -> None:

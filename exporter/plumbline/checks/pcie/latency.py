@@ -113,7 +113,7 @@ BEHIND_CHIPSET = Check(
     "drives are.",
     "The chipset adds a hop, and everything behind it shares one link to the CPU: SATA, USB, network and this drive. "
     "In the report the one drive in the chipset's M.2 slot was the slow one of four.",
-    "ICN-UNAM, pages 27 and 28, and chapter 7 (the PCH induces latency); https://pci-ids.ucw.cz/ for which port is whose",
+    "ICN-UNAM, pages 27 and 28, and chapter 7 (the PCH induces latency); ports by https://pci-ids.ucw.cz/",
     Severity.WARNING,
     _through_chipset,
     "lspci -tv",
