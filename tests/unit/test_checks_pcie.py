@@ -154,6 +154,7 @@ def test_how_ltr_is_switched_off_and_stays_off() -> None:
         ((OTHER, DRIVE), None),  # another make proves nothing
         ((replace(TWIN, ltr_snoop_s=0.0, ltr_no_snoop_s=0.0), DRIVE), None),
         ((replace(TWIN, ltr_snoop_s=None, ltr_no_snoop_s=None), DRIVE), None),
+        ((TWIN, replace(DRIVE, ltr_enabled=None)), None),
         ((replace(TWIN, ltr_snoop_s=None), DRIVE), Severity.WARNING),
         ((replace(TWIN, kind="nic"), replace(DRIVE, kind="nic")), None),
         ((replace(TWIN, name=""), replace(DRIVE, name="")), None),

@@ -142,6 +142,20 @@ def test_a_card_without_a_port_above_has_no_maximum(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_between_a_port_and_a_drive_is_no_link(tmp_path: Path) -> None:
+    """A drive right at the bus that a VMD endpoint, no bridge, makes up."""
+    roots = tree(tmp_path, Express(), port=Express(type=4))
+    vmd = "pci0000:00/0000:00:02.0/0000:02:05.5"
+    add_function(tmp_path / "sys", vmd, config=space(Express(), class_=0x010400))
+    add_function(tmp_path / "sys", f"{vmd}/pci10000:00/10000:00:01.0", config=space(Express()))
+    found = {each.address: (each.upstream, each.behind_chipset) for each in read_pci(roots).functions}
+    assert found == {
+        "0000:01:00.0": ("0000:00:02.0", False),
+        "0000:02:05.5": ("0000:00:02.0", False),
+        "10000:00:01.0": ("", False),
+    }
+
+
 @pytest.mark.parametrize(("name", "text"), [("class", "nvme"), ("current_link_speed", "fast"), ("numa_node", "-2")])
 def test_one_malformed_function_does_not_hide_the_others(name: str, text: str, tmp_path: Path) -> None:
     roots = tree(tmp_path, Express(), port=Express(type=4))
