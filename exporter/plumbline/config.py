@@ -42,6 +42,7 @@ COLLECTORS = (
     "linkmode",
     "offload",
     "pause",
+    "pcie",
     "probe",
     "queue",
     "ring",

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from plumbline.checks import disk, network
 from plumbline.arrayfacts import array_facts
 from plumbline.checks import array, network
+from plumbline.checks import network, pcie
 from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Finding, worst_first
 from plumbline.diskfacts import disk_facts
 from plumbline.networkfacts import network_facts
+from plumbline.pciefacts import pcie_facts
 from plumbline.seriesview import Labels, SeriesView
 from plumbline.snapshot import Snapshot
 
@@ -29,6 +31,7 @@ _COUNTERS = frozenset(
         "softnet_time_squeeze",
         "softnet_time_squeeze_attributed",
         "tcp_receive_drops",
+        "pcie_aer_errors",
     )
 )
 
@@ -36,6 +39,7 @@ DOMAINS: tuple[Callable[[SeriesView, float | None], tuple[Finding, ...]], ...] =
     lambda view, window_s: network.judge(network_facts(view, window_s)),
     lambda view, window_s: disk.judge(disk_facts(view, window_s)),
     lambda view, _window_s: array.judge(array_facts(view)),
+    lambda view, window_s: pcie.judge(pcie_facts(view, window_s)),
 )
 """Each part of a host: what is known of it after so many seconds of looking (``None``: one look), judged."""
 

@@ -21,6 +21,7 @@ from plumbline.collectors import (
     interrupts,
     knobs,
     nic,
+    pcie,
     probe,
     queue,
     softnet,
@@ -42,6 +43,7 @@ from plumbline.sources.infiniband import InfinibandReading
 from plumbline.sources.md import MdReading
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.queuesettings import QueueReading
+from plumbline.sources.pcidevices import PciReading
 from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
 from plumbline.sources.tcp import read_tcp
@@ -118,6 +120,12 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         _steady("diskuse", disk.USE_SPECS, lambda: disk.use_samples(parts.storage.users.value, disks)),
         _steady("diskpresence", disk.PRESENCE_SPECS, lambda: disk.presence_samples(parts.disks_seen())),
         Collector("queue", queue.SPECS, lambda skip: _queue_samples(parts.storage.queues.value, disks, skip)),
+        Collector(
+            "pcie",
+            pcie.SPECS,
+            lambda skip: _pcie_samples(parts.storage.pcie.value, skip),
+            skip_reasons=("malformed",),
+        ),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
@@ -163,6 +171,10 @@ def _slot(slot: Latest[T], item: str, skip: SkipHook) -> T | None:
     except PlumblineError:
         skip(item, "unreadable")
         return None
+def _pcie_samples(reading: PciReading, skip: SkipHook) -> Samples:
+    for address, reason in reading.skipped:
+        skip(address, reason)
+    return pcie.samples(reading)
 
 
 def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+import logging
 
 from plumbline.latest import Latest
 from plumbline.roots import Roots
@@ -35,6 +36,13 @@ ARRAYS_EVERY_S = 15.0
 """A rebuild's progress, a lost path: as long as a usual scrape interval."""
 ZPOOL_EVERY_S = 60.0
 """Each is a process; errors that are a minute old are early enough."""
+from plumbline.sources.pcidevices import PciReading, read_pci
+
+log = logging.getLogger(__name__)
+
+PCIE, PCIE_EVERY_S = "pcie", 60.0
+"""Error counters want freshness, each pass costs the devices some hundred register reads; rules look back over five
+minutes and more, so that several passes lie within their window."""
 
 
 class StorageWatch:
@@ -93,3 +101,19 @@ class StorageWatch:
             Job("zpool status", ZPOOL_EVERY_S, 0.0, self.zpools.refresh, cancel=stop_zpool),
             Job("multipath disks", ARRAYS_EVERY_S, 0.0, self.multipath.refresh),
         ]
+        self._unread_pci: frozenset[str] = frozenset()
+        self.pcie = Latest[PciReading](self._read_pci, what="PCI devices", stale_after_s=4 * PCIE_EVERY_S)
+
+    def jobs(self) -> list[Job]:
+        """What keeps the slots filled; each job is bounded by itself."""
+        return [
+            Job(PCIE, PCIE_EVERY_S, 0.0, self.pcie.refresh),
+        ]
+
+    def _read_pci(self) -> PciReading:
+        reading = read_pci(self._roots)
+        unread = frozenset(each.missing for each in reading.functions if each.missing)
+        if unread != self._unread_pci:
+            self._unread_pci = unread
+            log.debug("%s: %s", PCIE, "; ".join(sorted(unread)) or "everything can be read")
+        return reading

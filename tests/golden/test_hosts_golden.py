@@ -243,6 +243,15 @@ def array_node(tmp_path: Path) -> str:
 
 
 HOSTS = (storage_node, virtual_machine, dark_host, fabric_node, array_node)
+def pcie_node(tmp_path: Path) -> str:
+    """Drives behind the chipset, on CPUs and asleep, an HBA, network cards that want more lanes."""
+    given = parts(tree(tmp_path / "host", "pcie-storage-node"), silent_network())
+    given.storage.pcie.refresh()
+    config = Config(collectors={name: name == "pcie" for name in COLLECTORS})
+    return page(given, config, book(tmp_path, (), config.baseline))
+
+
+HOSTS = (storage_node, virtual_machine, dark_host, fabric_node, pcie_node)
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.__name__)

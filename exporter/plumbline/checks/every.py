@@ -12,4 +12,8 @@ from plumbline.checks import array, network
 from plumbline.checks.model import Check
 
 CHECKS: tuple[Check[Any], ...] = (*network.CHECKS, *array.CHECKS)
+from plumbline.checks import network, pcie
+from plumbline.checks.model import Check
+
+CHECKS: tuple[Check[Any], ...] = (*network.CHECKS, *pcie.CHECKS)
 """Bottom-up. ``Any``: each layer's checks ask facts of their own kind."""
