@@ -200,11 +200,10 @@ class Daemon:
         self._kernel = KernelWatch(
             roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
         )
-        self._storage = StorageWatch(roots)
+        self._storage = StorageWatch(roots, zpool=ProcessRunner(environment))
         self._presence = presence = DiskPresence(
             roots, facts=lambda: facts.devices, keep=self._keeps_disk, store=store, wall=time.time
         )
-        self._storage = StorageWatch(roots, zpool=ProcessRunner(environment))
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 
-from plumbline.checks import disk, network
 from plumbline.arrayfacts import array_facts
-from plumbline.checks import array, network
-from plumbline.checks import network, pcie
+from plumbline.checks import array, disk, network, pcie
 from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Finding, worst_first
 from plumbline.diskfacts import disk_facts

@@ -42,13 +42,13 @@ from plumbline.sources.diskstats import WholeDisks, read_whole_disks
 from plumbline.sources.infiniband import InfinibandReading
 from plumbline.sources.md import MdReading
 from plumbline.sources.network import NetworkReader
-from plumbline.sources.queuesettings import QueueReading
 from plumbline.sources.pcidevices import PciReading
+from plumbline.sources.queuesettings import QueueReading
 from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
 from plumbline.sources.tcp import read_tcp
-from plumbline.state import DiskSeen
 from plumbline.sources.zfs import NO_ZFS
+from plumbline.state import DiskSeen
 from plumbline.storagewatch import StorageWatch
 
 T = TypeVar("T")
@@ -111,7 +111,6 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         Collector("infiniband", infiniband.SPECS, lambda skip: _infiniband_samples(parts.infiniband(), skip)),
         _steady("disk", disk.SPECS, lambda: disk.samples(read_whole_disks(roots, counted))),
         Collector("array", array.SPECS, lambda skip: _array_samples(parts.storage, skip)),
-        _steady("disk", disk.SPECS, lambda: disk.samples(read_diskstats(roots, keep=disks))),
         _steady(
             "device",
             disk.DEVICE_SPECS,
@@ -150,6 +149,8 @@ def _queue_samples(reading: QueueReading, keep: WholeDisks, skip: SkipHook) -> S
         if keep(device):
             skip(device, reason)
     return queue.samples(each for each in reading.queues if keep(each.device))
+
+
 def _array_samples(watch: StorageWatch, skip: SkipHook) -> Samples:
     """Each kind for itself: an array that hangs must not hide the pools."""
     arrays = _slot(watch.md, "md arrays", skip) or MdReading(())
@@ -171,6 +172,8 @@ def _slot(slot: Latest[T], item: str, skip: SkipHook) -> T | None:
     except PlumblineError:
         skip(item, "unreadable")
         return None
+
+
 def _pcie_samples(reading: PciReading, skip: SkipHook) -> Samples:
     for address, reason in reading.skipped:
         skip(address, reason)

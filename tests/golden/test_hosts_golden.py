@@ -31,8 +31,8 @@ from plumbline.sources.infiniband import read_infiniband
 from plumbline.sources.links import RTM_GETLINK
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import Role
-from plumbline.state import DiskRecord, StateStore
 from plumbline.sources.zpool_status import parse_text
+from plumbline.state import DiskRecord, StateStore
 from plumbline.storagewatch import StorageWatch
 from plumbline.workloads import load_catalogue
 from support.bond_messages import NO_PARTNER
@@ -227,7 +227,6 @@ def package_node(tmp_path: Path) -> str:
     return disks_of(tmp_path, "ceph-package-node")
 
 
-HOSTS = (storage_node, virtual_machine, dark_host, fabric_node, cephadm_node, package_node)
 def array_node(tmp_path: Path) -> str:
     """Arrays and paths of every kind, many of them in trouble; ZFS's tool says what stands in the fixture."""
     roots = tree(tmp_path / "host", "arrays-storage-node")
@@ -242,7 +241,6 @@ def array_node(tmp_path: Path) -> str:
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
-HOSTS = (storage_node, virtual_machine, dark_host, fabric_node, array_node)
 def pcie_node(tmp_path: Path) -> str:
     """Drives behind the chipset, on CPUs and asleep, an HBA, network cards that want more lanes."""
     given = parts(tree(tmp_path / "host", "pcie-storage-node"), silent_network())
@@ -251,7 +249,16 @@ def pcie_node(tmp_path: Path) -> str:
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
-HOSTS = (storage_node, virtual_machine, dark_host, fabric_node, pcie_node)
+HOSTS = (
+    storage_node,
+    virtual_machine,
+    dark_host,
+    fabric_node,
+    cephadm_node,
+    package_node,
+    array_node,
+    pcie_node,
+)
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.__name__)
