@@ -27,6 +27,7 @@ from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, split_address
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
+from plumbline.healthwatch import DiskAsker, HealthWatch
 from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
 from plumbline.judging import Judge
 from plumbline.kernelwatch import KernelWatch
@@ -198,7 +199,13 @@ class Daemon:
         self._kernel = KernelWatch(
             roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
         )
-        self._storage = StorageWatch(roots)
+        self._asker = asker = DiskAsker(roots, environment)
+        health = HealthWatch(
+            devices=lambda: [each for each in facts.devices if self._keeps_disk(each.name)],
+            ask=asker,
+            interval_s=lambda: self._running.config.devices.health_interval,
+        )
+        self._storage = StorageWatch(roots, health=health)
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )
@@ -321,6 +328,7 @@ class Daemon:
         closing.start()
         for name in self._probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
+        self._asker.runner.stop()
         self._housekeeping.stop(0.1)
         for each in events:
             each.stop()
@@ -397,6 +405,10 @@ class Daemon:
 
     def _keeps_nic(self, name: str) -> bool:
         exclude = self._running.config.devices.nic_exclude
+        return not (exclude and re.fullmatch(exclude, name))
+
+    def _keeps_disk(self, name: str) -> bool:
+        exclude = self._running.config.devices.disk_exclude
         return not (exclude and re.fullmatch(exclude, name))
 
     def _not_ready_because(self) -> str | None:

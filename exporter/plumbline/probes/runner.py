@@ -115,6 +115,14 @@ class ProcessRunner:
             self._abandon(process)
             raise
 
+    def holds(self, argv: Sequence[str]) -> bool:
+        """Whether a command of exactly these words outlived SIGKILL and is still in the kernel."""
+        self._reap_abandoned()
+        words = tuple(argv)
+        with self._lock:
+            started = [process.args for process in self._abandoned]
+        return any(isinstance(args, tuple) and args[-len(words) :] == words for args in started)
+
     def _follow(
         self,
         command: tuple[str, ...],
