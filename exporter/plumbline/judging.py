@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 
-from plumbline.checks import network
+from plumbline.checks import health, network
 from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Finding, worst_first
+from plumbline.healthfacts import health_facts
 from plumbline.networkfacts import network_facts
 from plumbline.seriesview import Labels, SeriesView
 from plumbline.snapshot import Snapshot
@@ -19,6 +20,7 @@ minute ago must still be there when somebody comes to look."""
 _COUNTERS = frozenset(
     f"plumbline_{name}_total"
     for name in (
+        "disk_media_errors",
         "nic_drops",
         "nic_pause_frames",
         "softnet_processed",
@@ -31,6 +33,7 @@ _COUNTERS = frozenset(
 
 DOMAINS: tuple[Callable[[SeriesView, float | None], tuple[Finding, ...]], ...] = (
     lambda view, window_s: network.judge(network_facts(view, window_s)),
+    lambda view, window_s: health.judge(health_facts(view, window_s)),
 )
 """Each part of a host: what is known of it after so many seconds of looking (``None``: one look), judged."""
 

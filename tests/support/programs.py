@@ -17,6 +17,7 @@ DEBIAN_PACKAGES = {
     "prometheus-alertmanager": "prometheus-alertmanager",
     "prometheus-node-exporter": "prometheus-node-exporter",
     "promtool": "prometheus",
+    "smartctl": "smartmontools",
     "setpriv": "util-linux",
     "systemd-analyze": "systemd",
     "umount": "mount",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumbline.checks import network
+from plumbline.checks import health, network
 from plumbline.checks.model import Check
 
-CHECKS: tuple[Check[Any], ...] = (*network.CHECKS,)
+CHECKS: tuple[Check[Any], ...] = (*network.CHECKS, *health.CHECKS)
 """Bottom-up. ``Any``: each layer's checks ask facts of their own kind."""

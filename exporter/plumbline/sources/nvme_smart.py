@@ -1,7 +1,7 @@
 """An NVMe disk's health: the SMART / Health Information log page, asked of the controller by ioctl.
 
-NVM Express base specification 1.4, figure 194 (get log page, identifier 02h: SMART / health information) and figure
-247 (identify controller: WCTEMP, CCTEMP); 2.0 has the same layout. Kernel: include/uapi/linux/nvme_ioctl.h::
+NVM Express base specification 1.4, 5.14.1.2 (get log page, identifier 02h: SMART / health information) and the
+identify controller data structure (WCTEMP, CCTEMP); 2.0 has the same layout. Kernel: include/uapi/linux/nvme_ioctl.h::
 
     struct nvme_admin_cmd    72 octets; NVME_IOCTL_ADMIN_CMD = _IOWR('N', 0x41, …) = 0xC0484E41
 

@@ -43,17 +43,8 @@ class DiskRunner(Protocol):
 def command(program: str, node: Path, transport: str | None) -> tuple[str, ...]:
     """What is run. ``sat,auto`` tells a SATA disk behind a SAS port from a SAS disk by INQUIRY alone."""
     kind = "sat" if transport == "sata" else "sat,auto"
-    asked = (
-        "-i",
-        "-H",
-        "-A",
-        "-l",
-        "error",
-        "-l",
-        "ssd",
-        *(f for page in (1, 4, 5) for f in ("-l", f"devstat,{page}")),
-    )
-    return (program, "--json=c", "-n", f"standby,{ASLEEP_STATUS}", "-d", kind, *asked, str(node))
+    logs = (f"--log={name}" for name in ("error", "ssd", "devstat,1", "devstat,4", "devstat,5"))
+    return (program, "--json=c", "-n", f"standby,{ASLEEP_STATUS}", "-d", kind, "-i", "-H", "-A", *logs, str(node))
 
 
 def read_smartctl(

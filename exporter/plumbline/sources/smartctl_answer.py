@@ -56,6 +56,10 @@ class _Program(_Lenient, frozen=True):
     messages: tuple[_Message, ...] = ()
 
 
+class _Device(_Lenient, frozen=True):
+    protocol: str = ""
+
+
 class _Status(_Lenient, frozen=True):
     passed: bool | None = None
 
@@ -119,6 +123,7 @@ class _Report(_Lenient, frozen=True):
     """What is used of the answer."""
 
     smartctl: _Program
+    device: _Device = _Device()
     in_smartctl_database: bool = False
     smart_status: _Status = _Status()
     temperature: _Temperature = _Temperature()
@@ -145,7 +150,7 @@ def parse_answer(text: bytes, *, source: str) -> Answer:
         return Asleep()
     if status & _NO_DISK:
         raise _refused(said, source)
-    health = _scsi(report) if report.scsi_error_counter_log or not report.ata_smart_attributes.table else _ata(report)
+    health = _scsi(report) if report.device.protocol == "SCSI" else _ata(report)
     if health == DiskHealth():
         raise NoHealth(NOT_SUPPORTED, f"{source}: the disk has no SMART: {said or 'no figures in the answer'}")
     return health
