@@ -20,9 +20,21 @@ from plumbline.errors import PlumblineError, Unavailable
 from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
-from plumbline.sources.diskhealth import GONE, MALFORMED, NO_ANSWER, Answer, Asleep, DiskHealth, DiskState, NoHealth
+from plumbline.sources.diskhealth import (
+    DROP_IN,
+    GONE,
+    MALFORMED,
+    NO_ANSWER,
+    NO_PERMISSION,
+    Answer,
+    Asleep,
+    DiskHealth,
+    DiskState,
+    NoHealth,
+)
 from plumbline.sources.nvme_smart import Limits, controller_of, read_nvme_health
 from plumbline.sources.smartctl import read_smartctl
+from plumbline.sources.sysfs import read_bytes
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +46,7 @@ FACTS_WITHIN_S = 5.0
 REMEMBER_S = 7 * 86400.0
 """How long a disk that has left is still reported as one that does not answer."""
 
+_CAP_SYS_RAWIO = 17
 _DISK = re.compile(r"sd[a-z]+|nvme[0-9]+n[0-9]+")
 _TRANSPORTS = frozenset({"nvme", "sata", "sas", "scsi"})
 
@@ -202,6 +215,8 @@ class DiskAsker:
     def __call__(self, device: BlockDevice) -> Answer:
         """One disk's answer; see ``sources/nvme_smart.py`` and ``sources/smartctl.py`` for what it raises."""
         if device.transport != "nvme":
+            if not _may_send_ata(self._roots):
+                raise NoHealth(NO_PERMISSION, f"{device.name}: asking it takes CAP_SYS_RAWIO, see {DROP_IN}")
             return read_smartctl(
                 self._roots.dev / device.name,
                 device.transport,
@@ -214,3 +229,9 @@ class DiskAsker:
         key = (controller, device.serial)
         health, self._limits[key] = read_nvme_health(self._roots.dev / controller, self._limits.get(key))
         return health
+
+
+def _may_send_ata(roots: Roots) -> bool:
+    """Whether this process has CAP_SYS_RAWIO; without it smartctl takes the refusal for a disk in SLEEP."""
+    match = re.search(rb"^CapEff:\s*([0-9a-f]{1,16})$", read_bytes(roots.proc / "self" / "status") or b"", re.MULTILINE)
+    return match is None or bool(int(match[1], 16) >> _CAP_SYS_RAWIO & 1)

@@ -10,6 +10,9 @@ The exit status is a set of bits: 0 the command line, 1 the disk could not be op
 failed; 3 to 7 speak of the disk (failing, attributes, logs) and come with a whole answer. 3 is ours: with
 ``-n standby,3`` it means asleep, which no combination of the first two bits otherwise is (either ends the program).
 
+Which mode, the message says, and one word of it lies: smartctl says SLEEP whenever CHECK POWER MODE brought an error,
+on a dead disk as on a loop device (recorded in tests/fixtures/disk-health). Only the others are asleep.
+
 Wear has no common attribute: vendors number and count it as they like. The device statistics log (ACS-3, page 7) and
 its SCSI twin (solid state media log) do have one, so they come first. Of the attributes only those are believed whose
 normalised value counts down from 100 by their documentation, and only if smartctl knows the drive.
@@ -38,6 +41,7 @@ from plumbline.sources.diskhealth import (
 
 ASLEEP_STATUS = 3
 _NO_DISK = 0b11
+_NO_POWER_MODE = "no answer to CHECK POWER MODE: the disk is dead or in SLEEP (a reset ends that); see dmesg"
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
@@ -145,9 +149,11 @@ def parse_answer(text: bytes, *, source: str) -> Answer:
         raise ParseError(source, f"not smartctl's JSON: {' '.join(str(error).split())[:120]}") from error
     status = report.smartctl.exit_status
     said = "; ".join(message.string for message in report.smartctl.messages)[:300]
-    # before 7.0 the status of our own was not known everywhere; the message is as old as -n
-    if status == ASLEEP_STATUS or (status == 2 and re.search(r"Device is in (\S+ )+mode", said)):
+    mode = re.search(r"Device is in ([A-Z_ ]{1,40}) mode", said)
+    if mode and status & _NO_DISK and mode[1] != "SLEEP":
         return Asleep()
+    if status == ASLEEP_STATUS or (mode and status & _NO_DISK):
+        raise NoHealth(NO_ANSWER, f"{source}: {_NO_POWER_MODE}")
     if status & _NO_DISK:
         raise _refused(said, source)
     health = _scsi(report) if report.device.protocol == "SCSI" else _ata(report)
