@@ -130,7 +130,8 @@ class HealthWatch:
             raise Unavailable(
                 "no SATA, SAS or NVMe disk to ask; virtual and software devices have no health of their own"
             )
-        return tuple(self._state(disk) for name, disk in sorted(self._disks.items()))
+        states = [self._state(disk) for _, disk in sorted(self._disks.items())]
+        return tuple(state for state in states if state is not None)
 
     def _present(self, cancel: threading.Event) -> list[BlockDevice]:
         """Disks to ask; the facts may still be being read by the job beside this one."""
@@ -171,7 +172,8 @@ class HealthWatch:
             disk.success_at = self._wall()
         disk.answer = answer
 
-    def _state(self, disk: _Disk) -> DiskState:
+    def _state(self, disk: _Disk) -> DiskState | None:
+        """``None`` before the first question is answered, or has waited too long."""
         now, name, answer = self._clock(), disk.device.name, disk.answer
         since_s = 0.0 if disk.asked_s is None else now - disk.asked_s
         in_flight_s = since_s if disk.in_flight else 0.0
@@ -183,7 +185,7 @@ class HealthWatch:
         elif isinstance(answer, NoHealth):
             reason, message = answer.reason, str(answer)
         elif answer is None:
-            reason, message = NO_ANSWER, f"{name}: has not been asked yet"
+            return None
         elif since_s > 3 * self._interval_s() + self._within_s:
             reason, message = NO_ANSWER, f"{name}: last asked {since_s:.0f} s ago; other disks hold the round up"
         health = answer if isinstance(answer, DiskHealth) and not reason else None
@@ -193,7 +195,7 @@ class HealthWatch:
     def _note(self, disk: _Disk) -> None:
         """Log a change of state, once."""
         state = self._state(disk)
-        if state.reason == disk.said:
+        if state is None or state.reason == disk.said:
             return
         if state.reason:
             log.warning("health of %s can't be had: %s", disk.device.name, state.message)

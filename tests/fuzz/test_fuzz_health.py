@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plumbline.collectors import health as metrics
 from plumbline.errors import ParseError
-from plumbline.sources.diskhealth import REASONS, DiskHealth, DiskState, NoHealth
+from plumbline.sources.diskhealth import REASONS, Answer, DiskHealth, DiskState, NoHealth
 from plumbline.sources.nvme_smart import Limits, health_of, parse_limits, parse_smart_log
 from plumbline.sources.smartctl_answer import parse_answer
 
@@ -60,13 +60,18 @@ def show(health: DiskHealth) -> None:
 @example(b"[" * 5000)
 def test_smartctl_of_anything(text: bytes) -> None:
     with suppress(ParseError):
-        try:
-            answer = parse_answer(text, source="smartctl /dev/sda")
-        except NoHealth as error:
-            assert error.reason in REASONS
-            return
+        answer = _answer(text)
         if isinstance(answer, DiskHealth):
             show(answer)
+        elif isinstance(answer, NoHealth):
+            assert answer.reason in REASONS
+
+
+def _answer(text: bytes) -> Answer | NoHealth:
+    try:
+        return parse_answer(text, source="smartctl /dev/sda")
+    except NoHealth as error:
+        return error
 
 
 @given(st.one_of(st.binary(max_size=600), st.binary(min_size=512, max_size=512)), st.binary(max_size=4))

@@ -269,6 +269,19 @@ def test_the_daemons_end_does_not_wait_for_a_disk(let_go: threading.Event) -> No
     assert calls == ["sda"]
 
 
+def test_a_disk_whose_turn_has_not_come_says_nothing(let_go: threading.Event) -> None:
+    health: list[HealthWatch] = []
+    seen = []
+
+    def ask(device: BlockDevice) -> Answer:
+        seen.append([state.device for state in health[0].states])
+        return GOOD
+
+    health.append(watch(lambda: [disk("sda"), disk("sdb")], ask))
+    health[0].refresh(NEVER)
+    assert seen == [[], ["sda"]]
+
+
 def test_a_change_of_state_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     clock, broken = Clock(), [True]
 

@@ -248,9 +248,11 @@ def test_a_process_that_outlives_sigkill_is_reported_and_reaped_later(runner: Pr
         assert done.returncode is None
         assert took < 5
         assert len(frozen) == 1
+        assert runner.holds(["sh", "-c", script])
+        assert not runner.holds(["sh", "-c", "another"])
     finally:
         (group / "freezer.state").write_text("THAWED")
         assert eventually(lambda: not any(alive(int(pid)) for pid in (group / "cgroup.procs").read_text().split()))
-        runner.run(["true"], timeout_s=10)  # reaps what was abandoned
+        assert eventually(lambda: not runner.holds(["sh", "-c", script]))  # it reaps what was abandoned
         group.rmdir()
     assert not Path(f"/proc/{frozen[0]}").exists()
