@@ -209,7 +209,7 @@ class DiskAsker:
 
     def __init__(self, roots: Roots, environment: Mapping[str, str]) -> None:
         self._roots = roots
-        self.runner = ProcessRunner(environment)
+        self.runner = ProcessRunner(environment, keep_capabilities=True)
         # a user's PATH on Debian lacks the directory that smartctl is in
         self._path = f"{environment.get('PATH', '')}:/usr/sbin:/sbin".lstrip(":")
         self._limits: dict[tuple[str, str | None], Limits] = {}
