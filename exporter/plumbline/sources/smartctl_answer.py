@@ -150,10 +150,10 @@ def parse_answer(text: bytes, *, source: str) -> Answer:
     status = report.smartctl.exit_status
     said = "; ".join(message.string for message in report.smartctl.messages)[:300]
     mode = re.search(r"Device is in ([A-Z_ ]{1,40}) mode", said)
-    if mode and status & _NO_DISK and mode[1] != "SLEEP":
-        return Asleep()
     if status == ASLEEP_STATUS or (mode and status & _NO_DISK):
-        raise NoHealth(NO_ANSWER, f"{source}: {_NO_POWER_MODE}")
+        if mode and mode[1] == "SLEEP":
+            raise NoHealth(NO_ANSWER, f"{source}: {_NO_POWER_MODE}")
+        return Asleep()  # some versions leave the message of a SAS disk out of the JSON
     if status & _NO_DISK:
         raise _refused(said, source)
     health = _scsi(report) if report.device.protocol == "SCSI" else _ata(report)
