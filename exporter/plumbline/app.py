@@ -28,6 +28,7 @@ from plumbline.config import Config, split_address
 from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
+from plumbline.healthwatch import DiskAsker, HealthWatch
 from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
 from plumbline.judging import Judge
 from plumbline.kernelwatch import KernelWatch
@@ -200,10 +201,16 @@ class Daemon:
         self._kernel = KernelWatch(
             roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
         )
-        self._storage = StorageWatch(roots, zpool=ProcessRunner(environment))
         self._presence = presence = DiskPresence(
             roots, facts=lambda: facts.devices, keep=self._keeps_disk, store=store, wall=time.time
         )
+        self._asker = asker = DiskAsker(roots, environment)
+        health = HealthWatch(
+            devices=lambda: [each for each in facts.devices if self._keeps_disk(each.name)],
+            ask=asker,
+            interval_s=lambda: self._running.config.devices.health_interval,
+        )
+        self._storage = StorageWatch(roots, zpool=ProcessRunner(environment), health=health)
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )
@@ -341,6 +348,7 @@ class Daemon:
         closing.start()
         for name in self._probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
+        self._asker.runner.stop()
         self._housekeeping.stop(0.1)
         for each in events:
             each.stop()
@@ -421,6 +429,8 @@ class Daemon:
 
     def _keeps_disk(self, name: str) -> bool:
         return not re.fullmatch(self._running.config.devices.disk_exclude, name)
+        exclude = self._running.config.devices.disk_exclude
+        return not (exclude and re.fullmatch(exclude, name))
 
     def _not_ready_because(self) -> str | None:
         return None if self._started_at else "the host's facts are being read"

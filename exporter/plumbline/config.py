@@ -36,6 +36,7 @@ COLLECTORS = (
     "diskuse",
     "ethtool",
     "finding",
+    "health",
     "infiniband",
     "interrupts",
     "link",
@@ -52,6 +53,8 @@ COLLECTORS = (
     "topology",
 )
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
+
+MIN_HEALTH_INTERVAL_S = 60.0
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _UNITS_B = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -106,6 +109,8 @@ class DevicesConfig(_Strict, frozen=True):
     disk_partitions: bool = False
     """True: the counters (collector `disk`) of partitions, too, as `device="sda1"`. What goes to a partition counts on
     its disk as well: sums over devices then count it twice."""
+    health_interval: Duration = Duration(300.0)
+    """How often a disk is asked for its health (SMART), at least `1m`; a sleeping disk is left asleep."""
     nic_exclude: str = r""
     """Network devices to leave out, e.g. `veth.*|cali.*` on a container host."""
     ceph_public: tuple[str, ...] = ()
@@ -270,6 +275,13 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
             re.compile(value)
         except re.error as error:
             raise ConfigError(where, f"not a regular expression: {error}", key=f"devices.{key}", value=value) from error
+    if config.devices.health_interval < MIN_HEALTH_INTERVAL_S:
+        raise ConfigError(
+            where,
+            f"at least {MIN_HEALTH_INTERVAL_S:g}s: every question costs the disk some of its time",
+            key="devices.health_interval",
+            value=f"{float(config.devices.health_interval):g}s",
+        )
     seen: set[str] = set()
     for index, probe in enumerate(config.probes):
         key = f"probes[{index}]"

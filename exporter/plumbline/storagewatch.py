@@ -9,9 +9,12 @@ import logging
 import threading
 from collections.abc import Mapping
 
+from plumbline.errors import Unavailable
+from plumbline.healthwatch import LOOK_EVERY_S, HealthWatch
 from plumbline.latest import Latest
 from plumbline.roots import Roots
 from plumbline.scheduler import Job
+from plumbline.sources.diskhealth import DiskState
 from plumbline.sources.diskusers import DiskUsers, read_disk_users
 from plumbline.sources.md import MdReading, read_md
 from plumbline.sources.multipath import MultipathDisk, read_multipath
@@ -23,6 +26,7 @@ from plumbline.zpoolwatch import ToolRunner, ZpoolStatus
 
 log = logging.getLogger(__name__)
 
+HEALTH = "disk health"
 DISK_USERS, DISK_USERS_EVERY_S = "disk users", 60.0
 """Disks that come and go tell so; what is mounted or swapped to doesn't."""
 QUEUES, QUEUES_EVERY_S = "disk queues", 60.0
@@ -39,11 +43,11 @@ ZPOOL_EVERY_S = 60.0
 class StorageWatch:
     """The latest reading of each part. Every slot is replaced whole, so anybody may look.
 
-    ``zpool`` runs the tool of that name; ``None``: it is not asked.
+    ``zpool`` runs the tool of that name; ``None``: it is not asked. Without ``health`` no disk is asked for its own.
     """
 
-    def __init__(self, roots: Roots, *, zpool: ToolRunner | None = None) -> None:
-        self._roots = roots
+    def __init__(self, roots: Roots, *, zpool: ToolRunner | None = None, health: HealthWatch | None = None) -> None:
+        self._roots, self._health = roots, health
         self.users = Latest[DiskUsers](
             self._read_users, what="the users of the disks", stale_after_s=4 * DISK_USERS_EVERY_S
         )
@@ -69,7 +73,9 @@ class StorageWatch:
     def jobs(self) -> list[Job]:
         """What keeps the slots filled; each job is bounded by itself."""
         stop_zpool = self._zpool_runner.stop if self._zpool_runner else lambda: None
+        health = [Job(HEALTH, LOOK_EVERY_S, 0.0, self._health.refresh)] if self._health is not None else []
         return [
+            *health,
             Job(DISK_USERS, DISK_USERS_EVERY_S, 0.0, self._refresh_users),
             Job(QUEUES, QUEUES_EVERY_S, 0.0, self.queues.refresh),
             Job(PCIE, PCIE_EVERY_S, 0.0, self.pcie.refresh),
@@ -78,6 +84,13 @@ class StorageWatch:
             Job("zpool status", ZPOOL_EVERY_S, 0.0, self.zpools.refresh, cancel=stop_zpool),
             Job("multipath disks", ARRAYS_EVERY_S, 0.0, self.multipath.refresh),
         ]
+
+    @property
+    def health(self) -> tuple[DiskState, ...]:
+        """Every disk's health; :class:`Unavailable` where there is none to ask, or nobody asks."""
+        if self._health is None:
+            raise Unavailable("nobody asks disks for their health")
+        return self._health.states
 
     def _refresh_users(self, cancel: threading.Event) -> None:
         self.users.refresh(cancel)

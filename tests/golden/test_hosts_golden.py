@@ -19,6 +19,7 @@ from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import COLLECTORS, BaselineConfig, Config, DevicesConfig
 from plumbline.diskpresence import DiskPresence
 from plumbline.exposition import Exposition
+from plumbline.healthwatch import HealthWatch
 from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.histogram import latency_edges
@@ -26,11 +27,15 @@ from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.registry import Parts, collectors
 from plumbline.rendering import Format, Renderer
 from plumbline.roots import Roots
+from plumbline.sources.block import BlockDevice
 from plumbline.sources.bonding_proc import read_churns
+from plumbline.sources.diskhealth import NO_ANSWER, Answer, NoHealth
 from plumbline.sources.infiniband import read_infiniband
 from plumbline.sources.links import RTM_GETLINK
+from plumbline.sources.nvme_smart import Limits, health_of, parse_smart_log
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import Role
+from plumbline.sources.smartctl_answer import parse_answer
 from plumbline.sources.zpool_status import parse_text
 from plumbline.state import DiskRecord, StateStore
 from plumbline.storagewatch import StorageWatch
@@ -38,11 +43,13 @@ from plumbline.workloads import load_catalogue
 from support.bond_messages import NO_PARTNER
 from support.golden import check_golden
 from support.hosts import NOW, ixgbe_network, parts, recorded_network, silent_network, tree
+from support.nvme import USED, smart_page
 from support.promtool import complaints
 from support.replay_network import ReplayEthtool, ReplayNetlink
 from support.scraped import Scrape
 
 PAGES = Path(__file__).parent / "hosts"
+HEALTH = Path(__file__).parents[1] / "fixtures" / "disk-health"
 CATALOGUE = load_catalogue()
 WRITE = CATALOGUE.get("randwrite-4k-qd1-j1-dsync", where="test", key="")
 FIO = CATALOGUE.get("randread-4k-qd4-j4", where="test", key="")
@@ -147,6 +154,24 @@ def fio() -> ProbeStatus:
     )
 
 
+def healthy_and_not(given: Parts) -> HealthWatch:
+    """Disks that work, fail, sleep and do not answer."""
+    answers = {"sda": "sata-hdd-failing", "sdb": "sas-hdd", "sdc": "asleep", "nvme1n1": ""}
+
+    def ask(device: BlockDevice) -> Answer:
+        if device.transport == "nvme" and device.name in answers:
+            return health_of(parse_smart_log(smart_page(USED), source=device.name), Limits(343, 353))
+        if device.name not in answers:
+            raise NoHealth(NO_ANSWER, f"{device.name}: no answer")
+        return parse_answer((HEALTH / f"{answers[device.name]}.json").read_bytes(), source=device.name)
+
+    health = HealthWatch(
+        devices=given.devices, ask=ask, interval_s=lambda: 300.0, clock=lambda: 1000.0, wall=lambda: NOW - 60.0
+    )
+    health.refresh(threading.Event())
+    return health
+
+
 def storage_node(tmp_path: Path) -> str:
     """Every kind of disk, an ixgbe port, a canary with a recorded baseline, fio with a documented one that judges."""
     storage = tmp_path / "storage"
@@ -162,6 +187,7 @@ def storage_node(tmp_path: Path) -> str:
     given.network.refresh()
     given.storage.users.refresh()
     given.storage.queues.refresh()
+    given = dataclasses.replace(given, storage=StorageWatch(roots, health=healthy_and_not(given)))
     return page(given, config, book(storage, targets, config.baseline))
 
 

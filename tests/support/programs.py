@@ -19,6 +19,7 @@ DEBIAN_PACKAGES = {
     "prometheus-node-exporter": "prometheus-node-exporter",
     "promtool": "prometheus",
     "setpci": "pciutils",
+    "smartctl": "smartmontools",
     "setpriv": "util-linux",
     "systemd-analyze": "systemd",
     "umount": "mount",

@@ -76,10 +76,18 @@ class Runner(Protocol):
 class ProcessRunner:
     """The real thing. Safe to call from several threads; each call runs its own command.
 
-    ``env`` is the environment to take ``PATH`` and ``HOME`` from; the rest of it is withheld.
+    ``env`` is the environment to take ``PATH`` and ``HOME`` from; the rest of it is withheld, and so are ambient
+    capabilities unless ``keep_capabilities``.
     """
 
-    def __init__(self, env: Mapping[str, str], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        *,
+        keep_capabilities: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._capabilities = "keep" if keep_capabilities else "drop"
         self._env = {key: env[key] for key in ("PATH", "HOME") if key in env} | {"LC_ALL": "C"}
         self._clock = clock
         self._stopping = threading.Event()
@@ -121,6 +129,14 @@ class ProcessRunner:
             self._abandon(process)
             raise
 
+    def holds(self, argv: Sequence[str]) -> bool:
+        """Whether a command of exactly these words outlived SIGKILL and is still in the kernel."""
+        self._reap_abandoned()
+        words = tuple(argv)
+        with self._lock:
+            started = [process.args for process in self._abandoned]
+        return any(isinstance(args, tuple) and args[-len(words) :] == words for args in started)
+
     def _follow(
         self,
         command: tuple[str, ...],
@@ -152,7 +168,7 @@ class ProcessRunner:
         launch = str(Path(__file__).with_name("launch.py"))
         try:
             return subprocess.Popen(
-                (sys.executable, "-I", "-S", launch, str(os.getpid()), *command),
+                (sys.executable, "-I", "-S", launch, str(os.getpid()), self._capabilities, *command),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
