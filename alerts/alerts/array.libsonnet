@@ -17,7 +17,7 @@ local promql = import '../lib/promql.libsonnet';
                 + promql.instanceArguments(config) + ') }} ({{ (first .).Labels.level }}){{ end }}',
   local rebuild = '{{ with query (printf `plumbline_md_sync_ratio{device=%q,' + promql.instanceFormat(config) + '}` $labels.device '
                   + promql.instanceArguments(config)
-                  + ') }} A rebuild stands at {{ . | first | value | humanizePercentage }}.{{ else }} No rebuild is under way.{{ end }}',
+                  + ') }} A rebuild stands at {{ . | first | value | humanizePercentage }}{{ else }} No rebuild is under way{{ end }}.',
 
   // "raidz1-0, sdc"
   local vdevs = '{{ with query (printf `plumbline_zfs_vdev_healthy{pool=%q,' + promql.instanceFormat(config) + '} == 0` $labels.pool '

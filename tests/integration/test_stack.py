@@ -36,6 +36,14 @@ ONLY_WHERE_THE_HOST_HAS = {
     "plumbline-node / Disk operations": "plumbline_disk_io_total",
     "plumbline-node / Disk busy share and queue": "plumbline_disk_io_total",
     "plumbline-node / Disks": "plumbline_disk_info",
+    "plumbline-node / Disk latency distribution": "plumbline_disk_latency_seconds_bucket",  # eBPF and its capabilities
+    "plumbline-node / Disk p99 against its peers": "plumbline_disk_latency_seconds_bucket",
+    "plumbline-node / Disk median latency": "plumbline_disk_latency_seconds_bucket",
+    "plumbline-node / Disk tail against peers and past": "plumbline_disk_latency_seconds_bucket",
+    "plumbline-node / Time in the queue and at the device": "plumbline_disk_latency_seconds_bucket",
+    "plumbline-node / Disk health": "plumbline_disk_wear_ratio",
+    "plumbline-node / PCIe links": "plumbline_pcie_link_lanes",
+    "plumbline-node / Arrays, pools and paths": "plumbline_md_degraded_disks",
 }
 """Panels whose hardware not every machine has: they must have data exactly where the daemon exports the metric."""
 
