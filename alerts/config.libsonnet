@@ -423,7 +423,7 @@
       PlumblineDiskQueueSettings: {
         severity: 'warning',
         'for': '1h',
-        checks: ['disk.scheduler', 'disk.write-cache'],
+        checks: ['disk.scheduler', 'disk.flushes-omitted'],
       },
 
       // A to-do for each node. Findings of severity info stay with `plumbline check` and the status page, and those

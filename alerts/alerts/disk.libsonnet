@@ -105,9 +105,9 @@ local promql = import '../lib/promql.libsonnet';
             count by (%(instance)s, check) (plumbline_finding{check=~"%(regex)s", severity!="info"} == 1)
           ||| % (labels { regex: std.strReplace(std.join('|', queue.checks), '.', '\\\\.') }),
           disk('health'),
-          'A disk runs with a scheduler or write cache that slows it.',
+          'A disk runs with the wrong scheduler, or with flushes switched off.',
           'Open on {{ $labels.instance }}: {{ $labels.check }} for ' + subjects
-          + '. Every operation pays for it; `plumbline check` on the node says what it should be, and the command and the udev rule that mend it.',
+          + '. `plumbline check` on the node says why, what it should be, and the command and the udev rule that mend it.',
         ),
       ],
     }],
