@@ -36,8 +36,7 @@ enum { BPF_F_MMAPABLE = 1 << 10 };
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct gendisk {
-	int major;
-	int first_minor;
+	char disk_name[32];
 };
 
 struct request_queue {
@@ -79,8 +78,8 @@ enum request_operation {
 
 #define BUCKETS 28 // up to 1000 << 0..26 ns, and above
 #define OPERATIONS 4
-#define DEVICES 1024
 #define DEVICE_BITS 10
+#define DEVICES (1 << DEVICE_BITS)
 #define PROBES 8
 
 struct times {
@@ -102,12 +101,20 @@ struct {
 	__type(value, struct slot);
 } histograms SEC(".maps");
 
+// Disks go by name, because the number of an NVMe multipath's path (nvme0c1n1) is told to nobody, and because a name
+// that comes back goes on counting at once.
+struct device {
+	__u64 name[2]; // its first 16 bytes
+	__u64 slot_and_one; // written last; 0 ends the search
+	__u64 reserved;
+};
+
 struct state {
 	__u64 began_ns; // nobody looked at what was issued earlier
 	__u64 untimed_earlier;
 	__u64 untimed_unseen;
 	__u64 reserved;
-	__u64 devices[DEVICES]; // open addressing: device number << 32 | slot + 1; 0 ends a chain
+	struct device devices[DEVICES]; // open addressing
 };
 
 struct {
@@ -243,17 +250,15 @@ static __always_inline struct gendisk *disk_of(struct request *rq)
 
 static __always_inline __u32 slot_of(struct state *known, struct gendisk *disk)
 {
-	__u32 number = (__u32)disk->major << 20 | (__u32)disk->first_minor;
-	__u32 at = number * 0x9e3779b1U >> (32 - DEVICE_BITS);
+	__u64 first = *(__u64 *)&disk->disk_name[0], second = *(__u64 *)&disk->disk_name[8];
+	__u32 at = ((first ^ second * 31) * 0x9e3779b97f4a7c15ULL) >> (64 - DEVICE_BITS);
 
-#pragma unroll
 	for (int i = 0; i < PROBES; i++) {
-		__u64 entry = *(volatile __u64 *)&known->devices[(at + i) & (DEVICES - 1)];
+		struct device *device = &known->devices[(at + i) & (DEVICES - 1)];
+		__u32 slot = *(volatile __u64 *)&device->slot_and_one;
 
-		if (entry >> 32 == number)
-			return (__u32)entry;
-		if (!entry)
-			return 0;
+		if (!slot || (device->name[0] == first && device->name[1] == second))
+			return slot;
 	}
 	return 0;
 }
@@ -277,20 +282,17 @@ static __always_inline __u32 index_of(__u32 operation)
 // The first k with ns <= 1000 << k. 1000 is a little less than 2^10: the highest bit leaves two to choose from.
 static __always_inline __u32 bucket_of(__u64 ns)
 {
-	__u32 high = 0, bucket;
-	__u64 rest = ns;
+	__u32 rest = ns >> 9 >> 31 ? 1U << 31 : ns >> 9;
+	__u32 bucket = 0;
 
-	if (rest >> 32) { rest >>= 32; high += 32; }
-	if (rest >> 16) { rest >>= 16; high += 16; }
-	if (rest >> 8) { rest >>= 8; high += 8; }
-	if (rest >> 4) { rest >>= 4; high += 4; }
-	if (rest >> 2) { rest >>= 2; high += 2; }
-	high += rest >> 1;
-	if (high < 9)
+	if (!rest)
 		return 0;
-	bucket = high - 9;
-	if (bucket < BUCKETS - 1 && ns > 1000ULL << bucket)
-		bucket++;
+	if (rest >> 16) { rest >>= 16; bucket = 16; }
+	if (rest >> 8) { rest >>= 8; bucket += 8; }
+	if (rest >> 4) { rest >>= 4; bucket += 4; }
+	if (rest >> 2) { rest >>= 2; bucket += 2; }
+	bucket += rest >> 1;
+	bucket += ns > 1000ULL << bucket;
 	return bucket < BUCKETS - 1 ? bucket : BUCKETS - 1;
 }
 
