@@ -21,10 +21,11 @@ from prometheus_client import ProcessCollector
 
 from plumbline import __version__, registry
 from plumbline.baseline.book import RECORDED, Book, load_book
+from plumbline.capabilities import Capability, effective, give_up
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
-from plumbline.config import Config, split_address
+from plumbline.config import COLLECTORS, Config, split_address
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
 from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
@@ -39,6 +40,7 @@ from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
+from plumbline.sources.blocklatency import BlockLatency
 from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.hotplug import BlockHotplug
@@ -72,8 +74,15 @@ RELOAD_CHECK_EVERY_S = 2.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "finding", "probe"})
-"""Collectors that no check asks, and that have nothing to say in a daemon that does not run."""
+NOT_JUDGED = frozenset({"baseline", "canary", "finding", "latency", "probe"})
+"""Collectors that have nothing to say in a daemon that does not run."""
+
+LATENCY, LATENCY_DISKS = "latency", "disk latencies"
+CAPABILITIES: Mapping[str, frozenset[Capability]] = {
+    "health": frozenset({Capability.SYS_ADMIN, Capability.SYS_RAWIO}),
+    "pcie": frozenset({Capability.SYS_ADMIN}),
+}
+"""What collectors go on needing; all else that there is a name for is given up before anything else begins."""
 
 Signature = tuple[int, int, int]
 """Of a file's content: modification time in ns, size, inode."""
@@ -199,6 +208,7 @@ class Daemon:
             roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
         )
         self._storage = StorageWatch(roots)
+        self._latency = latency = BlockLatency(roots, keep=self._keeps_disk)
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )
@@ -219,6 +229,7 @@ class Daemon:
             churns=lambda: links.churns,
             roles=lambda: links.roles,
             infiniband=lambda: fabric.value,
+            latency=lambda: latency.value,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -233,11 +244,12 @@ class Daemon:
     def run(self) -> int:
         """Serve until told to stop; 0."""
         self._signals.install()
+        self._use_capabilities()  # before there is a second thread: capabilities belong to threads
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
             LinkEvents(self._links_changed, settings_group=settings_group),
-            BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
+            BlockHotplug(self._roots, self._disks_changed),
         ]
         try:
             findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
@@ -256,7 +268,19 @@ class Daemon:
             self._loop()
         finally:
             self._end(events)
+            self._latency.close()
         return 0
+
+    def _use_capabilities(self) -> None:
+        """Do what takes them, and give them up; a reload can't have them back."""
+        config = self._running.config
+        if config.collectors.get(LATENCY, True):
+            self._latency.open()
+        on = {name for name in COLLECTORS if config.collectors.get(name, True)}
+        given_up = give_up(set(Capability).difference(*(CAPABILITIES[name] for name in on & CAPABILITIES.keys())))
+        if given_up:
+            kept = ", ".join(each.label for each in sorted(effective(self._roots))) or "none of the others"
+            log.info("given up: %s; kept: %s", ", ".join(each.label for each in sorted(given_up)), kept)
 
     def _slow_tier(self) -> list[Job]:
         """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
@@ -264,6 +288,7 @@ class Daemon:
             *self._facts.jobs(),
             Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self._link_facts.refresh),
             Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
+            Job(LATENCY_DISKS, FACTS_EVERY_S, FACTS_EVERY_S, self._latency.refresh),
             Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
             *self._storage.jobs(),
         ]
@@ -287,6 +312,10 @@ class Daemon:
 
     def _links_changed(self) -> None:
         for facts in (NETWORK_FACTS, LINK_FACTS):
+            self._housekeeping.kick(facts)
+
+    def _disks_changed(self) -> None:
+        for facts in (DISK_FACTS, LATENCY_DISKS):
             self._housekeeping.kick(facts)
 
     def _await_facts(self) -> None:
@@ -363,6 +392,8 @@ class Daemon:
 
     def _apply(self, running: Running) -> None:
         self._running = running
+        if not running.config.collectors.get(LATENCY, True):
+            self._latency.close()
         self._probing.apply(running.plan, running.book.bounds())
         itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)
         self._exposition.replace([*self._collectors(), itself])
@@ -398,6 +429,9 @@ class Daemon:
     def _keeps_nic(self, name: str) -> bool:
         exclude = self._running.config.devices.nic_exclude
         return not (exclude and re.fullmatch(exclude, name))
+
+    def _keeps_disk(self, name: str) -> bool:
+        return not re.fullmatch(self._running.config.devices.disk_exclude, name)
 
     def _not_ready_because(self) -> str | None:
         return None if self._started_at else "the host's facts are being read"

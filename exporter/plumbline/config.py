@@ -35,6 +35,7 @@ COLLECTORS = (
     "finding",
     "infiniband",
     "interrupts",
+    "latency",
     "link",
     "linkmode",
     "offload",

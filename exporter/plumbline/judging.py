@@ -6,8 +6,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 
 from plumbline.checks import network
+from plumbline.checks.disk import latency
 from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Finding, worst_first
+from plumbline.latencyfacts import latency_facts
 from plumbline.networkfacts import network_facts
 from plumbline.seriesview import Labels, SeriesView
 from plumbline.snapshot import Snapshot
@@ -31,6 +33,7 @@ _COUNTERS = frozenset(
 
 DOMAINS: tuple[Callable[[SeriesView, float | None], tuple[Finding, ...]], ...] = (
     lambda view, window_s: network.judge(network_facts(view, window_s)),
+    lambda view, _window_s: latency.judge(latency_facts(view)),
 )
 """Each part of a host: what is known of it after so many seconds of looking (``None``: one look), judged."""
 

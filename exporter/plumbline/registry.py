@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plumbline.baseline.book import Book
 from plumbline.catalogue import MetricSpec, Sample, Samples
@@ -18,6 +18,7 @@ from plumbline.collectors import (
     infiniband,
     interrupts,
     knobs,
+    latency,
     nic,
     probe,
     softnet,
@@ -32,6 +33,7 @@ from plumbline.kernelwatch import KernelWatch
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
+from plumbline.sources.blocklatency import LatencyReading
 from plumbline.sources.bonding_proc import Churns
 from plumbline.sources.diskstats import WholeDisks, read_diskstats
 from plumbline.sources.infiniband import InfinibandReading
@@ -40,6 +42,10 @@ from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
 from plumbline.sources.tcp import read_tcp
 from plumbline.storagewatch import StorageWatch
+
+
+def _not_loaded() -> LatencyReading:
+    raise Unavailable("nobody has loaded the BPF program")
 
 
 def _no_adapter() -> InfinibandReading:
@@ -68,6 +74,8 @@ class Parts:
     roles: Callable[[], Iterable[Role]] = tuple
     infiniband: Callable[[], InfinibandReading] = _no_adapter
     """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
+    latency: Callable[[], LatencyReading] = _not_loaded
+    """May raise :class:`Unavailable`."""
 
 
 def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
@@ -101,6 +109,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
             disk.DEVICE_SPECS,
             lambda: disk.device_samples(each for each in parts.devices() if disks(each.name)),
         ),
+        _steady("latency", latency.SPECS, lambda: latency.samples(_shown(parts.latency(), disks))),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
@@ -112,6 +121,10 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
 def _steady(name: str, specs: tuple[MetricSpec, ...], collect: Callable[[], Samples]) -> Collector:
     """A collector that gives all or nothing: it has no items to leave out."""
     return Collector(name, specs, lambda _skip: collect(), skip_reasons=())
+
+
+def _shown(reading: LatencyReading, keep: Callable[[str], bool]) -> LatencyReading:
+    return replace(reading, disks=tuple(each for each in reading.disks if keep(each.device)))
 
 
 def _infiniband_samples(reading: InfinibandReading, skip: SkipHook) -> Samples:

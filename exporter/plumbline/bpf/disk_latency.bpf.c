@@ -146,9 +146,12 @@ struct {
 	__type(value, struct set);
 } in_flight SEC(".maps");
 
-const volatile __u32 slots = 1;
-const volatile __u32 lane_mask = 0;
-const volatile __u32 set_shift = 63; // 64 - set_bits
+// Constants for the verifier, put in before loading.
+const volatile struct {
+	__u32 slots;
+	__u32 lane_mask;
+	__u32 set_shift; // 64 - set_bits
+} sizes;
 
 // No request is in flight for so long: the kernel's timeouts end or reissue it earlier.
 #define STALE_NS (3600ULL * 1000 * 1000 * 1000)
@@ -157,7 +160,7 @@ const volatile __u32 set_shift = 63; // 64 - set_bits
 static __always_inline __u64 name_of(struct request *rq)
 {
 	__u64 name = (__u64)rq;
-	__u64 base = (__u64)&slots;
+	__u64 base = (__u64)&sizes;
 
 	asm volatile("%0 -= %1" : "+r"(name) : "r"(base));
 	return name;
@@ -165,7 +168,7 @@ static __always_inline __u64 name_of(struct request *rq)
 
 static __always_inline struct set *set_of(__u64 name)
 {
-	__u32 key = (name * 0x9e3779b97f4a7c15ULL) >> set_shift;
+	__u32 key = (name * 0x9e3779b97f4a7c15ULL) >> sizes.set_shift;
 
 	return bpf_map_lookup_elem(&in_flight, &key);
 }
@@ -336,7 +339,7 @@ int complete(__u64 *ctx)
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
-	key = (bpf_get_smp_processor_id() & lane_mask) * slots + slot - 1;
+	key = (bpf_get_smp_processor_id() & sizes.lane_mask) * sizes.slots + slot - 1;
 	found = bpf_map_lookup_elem(&histograms, &key);
 	if (!found)
 		return 0;

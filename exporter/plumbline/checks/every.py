@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.checks import network
+from plumbline.checks.disk import latency
 from plumbline.checks.model import Check
 
-CHECKS: tuple[Check[Any], ...] = (*network.CHECKS,)
+CHECKS: tuple[Check[Any], ...] = (*network.CHECKS, *latency.CHECKS)
 """Bottom-up. ``Any``: each layer's checks ask facts of their own kind."""
