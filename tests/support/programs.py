@@ -11,6 +11,7 @@ DEBIAN_PACKAGES = {
     "ethtool": "ethtool",
     "fio": "fio",
     "ip": "iproute2",
+    "losetup": "mount",
     "mkfs.ext4": "e2fsprogs",
     "mount": "mount",
     "prometheus": "prometheus",
@@ -18,6 +19,7 @@ DEBIAN_PACKAGES = {
     "prometheus-node-exporter": "prometheus-node-exporter",
     "promtool": "prometheus",
     "setpriv": "util-linux",
+    "sfdisk": "fdisk",
     "systemd-analyze": "systemd",
     "umount": "mount",
 }

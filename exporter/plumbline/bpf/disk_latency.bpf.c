@@ -113,7 +113,7 @@ struct state {
 	__u64 began_ns; // nobody looked at what was issued earlier
 	__u64 untimed_earlier;
 	__u64 untimed_unseen;
-	__u64 reserved;
+	__u64 untimed_endless;
 	struct device devices[DEVICES]; // open addressing
 };
 
@@ -178,6 +178,46 @@ static __always_inline __u32 operation_of(struct request *rq)
 	return rq->cmd_flags & OPERATION_BITS;
 }
 
+static __always_inline struct gendisk *disk_of(struct request *rq)
+{
+	struct request___until_5_16 *old = (void *)rq;
+
+	if (bpf_core_field_exists(old->rq_disk))
+		return old->rq_disk;
+	return rq->q->disk;
+}
+
+static __always_inline __u32 slot_of(struct state *known, struct gendisk *disk)
+{
+	__u64 first = *(__u64 *)&disk->disk_name[0], second = *(__u64 *)&disk->disk_name[8];
+	__u32 at = ((first ^ second * 31) * 0x9e3779b97f4a7c15ULL) >> (64 - DEVICE_BITS);
+
+	for (int i = 0; i < PROBES; i++) {
+		struct device *device = &known->devices[(at + i) & (DEVICES - 1)];
+		__u32 slot = *(volatile __u64 *)&device->slot_and_one;
+
+		if (!slot || (device->name[0] == first && device->name[1] == second))
+			return slot;
+	}
+	return 0;
+}
+
+// The end of a request was not seen (the kernel calls nobody for a few of 100,000) when its structure serves another
+// one by now: that has been allocated since. One that was taken back and is issued again has not.
+static __always_inline void note_endless(struct request *rq, __u64 issued_ns)
+{
+	__u32 zero = 0;
+	struct state *known;
+	struct gendisk *disk;
+
+	if (rq->start_time_ns <= issued_ns)
+		return;
+	known = bpf_map_lookup_elem(&state, &zero);
+	disk = disk_of(rq);
+	if (known && disk && slot_of(known, disk))
+		__sync_fetch_and_add(&known->untimed_endless, 1);
+}
+
 // Two CPUs may take the same way at the same moment: one request is then not timed, and counted as such.
 static __always_inline int issued(struct request *rq)
 {
@@ -196,7 +236,8 @@ static __always_inline int issued(struct request *rq)
 	for (int i = 0; i < WAYS; i++) {
 		struct in_flight *way = &set->way[i];
 
-		if (way->request == name) { // requeued and issued again: the last time counts
+		if (way->request == name) { // its last issue counts
+			note_endless(rq, way->issued_ns);
 			way->issued_ns = now;
 			return 0;
 		}
@@ -238,30 +279,6 @@ static __always_inline __u64 forget(__u64 name)
 			way->request = 0;
 			return issued_ns;
 		}
-	}
-	return 0;
-}
-
-static __always_inline struct gendisk *disk_of(struct request *rq)
-{
-	struct request___until_5_16 *old = (void *)rq;
-
-	if (bpf_core_field_exists(old->rq_disk))
-		return old->rq_disk;
-	return rq->q->disk;
-}
-
-static __always_inline __u32 slot_of(struct state *known, struct gendisk *disk)
-{
-	__u64 first = *(__u64 *)&disk->disk_name[0], second = *(__u64 *)&disk->disk_name[8];
-	__u32 at = ((first ^ second * 31) * 0x9e3779b97f4a7c15ULL) >> (64 - DEVICE_BITS);
-
-	for (int i = 0; i < PROBES; i++) {
-		struct device *device = &known->devices[(at + i) & (DEVICES - 1)];
-		__u32 slot = *(volatile __u64 *)&device->slot_and_one;
-
-		if (!slot || (device->name[0] == first && device->name[1] == second))
-			return slot;
 	}
 	return 0;
 }

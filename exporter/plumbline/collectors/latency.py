@@ -27,7 +27,7 @@ UNTIMED = MetricSpec(
     "plumbline_disk_latency_untimed_total",
     Kind.COUNTER,
     "Requests that completed and are in no histogram, by reason: issued_earlier (before the daemon began),"
-    " issue_not_seen, interrupted.",
+    " issue_not_seen, completion_not_seen, interrupted.",
     ("reason",),
 )
 SPECS: tuple[MetricSpec, ...] = (LATENCY, QUEUE, UNTIMED)

@@ -28,9 +28,10 @@ from plumbline.sources.libbpf import BpfError, BpfObject, Library
 
 _log = logging.getLogger(__name__)
 
-EARLIER, UNSEEN, INTERRUPTED = "issued_earlier", "issue_not_seen", "interrupted"
+EARLIER, UNSEEN, ENDLESS, INTERRUPTED = "issued_earlier", "issue_not_seen", "completion_not_seen", "interrupted"
 """Why a request was not timed: it was under way when we began; its issue was not seen, or there was no room to keep
-it; an interrupt's completion came while the program was at work on that CPU."""
+it; its completion was not seen (noticed when the kernel uses its structure again); an interrupt's completion came
+while the program was at work on that CPU."""
 
 HOPELESS = ("CONFIG_DEBUG_INFO_BTF", "little-endian")
 """Words in a reason that no package and no capability does away with."""
@@ -163,15 +164,31 @@ class BlockLatency:
                 raise self._why_not.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
             words = latencymaps.sum_lanes(attached.histograms, attached.sizes, len(self._slots))
             disks = tuple(DiskLatency(name, latencymaps.parse_slot(words, self._slots[name])) for name in self._present)
-            earlier, unseen = latencymaps.untimed(attached.state)
-            return LatencyReading(
-                disks, {EARLIER: earlier, UNSEEN: unseen, INTERRUPTED: _misses(self._roots, attached.completions_fd)}
-            )
+            untimed = dict(zip((EARLIER, UNSEEN, ENDLESS), latencymaps.untimed(attached.state), strict=True))
+            untimed[INTERRUPTED] = _misses(self._roots, attached.completions_fd)
+            return LatencyReading(disks, untimed)
 
     @property
     def is_open(self) -> bool:
         """Whether requests are being timed."""
         return self._attached is not None
+
+    @property
+    def program_fds(self) -> dict[str, int]:
+        """File descriptors of the loaded programs, whose ``/proc/self/fdinfo`` tells what they cost."""
+        attached = self._attached
+        return {} if attached is None else {name: attached.object.program_fd(name) for name in attached.programs}
+
+    def pause(self) -> None:
+        """Time nothing until :meth:`resume`, which takes capabilities."""
+        if self._attached is not None:
+            self._attached.object.detach()
+
+    def resume(self) -> None:
+        """Go on after :meth:`pause`."""
+        if self._attached is not None:
+            self._attached.object.detach()
+            self._attached.start(self._clock_ns())
 
     def close(self) -> None:
         """Out of the kernel again. There is no way back: opening takes capabilities."""

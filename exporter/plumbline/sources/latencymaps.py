@@ -3,7 +3,7 @@
 ::
 
     histograms   lane × slots + slot → 4 operations × (device ns, queue ns, 28 device counts, 28 queue counts)
-    state        began ns, untimed earlier, untimed unseen, –, 1024 × (name 1, name 2, slot + 1, –)
+    state        began ns, untimed earlier, unseen, endless, 1024 × (name 1, name 2, slot + 1, –)
 
 All are 64-bit words in the machine's order. The program adds, user space reads; of the table of names it is the other
 way round. Words never tear, and a disk's words need not be of one moment: each only grows.
@@ -26,7 +26,7 @@ _OPERATION_WORDS = 2 + 2 * BUCKETS
 SLOT_BYTES: Final = len(OPERATIONS) * _OPERATION_WORDS * _WORD
 
 _HEADER_WORDS, _DEVICE_WORDS = 4, 4
-_BEGAN, _EARLIER, _UNSEEN = range(3)
+_BEGAN, _EARLIER, _UNSEEN, _ENDLESS = range(_HEADER_WORDS)
 _DEVICE_BITS, _PROBES = 10, 8
 STATE_BYTES: Final = (_HEADER_WORDS + (_DEVICE_WORDS << _DEVICE_BITS)) * _WORD
 
@@ -103,9 +103,9 @@ def begin(state: memoryview, now_ns: int) -> None:
     state[_BEGAN] = now_ns
 
 
-def untimed(state: Sequence[int]) -> tuple[int, int]:
-    """Requests that completed untimed: issued before the beginning, and those whose issue was not seen."""
-    return state[_EARLIER], state[_UNSEEN]
+def untimed(state: Sequence[int]) -> tuple[int, int, int]:
+    """Requests that completed untimed: issued before the beginning, issue not seen, completion not seen."""
+    return state[_EARLIER], state[_UNSEEN], state[_ENDLESS]
 
 
 def register(state: memoryview, name: str, slot: int) -> bool:
