@@ -98,11 +98,10 @@ def _compare(device: Path, latency: BlockLatency, pairs: int, stretch_s: float) 
     ratios.sort()
     spread = statistics.stdev(ratios) / len(ratios) ** 0.5
     print(f"IOPS without: {statistics.median(rates):,.0f} (median); fio randread 4 KiB, 2 jobs × 32, {device.name}")
-    print(
-        f"IOPS with ÷ without: {statistics.median(ratios):.4f} (median of {pairs} pairs), mean {statistics.mean(ratios):.4f}"
-        f" ± {spread:.4f}, quartiles {ratios[len(ratios) // 4]:.3f} {ratios[3 * len(ratios) // 4]:.3f}",
-        flush=True,
-    )
+    quartiles = f"{ratios[len(ratios) // 4]:.3f} {ratios[3 * len(ratios) // 4]:.3f}"
+    mean = f"{statistics.mean(ratios):.4f} ± {spread:.4f}"
+    median = f"{statistics.median(ratios):.4f} (median of {pairs} pairs)"
+    print(f"IOPS with ÷ without: {median}, mean {mean}, quartiles {quartiles}", flush=True)
 
 
 def _rate(device: Path, stretch_s: float) -> float:
