@@ -39,6 +39,7 @@ COLLECTORS = (
     "health",
     "infiniband",
     "interrupts",
+    "latency",
     "link",
     "linkmode",
     "offload",
