@@ -14,7 +14,7 @@ ARGS ?=
 # Stamps carry a key of this directory and interpreter: a moved checkout or another python3 installs anew.
 KEY := $(shell { pwd; readlink -f "$$(command -v $(PYTHON))"; } 2>/dev/null | cksum | cut -d' ' -f1)
 # Directories too: their times change when a file is removed.
-SOURCES := pyproject.toml README.md $(shell find exporter -name __pycache__ -prune -o -print)
+SOURCES := pyproject.toml hatch_build.py README.md $(shell find exporter -name __pycache__ -prune -o -name '*.bpf.o' -o -print)
 PIP_INSTALL := -m pip install --quiet --require-hashes
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
@@ -47,7 +47,8 @@ $(VENV)/.deps-$(KEY): requirements/run.txt requirements/build.txt requirements/m
 	@$(VENV)/bin/python $(PIP_INSTALL) -r requirements/run.txt -r requirements/build.txt
 	@touch $@
 
-$(VENV)/.installed-$(KEY): $(VENV)/.deps-$(KEY) $(SOURCES)
+$(VENV)/.installed-$(KEY): $(VENV)/.deps-$(KEY) $(SOURCES) requirements/debian-bpf.txt
+	@requirements/need-debian -f requirements/debian-bpf.txt || echo "going on without: no disk latency histograms" >&2
 	@echo "installing plumbline into $(VENV)" >&2
 	@$(VENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --force-reinstall .
 	@touch $@
@@ -101,10 +102,15 @@ golden: $(TEST_VENV)/.installed-$(KEY) ## rewrite the golden expositions from th
 bench: $(TEST_VENV)/.installed-$(KEY) ## scrape cost against node_exporter and the exposition against the stock one; prints ratios
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench $(ARGS)
 
+.PHONY: bpf
+bpf: $(TEST_VENV)/.deps-$(KEY) ## compile the BPF program in place, for runs from the source tree
+	@$(TEST_VENV)/bin/python hatch_build.py
+
 # What is still missing afterwards was named; those tests skip and say why.
 .PHONY: debian-packages
 debian-packages:
 	@requirements/need-debian -f requirements/debian-test.txt || true
+	@requirements/need-debian -f requirements/debian-bpf.txt || true
 
 .PHONY: ceph-packages
 ceph-packages:
@@ -119,7 +125,9 @@ $(TEST_VENV)/.deps-$(KEY): requirements/run.txt requirements/build.txt requireme
 # The built wheel is what the tests import and run, never the source tree.
 $(TEST_VENV)/.installed-$(KEY): $(TEST_VENV)/.deps-$(KEY) $(SOURCES)
 	@rm -rf dist
-	@$(TEST_VENV)/bin/hatchling build --target wheel >/dev/null 2>&1 || $(TEST_VENV)/bin/hatchling build --target wheel
+	@requirements/need-debian -f requirements/debian-bpf.txt || true
+	@export PLUMBLINE_REQUIRE_BPF=1; \
+	  $(TEST_VENV)/bin/hatchling build --target wheel >/dev/null 2>&1 || $(TEST_VENV)/bin/hatchling build --target wheel
 	@$(TEST_VENV)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall dist/*.whl
 	@touch $@
 

@@ -49,7 +49,7 @@ local verdict = [
   ), 16, 1, 4, 4),
   at(p.stat(
     'Open findings',
-    'Documented advice on the network that this node does not follow, besides mere information. "plumbline check" on the node, and its status page, say what is, what it should be and the command that mends it. Bad looks like: more than 0.',
+    'Documented advice on network, disks, PCIe links, health and arrays that this node does not follow, besides mere information. "plumbline check" on the node, and its status page, say what is, what it should be and the command that mends it. Bad looks like: more than 0.',
     'none', p.target(q.verdict.findings, 'open', instant=true),
     [[null, p.colour.good], [1, p.colour.warning]], decimals=0
   ), 20, 1, 4, 4),
@@ -142,9 +142,43 @@ local disk = [
       p.target(q.disk.queue, '{{device}} in flight'),
     ]
   ), 16, 41, 8, 8),
+  at(p.heatmap(
+    'Disk latency distribution',
+    'How many operations of the chosen disk took how long, timed by the kernel from issue to completion. Bad looks like: a second band above the first, which no mean shows.',
+    's', p.target(q.disk.heatmap, '{{le}}')
+  ), 0, 49, 12, 9),
+  at(p.timeSeries(
+    'Disk p99 against its peers',
+    'The slowest hundredth of each disk\'s operations over 5 minutes; grey and dashed the median over the disks of its class and transport here. Idle disks have none. Bad looks like: one disk a decade above the dashed line.',
+    's', [
+      p.target(q.disk.p99, '{{device}} {{operation}}'),
+      p.target(q.disk.peerP99, 'baseline: peers {{operation}}'),
+    ], logarithmic=true
+  ), 12, 49, 12, 9),
+  at(p.timeSeries(
+    'Disk median latency',
+    'Half of each disk\'s operations take less. Bad looks like: one disk apart from its twins, though with a slow tail the median may look well.',
+    's', [p.target(q.disk.p50, '{{device}} {{operation}}')], logarithmic=true
+  ), 0, 58, 8, 8),
+  at(p.timeSeries(
+    'Disk tail against peers and past',
+    'p99 divided by the peers\' median and by what is usual at this hour: 1 is as the others, or as ever. Disks with other work than their peers are left out. Bad looks like: %g and more, where an alert is told.' % config.alerts.PlumblineDiskLatencyOutlier.ratio,
+    'none', [
+      p.target(q.disk.peerRatio, '{{device}} {{operation}} to peers'),
+      p.target(q.disk.pastRatio, '{{device}} {{operation}} to past'),
+    ], logarithmic=true
+  ), 8, 58, 8, 8),
+  at(p.timeSeries(
+    'Time in the queue and at the device',
+    'Mean time of an operation before it is issued and from there to its completion. Bad looks like: queue above device, which is too much load or a scheduler; device alone is the disk, its link or its controller.',
+    's', [
+      p.target(q.disk.queueTime, '{{device}} queue'),
+      p.target(q.disk.deviceTime, '{{device}} device'),
+    ], logarithmic=true
+  ), 16, 58, 8, 8),
   at(p.table(
     'Disks',
-    'What stands behind each device name: model, serial, firmware, and the class that decides which baselines it is compared with. Bad looks like: twins with different firmware.',
+    'What stands behind each device name: model, serial, firmware, and the class that decides which baselines and which peers it is compared with. Bad looks like: twins with different firmware.',
     'none', [p.tableTarget(q.disk.info, 'A')], [
       {
         id: 'organize',
@@ -154,7 +188,45 @@ local disk = [
         },
       },
     ]
-  ), 0, 49, 24, 6),
+  ), 0, 66, 24, 6),
+  at(p.joinedTable(
+    'Disk health',
+    'What each disk says of itself, by NVMe or SMART; empty where it does not say. Endurance is the time until its rated writes are used up. Bad looks like: answers 0, spare below 20 %, errors or sectors that grow, less than a quarter of a year left.',
+    'device', [
+      [q.health.info, '', 'none'],
+      [q.health.available, 'answers', 'none'],
+      [q.health.wear, 'wear', 'percentunit'],
+      [q.health.enduranceLeft, 'endurance left', 's'],
+      [q.health.spare, 'spare', 'percentunit'],
+      [q.health.mediaErrors, 'media errors', 'none'],
+      [q.health.reallocated, 'reallocated sectors', 'none'],
+      [q.health.pending, 'pending sectors', 'none'],
+      [q.health.interfaceErrors, 'interface errors', 'none'],
+      [q.health.temperature, 'temperature', 'celsius'],
+    ]
+  ), 0, 72, 24, 7),
+  at(p.joinedTable(
+    'PCIe links',
+    'The links of disks, host adapters and network cards: bandwidth against what both ends can do, errors since boot (AER). Bad looks like: a share below 100 %, or errors that grow.',
+    'address', [
+      [q.pcie.info, '', 'none'],
+      [q.pcie.ratio, 'of maximum', 'percentunit'],
+      [q.pcie.speed, 'transfers per second', 'none'],
+      [q.pcie.lanes, 'lanes', 'none'],
+      [q.pcie.errors, 'errors', 'none'],
+      [q.pcie.numaNode, 'NUMA node', 'none'],
+    ]
+  ), 0, 79, 14, 7),
+  at(p.timeSeries(
+    'Arrays, pools and paths',
+    'Disks that md arrays lack, vdevs of ZFS pools that are not healthy, multipath paths that are not usable. Bad looks like: anything above 0.',
+    'none', [
+      p.target(q.array.degraded, '{{device}} disks lacking'),
+      p.target(q.array.vdevs, '{{pool}} vdevs'),
+      p.target(q.array.paths, '{{device}} paths lost'),
+      p.target(q.array.sync, '{{device}} rebuilt'),
+    ]
+  ), 14, 79, 10, 7),
 ];
 
 local watcher = [
@@ -162,27 +234,27 @@ local watcher = [
     'Collector duration',
     'Time each collector took in the last scrape. No collector waits for a command, a disk or a cluster. Bad looks like: one above a tenth of a second.',
     's', [p.target(q.watcher.duration, '{{collector}}')], logarithmic=true
-  ), 0, 56, 8, 7),
+  ), 0, 87, 8, 7),
   at(p.timeSeries(
     'Probes skipped, by reason',
     'Runs that did not happen and why: the disk was busy, the load too high, fio not installed. Production comes first, so a few are normal. Bad looks like: one probe always skipped.',
     'none', [p.target(q.probe.skipped, '{{probe}}: {{reason}}')]
-  ), 8, 56, 8, 7),
+  ), 8, 87, 8, 7),
   at(p.timeSeries(
     'Time in flight',
     'How long the operation or run now under way has lasted. Bad looks like: a line that only rises (a hung disk).',
     's', [p.target(q.probe.inFlight, '{{probe}}')]
-  ), 16, 56, 8, 7),
+  ), 16, 87, 8, 7),
 ];
 
 dashboard.new(
   'plumbline-node',
   'Plumbline / Node overview',
   'Does this node still perform as on the day it was accepted, and what on it stands out?',
-  [variables.datasource, variables.cluster, variables.instance, variables.statistic],
+  [variables.datasource, variables.cluster, variables.instance, variables.statistic, variables.device, variables.operation],
   [rowAt('Verdict', 0)] + verdict
   + [rowAt('Probes against their baseline', 5)] + latency
   + [rowAt('Network', 23)] + network
   + [rowAt('Disks', 40)] + disk
-  + [rowAt('The watcher itself', 55)] + watcher
+  + [rowAt('The watcher itself', 86)] + watcher
 )

@@ -1,32 +1,43 @@
-// Advice that stays unheeded: what `plumbline check` finds, once a node, not once a finding.
+// Advice that stays unheeded: what `plumbline check` finds, once a node and layer, not once a finding.
 local alert = import '../lib/alert.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
   local config = $._config,
   local labels = promql.labels(config),
+  local tunables = config.alerts.PlumblineFindingOpen,
+
+  // Anchored, and for a double-quoted PromQL string.
+  local checks(names) = std.strReplace(std.join('|', names), '.', '\\\\.'),
+  local network = checks(['network.']) + '.+',
+
+  // Whose ticket it is. What is no matter of the network is one of the disks and what they hang on.
+  local layers = [
+    { layer: 'network', selector: 'check=~"%s"' % network },
+    { layer: 'disk', selector: 'check!~"%s|%s"' % [network, checks(tunables.notThese)] },
+  ],
 
   // "irq-balance (1), ring-size (2)"
-  local names(severity) =
+  local names(severity, selector) =
     '{{ range $index, $finding := query (printf `count by (check) (plumbline_finding{severity="' + severity + '",'
-    + promql.instanceFormat(config) + '} == 1)` ' + promql.instanceArguments(config) + ') | sortByLabel "check" }}'
+    + selector + ',' + promql.instanceFormat(config) + '} == 1)` ' + promql.instanceArguments(config) + ') | sortByLabel "check" }}'
     + '{{ if $index }}, {{ end }}{{ .Labels.check }} ({{ .Value }}){{ end }}',
 
-  local open(tunables) = alert.fromTunables(
-    tunables,
+  local open(each, of) = alert.fromTunables(
+    each,
     'PlumblineFindingOpen',
-    'count by (%(instance)s) (plumbline_finding{severity="%(finding)s"} == 1)' % (labels + tunables),
-    { layer: 'network', signal: 'health' },
+    'count by (%(instance)s) (plumbline_finding{severity="%(finding)s",%(selector)s} == 1)' % (labels + each + of),
+    { layer: of.layer, signal: 'health' },
     'A node does not follow documented advice.',
-    'Open on {{ $labels.instance }}, severity %s, {{ $value }} in number: ' % tunables.finding
-    + names(tunables.finding)
+    'Open on {{ $labels.instance }}, severity %s, {{ $value }} in number: ' % each.finding
+    + names(each.finding, of.selector)
     + '. `plumbline check` on the node says why, and the command that mends each.',
   ),
 
   prometheusAlerts+:: {
     groups+: [{
       name: 'plumbline-finding',
-      rules: std.map(open, config.alerts.PlumblineFindingOpen.severities),
+      rules: [open(each, of) for of in layers for each in tunables.severities],
     }],
   },
 }

@@ -20,8 +20,14 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     instance: join(instance),
     probe: join(instance + ['probe']),
     device: join(instance + ['device', 'direction']),
-    // one interface, or one adapter
+    // one interface, adapter or disk
     interface: join(instance + ['device']),
+    // one kind of operation of one disk
+    disk: join(instance + ['device', 'operation']),
+    // one disk under whatever name
+    identity: join(instance + ['identity']),
+    address: join(instance + ['address']),
+    pool: join(instance + ['pool']),
     slave: join(instance + ['device', 'slave']),
     port: join(instance + ['device', 'port']),
     // one network: all nodes of a cluster (empty where `instance` is all that identifies a node)
@@ -60,6 +66,16 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     unless on (%(interface)s)
     plumbline:nic_without_storage:info
   ||| % $.labels(config),
+
+  // A template that names a disk as a person would: "sdg, MK01920GWSSE, serial 1A2B, osd.71 on stor01.example:10047".
+  // Looked up when the alert is sent and not joined: a disk without an identity still alerts, under its name alone.
+  diskName(config, query=$.diskQuery(config)):: '{{ $labels.device }}' + $.diskIdentity(query)
+                                                + ' on {{ $labels.instance }}',
+  diskQuery(config, device='$labels.device'):: '(printf `plumbline_disk_info{device=%q,' + $.instanceFormat(config) + '}` '
+                                               + device + ' ' + $.instanceArguments(config) + ')',
+  diskIdentity(query):: '{{ with query ' + query + ' }}{{ with (first .).Labels }}'
+                        + '{{ with .model }}, {{ . }}{{ end }}{{ with .serial }}, serial {{ . }}{{ end }}'
+                        + '{{ with .osd }}, {{ . }}{{ end }}{{ end }}{{ end }}',
 
   // Selects this alert's node in a template's query: a printf format and its arguments.
   instanceFormat(config):: std.join(',', [label + '=%q' for label in config.instanceLabels]),

@@ -136,5 +136,28 @@ local baselineLines = [
     + p.standardOptions.withOverrides(overrides)
     + { options+: { showHeader: true, cellHeight: 'sm' } },
 
+  // A table of several figures of the same subject: one query a column, rows joined by the label `by`. `columns`:
+  // [[query, heading, unit], ...]; the first query brings the labels that are shown before them.
+  joinedTable(title, description, by, columns)::
+    local refId(index) = std.char(std.codepoint('A') + index);
+    self.table(
+      title, description, 'none',
+      [self.tableTarget(columns[index][0], refId(index)) for index in std.range(0, std.length(columns) - 1)],
+      [
+        { id: 'joinByField', options: { byField: by, mode: 'outer' } },
+        {
+          id: 'organize',
+          options: {
+            excludeByName: { Time: true, 'Value #A': true } + { ['Time %d' % index]: true for index in std.range(1, std.length(columns)) },
+            renameByName: { ['Value #' + refId(index)]: columns[index][1] for index in std.range(1, std.length(columns) - 1) },
+          },
+        },
+      ],
+      [
+        { matcher: { id: 'byName', options: columns[index][1] }, properties: [{ id: 'unit', value: columns[index][2] }] }
+        for index in std.range(1, std.length(columns) - 1)
+      ]
+    ),
+
   row(title):: g.panel.row.new(title) + g.panel.row.withCollapsed(false),
 }

@@ -30,4 +30,21 @@ local v = g.dashboard.variable;
   statistic:
     v.custom.new('statistic', ['p50', 'p99', 'mean'])
     + v.custom.generalOptions.withLabel('Statistic'),
+
+  // What a disk is called, and what was asked of it; each may be all.
+  device:
+    v.query.new('device')
+    + v.query.withDatasourceFromVariable(self.datasource)
+    + v.query.queryTypes.withLabelValues('device', 'plumbline_disk_info{cluster=~"$cluster", instance="$instance"}')
+    + v.query.generalOptions.withLabel('Disk')
+    + v.query.selectionOptions.withIncludeAll(true, '.*')
+    + v.query.selectionOptions.withMulti(false)
+    + v.query.refresh.onTime()
+    + v.query.withSort(1),
+
+  operation:
+    v.custom.new('operation', ['read', 'write', 'flush', 'discard'])
+    + v.custom.selectionOptions.withIncludeAll(true, '.*')
+    + v.custom.selectionOptions.withMulti(false)
+    + v.custom.generalOptions.withLabel('Operation'),
 }

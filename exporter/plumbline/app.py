@@ -21,10 +21,11 @@ from prometheus_client import ProcessCollector
 
 from plumbline import __version__, registry
 from plumbline.baseline.book import RECORDED, Book, load_book
+from plumbline.capabilities import Capability, effective, give_up
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
-from plumbline.config import Config, split_address
+from plumbline.config import COLLECTORS, Config, split_address
 from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
@@ -43,6 +44,7 @@ from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
+from plumbline.sources.blocklatency import BlockLatency
 from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.hotplug import BlockHotplug
@@ -55,7 +57,7 @@ from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
 from plumbline.state import StateStore
 from plumbline.status import render_status
-from plumbline.storagewatch import DISK_USERS, StorageWatch
+from plumbline.storagewatch import DISK_USERS, QUEUES, StorageWatch
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 log = logging.getLogger("plumbline")
@@ -76,8 +78,15 @@ RELOAD_CHECK_EVERY_S = 2.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "finding", "probe"})
-"""Collectors that no check asks, and that have nothing to say in a daemon that does not run."""
+NOT_JUDGED = frozenset({"baseline", "canary", "finding", "latency", "probe"})
+"""Collectors that have nothing to say in a daemon that does not run."""
+
+LATENCY, LATENCY_DISKS = "latency", "disk latencies"
+CAPABILITIES: Mapping[str, frozenset[Capability]] = {
+    "health": frozenset({Capability.SYS_ADMIN, Capability.SYS_RAWIO}),
+    "pcie": frozenset({Capability.SYS_ADMIN}),
+}
+"""What collectors go on needing; all else that there is a name for is given up before anything else begins."""
 
 Signature = tuple[int, int, int]
 """Of a file's content: modification time in ns, size, inode."""
@@ -213,6 +222,7 @@ class Daemon:
             interval_s=lambda: self._running.config.devices.health_interval,
         )
         self._storage = StorageWatch(roots, zpool=ProcessRunner(environment), health=health)
+        self._latency = latency = BlockLatency(roots, keep=self._keeps_disk)
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )
@@ -234,6 +244,7 @@ class Daemon:
             roles=lambda: links.roles,
             infiniband=lambda: fabric.value,
             disks_seen=lambda: presence.seen,
+            latency=lambda: latency.value,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -248,6 +259,7 @@ class Daemon:
     def run(self) -> int:
         """Serve until told to stop; 0."""
         self._signals.install()
+        self._use_capabilities()  # before there is a second thread: capabilities belong to threads
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
@@ -272,7 +284,19 @@ class Daemon:
             self._loop()
         finally:
             self._end(events)
+            self._latency.close()
         return 0
+
+    def _use_capabilities(self) -> None:
+        """Do what takes them, and give them up; a reload can't have them back."""
+        config = self._running.config
+        if config.collectors.get(LATENCY, True):
+            self._latency.open()
+        on = {name for name in COLLECTORS if config.collectors.get(name, True)}
+        given_up = give_up(set(Capability).difference(*(CAPABILITIES[name] for name in on & CAPABILITIES.keys())))
+        if given_up:
+            kept = ", ".join(each.label for each in sorted(effective(self._roots))) or "none of the others"
+            log.info("given up: %s; kept: %s", ", ".join(each.label for each in sorted(given_up)), kept)
 
     def _slow_tier(self) -> list[Job]:
         """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
@@ -280,6 +304,7 @@ class Daemon:
             *self._facts.jobs(),
             Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self._link_facts.refresh),
             Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
+            Job(LATENCY_DISKS, FACTS_EVERY_S, FACTS_EVERY_S, self._latency.refresh),
             Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
             *self._storage.jobs(),
             *self._presence.jobs(),
@@ -310,7 +335,7 @@ class Daemon:
             self._housekeeping.kick(facts)
 
     def _disks_changed(self) -> None:
-        for facts in (DISK_FACTS, DISK_USERS, DISK_PRESENCE):
+        for facts in (DISK_FACTS, DISK_USERS, DISK_PRESENCE, QUEUES, LATENCY_DISKS):
             self._housekeeping.kick(facts)
 
     def _await_facts(self) -> None:
@@ -399,6 +424,8 @@ class Daemon:
 
     def _apply(self, running: Running) -> None:
         self._running = running
+        if not running.config.collectors.get(LATENCY, True):
+            self._latency.close()
         self._probing.apply(running.plan, running.book.bounds(), running.config.gates)
         itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)
         self._exposition.replace([*self._collectors(), itself])
@@ -437,8 +464,6 @@ class Daemon:
 
     def _keeps_disk(self, name: str) -> bool:
         return not re.fullmatch(self._running.config.devices.disk_exclude, name)
-        exclude = self._running.config.devices.disk_exclude
-        return not (exclude and re.fullmatch(exclude, name))
 
     def _not_ready_because(self) -> str | None:
         return None if self._started_at else "the host's facts are being read"

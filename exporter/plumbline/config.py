@@ -41,6 +41,7 @@ COLLECTORS = (
     "health",
     "infiniband",
     "interrupts",
+    "latency",
     "link",
     "linkmode",
     "offload",

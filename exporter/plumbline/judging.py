@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 from plumbline.arrayfacts import array_facts
 from plumbline.checks import array, disk, health, network, pcie
+from plumbline.checks.disk import latency
 from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Finding, worst_first
 from plumbline.diskfacts import disk_facts
 from plumbline.healthfacts import health_facts
+from plumbline.latencyfacts import latency_facts
 from plumbline.networkfacts import network_facts
 from plumbline.pciefacts import pcie_facts
 from plumbline.seriesview import Labels, SeriesView
@@ -41,6 +43,7 @@ DOMAINS: tuple[Callable[[SeriesView, float | None], tuple[Finding, ...]], ...] =
     lambda view, _window_s: array.judge(array_facts(view)),
     lambda view, window_s: pcie.judge(pcie_facts(view, window_s)),
     lambda view, window_s: health.judge(health_facts(view, window_s)),
+    lambda view, _window_s: latency.judge(latency_facts(view)),
 )
 """Each part of a host: what is known of it after so many seconds of looking (``None``: one look), judged."""
 

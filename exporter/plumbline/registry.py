@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from plumbline.baseline.book import Book
@@ -21,6 +21,7 @@ from plumbline.collectors import (
     infiniband,
     interrupts,
     knobs,
+    latency,
     nic,
     pcie,
     probe,
@@ -38,6 +39,7 @@ from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
+from plumbline.sources.blocklatency import LatencyReading
 from plumbline.sources.bonding_proc import Churns
 from plumbline.sources.diskstats import WholeDisks, read_whole_disks
 from plumbline.sources.infiniband import InfinibandReading
@@ -53,6 +55,10 @@ from plumbline.state import DiskSeen
 from plumbline.storagewatch import StorageWatch
 
 T = TypeVar("T")
+
+
+def _not_loaded() -> LatencyReading:
+    raise Unavailable("nobody has loaded the BPF program")
 
 
 def _no_adapter() -> InfinibandReading:
@@ -82,6 +88,8 @@ class Parts:
     infiniband: Callable[[], InfinibandReading] = _no_adapter
     """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
     disks_seen: Callable[[], Iterable[DiskSeen]] = tuple
+    latency: Callable[[], LatencyReading] = _not_loaded
+    """May raise :class:`Unavailable`."""
 
 
 def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
@@ -127,6 +135,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
             skip_reasons=("malformed",),
         ),
         _steady("health", health.SPECS, lambda: health.samples(parts.storage.health)),
+        _steady("latency", latency.SPECS, lambda: latency.samples(_shown(parts.latency(), disks))),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
@@ -138,6 +147,10 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
 def _steady(name: str, specs: tuple[MetricSpec, ...], collect: Callable[[], Samples]) -> Collector:
     """A collector that gives all or nothing: it has no items to leave out."""
     return Collector(name, specs, lambda _skip: collect(), skip_reasons=())
+
+
+def _shown(reading: LatencyReading, keep: Callable[[str], bool]) -> LatencyReading:
+    return replace(reading, disks=tuple(each for each in reading.disks if keep(each.device)))
 
 
 def _infiniband_samples(reading: InfinibandReading, skip: SkipHook) -> Samples:

@@ -18,6 +18,7 @@ class SeriesView:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._families = {family.spec.name: family for family in snapshot.families}
+        self._collectors = {each.name: each for each in snapshot.collectors}
         self.grown: Mapping[tuple[str, Labels], int] = {}
         """How much counters grew in the window looked at; those seen for the first time are absent."""
 
@@ -35,6 +36,11 @@ class SeriesView:
         if family is not None:
             for labels, value in self.series(name).items():
                 yield dict(zip(family.spec.labels, labels, strict=True)), value
+
+    def unavailable(self, collector: str) -> str | None:
+        """Why a collector has nothing to tell: empty when it has, ``None`` when it is switched off or failed."""
+        health = self._collectors.get(collector)
+        return None if health is None or not health.success else "" if health.available else health.reason
 
     def count(self, name: str, *labels: str) -> Count | None:
         """A counter with its growth."""

@@ -1,4 +1,5 @@
-"""``make bench``: prints what a scrape costs beside node_exporter, and the exposition beside the stock one.
+"""``make bench``: prints what a scrape costs beside node_exporter, the exposition beside the stock one, and what the
+disk latency histograms cost the disks.
 
 Three hosts: this one as it is; (as root) a network namespace of its own with many interfaces, where the cost of
 reading and of rendering shows instead of the cost of one HTTP request; and a large one, replayed.
@@ -44,6 +45,7 @@ def main() -> int:
         large_host.main()
         print("\nexposition", flush=True)
         subprocess.run([sys.executable, "-m", "bench.exposition"], check=True)
+        subprocess.run([sys.executable, "-m", "bench.disk_latency"], check=True)
     return 0
 
 

@@ -52,6 +52,24 @@ def test_exposure_is_not_above_the_documented_level(unit: Path) -> None:
     assert float(measured[1]) <= float(documented[1])
 
 
+def test_the_drop_in_is_accepted_and_not_above_its_documented_level(unit: Path) -> None:
+    folder = unit.parent / "plumbline.service.d"
+    folder.mkdir()
+    (folder / "disk-latency.conf").write_text((FOLDER / "drop-ins" / "disk-latency.conf").read_text())
+    documented = re.search(r"level is \*\*([\d.]+)\*\*", (FOLDER / "README.md").read_text())
+    assert documented
+
+    done = subprocess.run(
+        [need("systemd-analyze"), "security", "--offline=true", "--no-pager", str(unit)],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+
+    measured = re.search(r"Overall exposure level for plumbline\.service: ([\d.]+)", done.stdout)
+    assert measured, done.stdout[-500:]
+    assert float(measured[1]) == float(documented[1])
+    assert [line for line in done.stderr.splitlines() if "disk-latency" in line] == []
+
+
 def test_reload_is_sighup_and_no_capability_is_left() -> None:
     settings = dict(
         line.split("=", 1)

@@ -28,9 +28,11 @@ from plumbline.registry import Parts, collectors
 from plumbline.rendering import Format, Renderer
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
+from plumbline.sources.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
 from plumbline.sources.bonding_proc import read_churns
 from plumbline.sources.diskhealth import NO_ANSWER, Answer, NoHealth
 from plumbline.sources.infiniband import read_infiniband
+from plumbline.sources.latencymaps import Histogram, Times
 from plumbline.sources.links import RTM_GETLINK
 from plumbline.sources.nvme_smart import Limits, health_of, parse_smart_log
 from plumbline.sources.portfacts import Transports
@@ -77,6 +79,22 @@ def page(given: Parts, config: Config, book: Book) -> str:
 
 def book(storage: Path, targets: Sequence[Target], config: BaselineConfig) -> Book:
     return load_book(config, where="test", storage=storage, host="storage1", catalogue=CATALOGUE, targets=targets)
+
+
+def disk_latency() -> LatencyReading:
+    """A disk that writes and flushes; the shape is that of a virtio disk here, the counts are constructed."""
+    none = Histogram((0,) * 28, 0)
+    writes = Histogram((*[0] * 5, 2, 20, 468, 406, 31, *[0] * 18), 63_527_717)
+    waited = Histogram((40, 850, 37, *[0] * 25), 1_400_000)
+    flushes = Histogram((*[0] * 6, 8, 1, *[0] * 20), 492_386)
+    times = {
+        "read": Times(none, none),
+        "write": Times(writes, waited),
+        "flush": Times(flushes, none),
+        "discard": Times(none, none),
+    }
+    untimed = {EARLIER: 1, UNSEEN: 0, ENDLESS: 3, INTERRUPTED: 0}
+    return LatencyReading((DiskLatency("nvme0n1", times),), untimed)
 
 
 def canary() -> CanaryReading:
@@ -184,6 +202,7 @@ def storage_node(tmp_path: Path) -> str:
     )
     roots = tree(tmp_path / "host", "disks-storage-node", "disk-queues", "net-software-links")
     given = parts(roots, ixgbe_network(), canaries=(canary(),), probes=(fio(),))
+    given = dataclasses.replace(given, latency=disk_latency)
     given.network.refresh()
     given.storage.users.refresh()
     given.storage.queues.refresh()

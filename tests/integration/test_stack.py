@@ -36,11 +36,19 @@ ONLY_WHERE_THE_HOST_HAS = {
     "plumbline-node / Disk operations": "plumbline_disk_io_total",
     "plumbline-node / Disk busy share and queue": "plumbline_disk_io_total",
     "plumbline-node / Disks": "plumbline_disk_info",
+    "plumbline-node / Disk latency distribution": "plumbline_disk_latency_seconds_bucket",  # eBPF and its capabilities
+    "plumbline-node / Time in the queue and at the device": "plumbline_disk_latency_seconds_bucket",
 }
 """Panels whose hardware not every machine has: they must have data exactly where the daemon exports the metric."""
 
 EMPTY_ON_A_HEALTHY_HOST = {
     "plumbline-node / annotation Plumbline alerts": "nothing is wrong here, and the watchdog has no instance",
+    "plumbline-node / Disk p99 against its peers": "an idle disk has no tail, and one without twins no peers",
+    "plumbline-node / Disk median latency": "an idle disk has none",
+    "plumbline-node / Disk tail against peers and past": "neither peers nor days gone by",
+    "plumbline-node / Disk health": "virtual disks tell none; rule tests and fixtures have the series",
+    "plumbline-node / PCIe links": "virtual machines have none",
+    "plumbline-node / Arrays, pools and paths": "no md, ZFS or multipath here",
 }
 
 
@@ -169,7 +177,8 @@ def test_every_panel_has_data(stack: Stack, path: Path) -> None:
 
 @pytest.mark.parametrize("path", dashboards.DASHBOARDS, ids=lambda path: path.stem)
 def test_every_variable_has_values(stack: Stack, path: Path) -> None:
-    expected = {"cluster": {CLUSTER}, "instance": {stack.instance}}
+    disks = stack.daemon.metrics().labels("plumbline_disk_info", "device")
+    expected = {"cluster": {CLUSTER}, "instance": {stack.instance}, "device": disks}
     asked = {
         variable["name"]: dashboards.substitute(variable["query"], instance=stack.instance)
         for variable in dashboards.load(path)["templating"]["list"]

@@ -54,6 +54,11 @@ def test_amtool_accepts_it():
         ({"alertname": "PlumblineNicRingDrops", "severity": "warning", "layer": "network"}, "tickets-network"),
         ({"alertname": "PlumblineCollectorFailing", "severity": "warning", "layer": "self"}, "tickets-monitoring"),
         ({"alertname": "PlumblineBaselineMissing", "severity": "info", "layer": "disk"}, "digest"),
+        ({"alertname": "PlumblineDiskHung", "severity": "critical", "layer": "disk"}, "pager"),
+        ({"alertname": "PlumblineZfsPoolUnhealthy", "severity": "critical", "layer": "disk"}, "pager"),
+        ({"alertname": "PlumblineDiskLatencyOutlier", "severity": "warning", "layer": "disk"}, "tickets-storage"),
+        ({"alertname": "PlumblinePcieLinkDegraded", "severity": "warning", "layer": "disk"}, "tickets-storage"),
+        ({"alertname": "PlumblinePcieLinkDegraded", "severity": "warning", "layer": "network"}, "tickets-network"),
         ({"alertname": "SomebodyElses", "severity": "warning"}, "tickets"),
         ({"alertname": "WithoutAnything"}, "tickets"),
     ],
@@ -193,3 +198,78 @@ def test_a_small_ring_speaks_for_the_drops_of_its_own_interface(rules, one):
     small, drops = one("PlumblineNicRingSmall"), one("PlumblineNicRingDrops")
     elsewhere = one("PlumblineNicRingDrops", device="ens2f1")
     assert audible(rules, [small, drops, elsewhere]) == [small, elsewhere]
+
+
+# --- within one disk ----------------------------------------------------------------------------------------------
+
+DISK = "sdg"
+SLOW = ("PlumblineDiskLatencyOutlier", "PlumblineDiskLatencyRegressed")
+
+
+def test_a_disk_that_completes_nothing_is_one_page(rules, one):
+    hung = one("PlumblineDiskHung", device=DISK)
+    others = [one(name, device=DISK) for name in (*SLOW, "PlumblineDiskHealthUnavailable")]
+    assert audible(rules, [hung, *others]) == [hung]
+    errors, twin = one("PlumblineDiskMediaErrors", device=DISK), one(SLOW[0], device="sdh")
+    assert audible(rules, [hung, errors, twin]) == [hung, errors, twin]
+
+
+def test_a_disk_that_has_left_says_nothing_else(rules, one):
+    missing = one("PlumblineDiskMissing", device=DISK)
+    others = [
+        one(name, device=DISK)
+        for name in (*SLOW, "PlumblineDiskFailing", "PlumblineDiskWearOut", "PlumblineDiskHot", "PlumblinePcieErrors")
+    ]
+    assert audible(rules, [missing, *others]) == [missing]
+
+
+def test_but_what_it_leaves_behind_is_told(rules, one):
+    missing = one("PlumblineDiskMissing", device=DISK)
+    stays = [
+        one("PlumblineArrayDegraded"),
+        one("PlumblineZfsPoolUnhealthy", severity="warning"),
+        one("PlumblineMultipathPathLost"),
+        one("PlumblineDiskQueueSettings"),
+        one("PlumblineDiskHung", device=DISK),
+        one("PlumblineDiskFailing", device="sdh"),
+        one("PlumblineDiskFailing", device=DISK, instance="stor02.example:10047"),
+    ]
+    assert audible(rules, [missing, *stays]) == [missing, *stays]
+
+
+@pytest.mark.parametrize(
+    "cause",
+    ["PlumblineDiskFailing", "PlumblineDiskMediaErrors", "PlumblineDiskPendingSectors", "PlumblineDiskHot"],
+)
+def test_why_a_disk_is_slow_is_said_once(rules, one, cause):
+    why, slow, twin = one(cause, device=DISK), [one(name, device=DISK) for name in SLOW], one(SLOW[0], device="sdh")
+    assert audible(rules, [why, *slow, twin]) == [why, twin]
+
+
+def test_a_narrow_link_explains_an_outlier_of_its_own_disk_but_not_a_change(rules, one):
+    link = one("PlumblinePcieLinkDegraded", device="nvme0n1")
+    outlier, change = (one(name, device="nvme0n1") for name in SLOW)
+    twin = one(SLOW[0], device="nvme1n1")
+    assert audible(rules, [link, outlier, change, twin]) == [link, twin]
+    assert audible(rules, [link, change]) == [link, change]
+    adapter = {key: value for key, value in link.items() if key != "device"}
+    assert audible(rules, [adapter, outlier]) == [adapter, outlier]
+
+
+def test_apart_from_its_peers_before_apart_from_its_past(rules, one):
+    outlier, change = (one(name, device=DISK, operation="read") for name in SLOW)
+    writes = {**change, "operation": "write"}
+    assert audible(rules, [outlier, change, writes]) == [outlier, writes]
+
+
+def test_no_network_hides_what_the_kernel_times_at_the_disk(rules, one):
+    drops = one("PlumblineNicRingDrops")
+    for name in SLOW:
+        assert audible(rules, [drops, one(name)]) == [drops, one(name)]
+
+
+def test_the_page_of_one_pool_leaves_the_ticket_of_another(rules, one):
+    page = one("PlumblineZfsPoolUnhealthy", severity="critical", pool="tank")
+    ticket = one("PlumblineZfsPoolUnhealthy", severity="warning", pool="rpool")
+    assert audible(rules, [page, ticket]) == [page, ticket]
+    assert audible(rules, [page, {**ticket, "pool": "tank"}]) == [page]

@@ -16,6 +16,8 @@ _VALUES = {
     "$__range": "1h",
     "$cluster": ".*",
     "$statistic": "p50",
+    "$device": ".*",
+    "$operation": ".*",
 }
 
 

@@ -11,6 +11,7 @@ DEBIAN_PACKAGES = {
     "ethtool": "ethtool",
     "fio": "fio",
     "ip": "iproute2",
+    "losetup": "mount",
     "mkfs.ext4": "e2fsprogs",
     "lspci": "pciutils",
     "mount": "mount",
@@ -21,6 +22,7 @@ DEBIAN_PACKAGES = {
     "setpci": "pciutils",
     "smartctl": "smartmontools",
     "setpriv": "util-linux",
+    "sfdisk": "fdisk",
     "systemd-analyze": "systemd",
     "umount": "mount",
 }

@@ -36,10 +36,10 @@ class Prometheus(api.Prometheus):
 
 
 @contextmanager
-def prometheus(folder: Path, *, target: str, interval_s: int = 1) -> Iterator[Prometheus]:
-    """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all our rules every ``interval_s``."""
+def prometheus(folder: Path, *, target: str, interval_s: int = 1, rules: Path = RULES) -> Iterator[Prometheus]:
+    """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all of ``rules`` every ``interval_s``."""
     address = f"127.0.0.1:{free_port()}"
-    config = configs.prometheus(target=target, alertmanager="", rules=RULES)
+    config = configs.prometheus(target=target, alertmanager="", rules=rules)
     del config["alerting"]
     config["global"] = {"scrape_interval": f"{interval_s}s", "evaluation_interval": f"{interval_s}s"}
     config["scrape_configs"][0]["static_configs"][0]["labels"] = {"cluster": CLUSTER}

@@ -7,11 +7,12 @@ from collections import Counter
 
 import pytest
 
-from plumbline.catalogue import Kind, MetricSpec
+from plumbline.catalogue import MetricSpec
 from plumbline.checks.facts import Count
 from plumbline.checks.health import CHECKS, judge
 from plumbline.checks.health_facts import Disk, HealthFacts
 from plumbline.checks.model import Finding, Severity
+from plumbline.collectors import disk
 from plumbline.collectors import health as metrics
 from plumbline.healthfacts import health_facts
 from plumbline.judging import Judge
@@ -152,8 +153,7 @@ def snapshot(*states: DiskState) -> Snapshot:
     rows: dict[MetricSpec, list[tuple[tuple[str, ...], float]]] = {}
     for spec, labels, value in metrics.samples(states):
         rows.setdefault(spec, []).append((labels, value))
-    info = MetricSpec("plumbline_disk_info", Kind.GAUGE, "x", ("device", "osd"))
-    rows[info] = [((state.device, "osd.7"), 1) for state in states]
+    rows[disk.INFO] = [((state.device, "", "", "", "0", "sata", "ssd", "osd.7"), 1) for state in states]
     families = [Family(spec, tuple(r[0] for r in found), [r[1] for r in found]) for spec, found in rows.items()]
     return Snapshot(tuple(sorted(families, key=lambda family: family.spec.name)), ())
 

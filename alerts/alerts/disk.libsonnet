@@ -1,0 +1,115 @@
+// A disk among its peers, against its own past, and whether it answers at all.
+local alert = import '../lib/alert.libsonnet';
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local alerts = config.alerts,
+  local labels = promql.labels(config),
+  local disk(signal) = { layer: 'disk', signal: signal },
+  local name = 'Disk ' + promql.diskName(config),
+
+  // "1.5ms": a recorded figure of the alert's disk and operation.
+  local figure(metric, selector='') =
+    '{{ with query (printf `' + metric + '{' + selector + 'device=%q,operation=%q,' + promql.instanceFormat(config)
+    + '}` $labels.device $labels.operation ' + promql.instanceArguments(config) + ') }}'
+    + '{{ . | first | value | humanizeDuration }}{{ end }}',
+
+  local outlier = alerts.PlumblineDiskLatencyOutlier,
+  local regressed = alerts.PlumblineDiskLatencyRegressed,
+  local missing = alerts.PlumblineDiskMissing,
+  local queue = alerts.PlumblineDiskQueueSettings,
+
+  // A disk that has left has no identity of its own any more, only a past one.
+  local lastKnown = '(printf `last_over_time(plumbline_disk_info{device=%q,serial=%q,' + promql.instanceFormat(config)
+                    + '}[' + missing.window + '])` $labels.device $labels.serial ' + promql.instanceArguments(config) + ')',
+
+  // "sda, sdb"
+  local subjects =
+    '{{ range $index, $finding := query (printf `plumbline_finding{check=%q,severity!="info",'
+    + promql.instanceFormat(config) + '} == 1` $labels.check ' + promql.instanceArguments(config)
+    + ') | sortByLabel "subject" }}{{ if $index }}, {{ end }}{{ .Labels.subject }}{{ end }}',
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'plumbline-disk',
+      rules: [
+        alert.new(
+          config,
+          'PlumblineDiskLatencyOutlier',
+          |||
+            plumbline:disk_latency_peers:ratio >= %(ratio)g
+            and on (%(disk)s)
+            plumbline:disk_latency:p99_seconds >= %(floorSeconds)g
+          ||| % (labels + outlier),
+          disk('latency'),
+          'A disk has a slower tail than its peers.',
+          name + ': the slowest hundredth of its {{ $labels.operation }} operations takes '
+          + figure('plumbline:disk_latency:p99_seconds') + ' or more, {{ printf "%.0f" $value }} times the '
+          + figure('plumbline:disk_latency:peer_p99_seconds')
+          + ' of the disks of its class on this host. Whatever is spread over all of them waits for this one.',
+        ),
+        alert.new(
+          config,
+          'PlumblineDiskLatencyRegressed',
+          |||
+            plumbline:disk_latency_past:ratio >= %(ratio)g
+            and on (%(disk)s)
+            plumbline:disk_hour:figure{figure="latency"} >= %(floorSeconds)g
+          ||| % (labels + regressed),
+          disk('latency'),
+          'A disk has a slower tail than in the days before.',
+          name + ': the slowest hundredth of its {{ $labels.operation }} operations takes '
+          + figure('plumbline:disk_hour:figure', 'figure="latency",')
+          + ' or more, {{ printf "%.0f" $value }} times what was usual at this hour of the last days, and it does not have more to do.',
+        ),
+        alert.new(
+          config,
+          'PlumblineDiskHung',
+          // A stacked device hangs with what lies below it: told once, for the lowest.
+          |||
+            max by (%(interface)s) (plumbline_disk_queue_length)
+            and on (%(interface)s)
+            plumbline:disk_hung:info
+            unless on (%(interface)s)
+            (
+              plumbline_disk_relation_info
+              and on (%(instance)s, lower)
+              label_replace(plumbline:disk_hung:info, "lower", "$1", "device", "(.+)")
+            )
+          ||| % labels,
+          disk('error'),
+          'A disk has operations in flight and completes none.',
+          name + ': {{ $value }} operations are in flight and none has completed for more than %s. Everything that waits for this disk hangs.' % config.disk.hungWindow,
+        ),
+        alert.new(
+          config,
+          'PlumblineDiskMissing',
+          // Not where another disk has taken its place, nor where it is back under another name.
+          |||
+            max by (%(interface)s, serial) (plumbline_disk_present) == 0
+            unless on (%(interface)s)
+            plumbline_disk_present == 1
+            unless on (%(instance)s, serial)
+            plumbline_disk_present{serial!=""} == 1
+          ||| % labels,
+          disk('error'),
+          'A disk has left a node.',
+          'Disk {{ $labels.device }}' + promql.diskIdentity(lastKnown)
+          + ' on {{ $labels.instance }} is gone: it was there before, and the kernel no longer knows it. Nobody pulled it? Then the disk, its slot or its cable has failed.',
+        ),
+        alert.new(
+          config,
+          'PlumblineDiskQueueSettings',
+          |||
+            count by (%(instance)s, check) (plumbline_finding{check=~"%(regex)s", severity!="info"} == 1)
+          ||| % (labels { regex: std.strReplace(std.join('|', queue.checks), '.', '\\\\.') }),
+          disk('health'),
+          'A disk runs with the wrong scheduler, or with flushes switched off.',
+          'Open on {{ $labels.instance }}: {{ $labels.check }} for ' + subjects
+          + '. `plumbline check` on the node says why, what it should be, and the command and the udev rule that mend it.',
+        ),
+      ],
+    }],
+  },
+}

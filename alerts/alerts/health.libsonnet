@@ -1,0 +1,125 @@
+// What a disk says of its own health, and that it says anything.
+local alert = import '../lib/alert.libsonnet';
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local alerts = config.alerts,
+  local labels = promql.labels(config),
+  local disk(signal) = { layer: 'disk', signal: signal },
+  local name = 'Disk ' + promql.diskName(config),
+
+  local unavailable = alerts.PlumblineDiskHealthUnavailable,
+  local media = alerts.PlumblineDiskMediaErrors,
+  local failing = alerts.PlumblineDiskFailing,
+  local wear = alerts.PlumblineDiskWearOut,
+  local spare = alerts.PlumblineDiskSpareLow,
+  local hot = alerts.PlumblineDiskHot,
+
+  local labelled(expr, label, text) =
+    'label_replace(\n  %s,\n  "%s", "%s", "", ""\n)\n' % [expr, label, text],
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'plumbline-health',
+      rules: [
+        alert.new(
+          config,
+          'PlumblineDiskHealthUnavailable',
+          // A disk that never told its health (a virtual one) is no news; one that stopped is. A sleeping one is left alone.
+          |||
+            time() - max by (%(interface)s) (plumbline_disk_health_last_success_timestamp_seconds)
+            and on (%(interface)s)
+            (
+              plumbline_disk_health_available == 0
+              or
+              plumbline_disk_health_in_flight_seconds > %(stuckSeconds)d
+            )
+            unless on (%(interface)s)
+            plumbline_disk_asleep == 1
+          ||| % (labels + unavailable),
+          disk('health'),
+          'A disk has stopped telling its health.',
+          name + ' answered the last question for its health {{ $value | humanizeDuration }} ago and none since. A disk that no longer answers its controller may be about to fail.',
+        ),
+        alert.new(
+          config,
+          'PlumblineDiskMediaErrors',
+          labelled(
+            'max by (%(interface)s) (increase(plumbline_disk_media_errors_total[%(window)s])) > 0' % (labels + media),
+            'kind', 'uncorrected errors'
+          ) + 'or\n' + labelled(
+            'max by (%(interface)s) (delta(plumbline_disk_reallocated_sectors[%(window)s])) > 0' % (labels + media),
+            'kind', 'reallocated sectors'
+          ),
+          disk('error'),
+          'A disk counts more media errors.',
+          name + ': {{ printf "%%.0f" $value }} more {{ $labels.kind }} within %s. Disks that begin to count rarely stop.' % media.window,
+        ),
+        alert.new(
+          config,
+          'PlumblineDiskFailing',
+          labelled(
+            'max by (%(interface)s) (plumbline_disk_smart_passed) == 0' % labels, 'warning', 'SMART failed'
+          ) + 'or\n'
+          + 'max by (%(interface)s, warning) (plumbline_disk_critical_warning{warning!~"%(notFailing)s"}) == 1\n' % (labels + failing),
+          disk('error'),
+          'A disk declares itself failing.',
+          name + ' says so itself: {{ $labels.warning }}. Replace it while it can still be read.',
+        ),
+        alert.new(
+          config,
+          'PlumblineDiskPendingSectors',
+          |||
+            max by (%(interface)s) (plumbline_disk_pending_sectors) > 0
+            or
+            max by (%(interface)s) (plumbline_disk_offline_uncorrectable_sectors) > 0
+          ||| % labels,
+          disk('error'),
+          'A disk has sectors that it cannot read.',
+          name + ' has {{ $value }} sectors that it could not read and has not replaced yet. Their data is gone from this disk; each attempt to read them takes seconds.',
+        ),
+        alert.new(
+          config,
+          'PlumblineDiskWearOut',
+          'plumbline:disk_endurance_left:seconds < %d' % (wear.days * promql.seconds('1d')),
+          disk('health'),
+          'A disk wears out soon.',
+          name + ' reaches the end of its rated writes {{ with query (printf "vector(time() + %f)" $value) }}about {{ . | first | value | humanizeTimestamp }}{{ end }}, going by its life so far and the last weeks.',
+        ),
+        alert.new(
+          config,
+          'PlumblineDiskSpareLow',
+          |||
+            max by (%(interface)s) (plumbline_disk_spare_ratio)
+            <= %(thresholds)g *
+            max by (%(interface)s) (plumbline_disk_spare_threshold_ratio)
+          ||| % (labels + spare),
+          disk('health'),
+          'A disk has few spare blocks left.',
+          name + ' has {{ $value | humanizePercentage }} of its spare blocks left: the others stand in for blocks that failed. At its threshold it declares itself failing, and may turn read-only.',
+        ),
+        alert.new(
+          config,
+          'PlumblineDiskHot',
+          |||
+            max by (%(interface)s) (plumbline_disk_temperature_celsius)
+            >= on (%(interface)s)
+            (
+              min by (%(interface)s) (plumbline_disk_temperature_limit_celsius) - %(marginCelsius)g
+            )
+            or
+            (
+              max by (%(interface)s) (plumbline_disk_temperature_celsius) >= %(otherwiseCelsius)g
+              unless on (%(interface)s)
+              plumbline_disk_temperature_limit_celsius
+            )
+          ||| % (labels + hot),
+          disk('saturation'),
+          'A disk is too hot.',
+          name + ' is at {{ printf "%.0f" $value }} °C, at or near the limit that it states. It throttles itself, which shows as latency, and it ages faster.',
+        ),
+      ],
+    }],
+  },
+}

@@ -1,0 +1,55 @@
+"""Disks' latency histograms as samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
+from plumbline.sources.blocklatency import LatencyReading
+from plumbline.sources.latencymaps import BUCKETS, Histogram
+
+_LABELS = ("device", "operation")
+
+LATENCY = MetricSpec(
+    "plumbline_disk_latency_seconds",
+    Kind.HISTOGRAM,
+    "Time a request spent in the disk and its driver: from its (last) issue to its completion.",
+    _LABELS,
+)
+QUEUE = MetricSpec(
+    "plumbline_disk_queue_seconds",
+    Kind.HISTOGRAM,
+    "Time a request waited in the kernel before it was (last) issued to the driver.",
+    _LABELS,
+)
+UNTIMED = MetricSpec(
+    "plumbline_disk_latency_untimed_total",
+    Kind.COUNTER,
+    "Requests that completed and are in no histogram, by reason: issued_earlier (before the daemon began),"
+    " issue_not_seen, completion_not_seen, interrupted.",
+    ("reason",),
+)
+SPECS: tuple[MetricSpec, ...] = (LATENCY, QUEUE, UNTIMED)
+
+EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))
+"""1 µs … 67.1 s."""
+_NS = 1e9
+_ALWAYS = frozenset({"read", "write"})
+
+
+def samples(reading: LatencyReading) -> Iterator[Sample]:
+    """Flushes and discards only of disks that had some: most never do."""
+    for disk in reading.disks:
+        for operation, times in disk.times.items():
+            if operation in _ALWAYS or any(times.device.counts):
+                labels = (disk.device, operation)
+                yield LATENCY, labels, _value(times.device)
+                yield QUEUE, labels, _value(times.queue)
+    for reason, count in reading.untimed.items():
+        yield UNTIMED, (reason,), count
+
+
+def _value(histogram: Histogram) -> HistogramValue:
+    cumulative = tuple(accumulate(histogram.counts))
+    return HistogramValue(EDGES_S, cumulative[:-1], cumulative[-1], histogram.sum_ns / _NS)

@@ -1,0 +1,273 @@
+"""Latency histograms of every disk, counted by our BPF program in the kernel: load it, name the disks, read.
+
+The program is :file:`bpf/disk_latency.bpf.c`. Loading takes CAP_BPF and CAP_PERFMON (Linux 5.8); what comes after is
+plain shared memory: reading it and naming new disks takes no system call and no capability.
+
+Requests exist at the lowest device only: dm, md, bcache and zram pass on bios and have none, so each is counted once,
+at the disk it goes to. Request-based dm-multipath has some of its own; devices that stand on others are not named.
+An NVMe namespace with several paths passes on bios too: its paths ``nvme1c0n1`` count as ``nvme1n1``.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+
+from plumbline.capabilities import Capability, effective
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.roots import Roots
+from plumbline.sources import latencymaps, sysfs
+from plumbline.sources.latencymaps import Times
+from plumbline.sources.libbpf import BpfError, BpfObject, Library
+
+_log = logging.getLogger(__name__)
+
+EARLIER, UNSEEN, ENDLESS, INTERRUPTED = "issued_earlier", "issue_not_seen", "completion_not_seen", "interrupted"
+"""Why a request was not timed: it was under way when we began; its issue was not seen, or there was no room to keep
+it; its completion was not seen (noticed when the kernel uses its structure again); an interrupt's completion came
+while the program was at work on that CPU."""
+
+HOPELESS = ("CONFIG_DEBUG_INFO_BTF", "little-endian")
+"""Words in a reason that no package and no capability does away with."""
+DROP_IN = "systemd/drop-ins/disk-latency.conf"
+_SWITCHED_OFF = "disk latencies were switched off while the daemon ran, and it gave up what loading takes: restart it"
+_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
+_NEEDED = (Capability.BPF, Capability.PERFMON)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskLatency:
+    """One disk's requests since the daemon began, by operation; all of :data:`.latencymaps.OPERATIONS` are there."""
+
+    device: str
+    times: Mapping[str, Times]
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyReading:
+    """All disks there are now. ``untimed`` by reason."""
+
+    disks: tuple[DiskLatency, ...]
+    untimed: Mapping[str, int]
+
+
+def request_names(roots: Roots, *, keep: Callable[[str], bool]) -> dict[str, str]:
+    """Disks that have requests, by the name that the kernel's requests know them by → the name they are shown by.
+
+    Nothing here asks a disk, so a disk that hangs hangs nobody.
+    """
+    names = {}
+    for entry in sysfs.entries(roots.sys / "block"):
+        name = entry.replace("!", "/")
+        path = _PATH.fullmatch(name)
+        shown = path[1] + path[2] if path else name
+        if keep(shown) and not sysfs.entries(roots.sys / "block" / entry / "slaves"):
+            names[name] = shown
+    return names
+
+
+def read_image() -> bytes:
+    """The compiled program, as the wheel brings it."""
+    try:
+        return resources.files("plumbline").joinpath("bpf/disk_latency.bpf.o").read_bytes()
+    except FileNotFoundError as error:
+        raise Unavailable(
+            "this build has no BPF program: it was built without clang; install clang and libbpf-dev and build again"
+        ) from error
+
+
+def explain(error: BpfError, lockdown: str) -> PlumblineError:
+    """What the kernel's refusal means. ``lockdown`` is ``/sys/kernel/security/lockdown``."""
+    if error.errno not in (1, 13):  # EPERM, EACCES
+        return error
+    if "[confidentiality]" in lockdown:
+        return Unavailable(f"{error}: the kernel is locked down (confidentiality), which forbids BPF tracing")
+    return Unavailable(
+        f"{error}: the kernel forbids it although the capabilities are there; a container or user namespace, a"
+        " security module, or before Linux 5.11 the limit of locked memory (LimitMEMLOCK=infinity)"
+    )
+
+
+class BlockLatency:
+    """The program in the kernel, from :meth:`open` to :meth:`close`. Opened once: afterwards the rights are gone."""
+
+    def __init__(
+        self,
+        roots: Roots,
+        *,
+        keep: Callable[[str], bool],
+        image: Callable[[], bytes] = read_image,
+        library: Callable[[], Library] = Library,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """``keep`` is asked with a disk's name; ``clock_ns`` is CLOCK_MONOTONIC."""
+        self._roots, self._keep = roots, keep
+        self._image, self._library, self._clock_ns = image, library, clock_ns
+        self._attached: _Attached | None = None
+        self._why_not: PlumblineError = Unavailable(_SWITCHED_OFF)
+        self._slots: dict[str, int] = {}
+        self._present: tuple[str, ...] = ()
+        self._refused: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        """Load and attach; whatever hinders that is kept and raised by :attr:`value`."""
+        try:
+            names = request_names(self._roots, keep=self._keep)
+            disks = len(set(names.values()))
+            self._attached = _attach(
+                self._roots,
+                self._library,
+                self._image,
+                latencymaps.sizes_for(cpus=possible_cpus(self._roots), disks=disks),
+            )
+            self.refresh()
+            self._attached.start(self._clock_ns())
+        except PlumblineError as error:
+            self.close()
+            self._why_not = error
+
+    def refresh(self, _cancel: threading.Event | None = None) -> None:
+        """Name the disks that have come since."""
+        with self._lock:
+            attached = self._attached
+            if attached is None:
+                return
+            names = request_names(self._roots, keep=self._keep)
+            refused = {name for name, shown in names.items() if not self._name(attached, name, shown)}
+            if refused - self._refused:
+                _log.warning(
+                    "disk latencies: no room for %s, restart the daemon to make some", ", ".join(sorted(refused))
+                )
+            self._refused = frozenset(refused)
+            self._present = tuple(dict.fromkeys(shown for shown in names.values() if shown in self._slots))
+
+    def _name(self, attached: _Attached, name: str, shown: str) -> bool:
+        slot = self._slots.get(shown, len(self._slots))
+        if slot >= attached.sizes.slots or not latencymaps.register(attached.state, name, slot):
+            return False
+        self._slots[shown] = slot  # for good: a disk that comes back goes on counting where it was
+        return True
+
+    @property
+    def value(self) -> LatencyReading:
+        """As of now; raises why there is none."""
+        with self._lock:
+            attached = self._attached
+            if attached is None:
+                raise self._why_not.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
+            words = latencymaps.sum_lanes(attached.histograms, attached.sizes, len(self._slots))
+            disks = tuple(DiskLatency(name, latencymaps.parse_slot(words, self._slots[name])) for name in self._present)
+            untimed = dict(zip((EARLIER, UNSEEN, ENDLESS), latencymaps.untimed(attached.state), strict=True))
+            untimed[INTERRUPTED] = _misses(self._roots, attached.completions_fd)
+            return LatencyReading(disks, untimed)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests are being timed."""
+        return self._attached is not None
+
+    @property
+    def program_fds(self) -> dict[str, int]:
+        """File descriptors of the loaded programs, whose ``/proc/self/fdinfo`` tells what they cost."""
+        attached = self._attached
+        return {} if attached is None else {name: attached.object.program_fd(name) for name in attached.programs}
+
+    def pause(self) -> None:
+        """Time nothing until :meth:`resume`, which takes capabilities."""
+        if self._attached is not None:
+            self._attached.object.detach()
+
+    def resume(self) -> None:
+        """Go on after :meth:`pause`."""
+        if self._attached is not None:
+            self._attached.object.detach()
+            self._attached.start(self._clock_ns())
+
+    def close(self) -> None:
+        """Out of the kernel again. There is no way back: opening takes capabilities."""
+        with self._lock:
+            attached, self._attached = self._attached, None
+            self._why_not = Unavailable(_SWITCHED_OFF)
+        if attached is not None:
+            attached.object.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attached:
+    object: BpfObject
+    sizes: latencymaps.Sizes
+    state: memoryview  # of 64-bit words
+    histograms: memoryview
+    programs: tuple[str, str]
+    completions_fd: int
+
+    def start(self, now_ns: int) -> None:
+        latencymaps.begin(self.state, now_ns)
+        self.object.attach(self.programs)
+
+
+def _attach(
+    roots: Roots, make_library: Callable[[], Library], read: Callable[[], bytes], sizes: latencymaps.Sizes
+) -> _Attached:
+    """Everything but letting the programs run."""
+    if sys.byteorder != "little":
+        raise Unavailable("disk latencies: the BPF program is built for little-endian machines only")
+    if not (roots.sys / "kernel/btf/vmlinux").exists():
+        raise Unavailable(
+            f"{roots.sys / 'kernel/btf/vmlinux'}: not there; this kernel is built without CONFIG_DEBUG_INFO_BTF, by"
+            " which the BPF program finds its way"
+        )
+    image = read()
+    library = make_library()
+    held = effective(roots)
+    missing = [] if Capability.SYS_ADMIN in held else [each.label for each in _NEEDED if each not in held]
+    if missing:
+        raise Unavailable(f"{' and '.join(missing)} missing; {DROP_IN} gives the service what it takes")
+    try:
+        return _load(library, image, sizes)
+    except BpfError as error:
+        lockdown = sysfs.read_text(roots.sys / "kernel/security/lockdown") or ""
+        raise explain(error, lockdown) from error
+
+
+def _load(library: Library, image: bytes, sizes: latencymaps.Sizes) -> _Attached:
+    # (context, request) since 5.11 and 5.10.137, (context, queue, request) before
+    with_queue = library.parameters_of("btf_trace_block_rq_issue") == 3
+    issue, other = ("issue_with_queue", "issue") if with_queue else ("issue", "issue_with_queue")
+    loaded = BpfObject(library, image)
+    try:
+        loaded.skip(other)
+        loaded.set_entries("histograms", sizes.histogram_entries)
+        loaded.set_entries("in_flight", sizes.sets)
+        loaded.set_constants(sizes.constants)
+        loaded.load()
+        return _Attached(
+            loaded,
+            sizes,
+            memoryview(loaded.mapped("state", latencymaps.STATE_BYTES, writable=True)).cast("Q"),
+            memoryview(loaded.mapped("histograms", sizes.histogram_entries * latencymaps.SLOT_BYTES)),
+            (issue, "complete"),
+            loaded.program_fd("complete"),
+        )
+    except BaseException:
+        loaded.close()
+        raise
+
+
+def possible_cpus(roots: Roots) -> int:
+    """One more than the highest number a CPU can ever have: ``0-63``, ``0,2-5``."""
+    text = sysfs.read_text(roots.sys / "devices/system/cpu/possible") or ""
+    match = re.search(r"([0-9]{1,6})$", text)
+    return int(match[1]) + 1 if match else 1
+
+
+def _misses(roots: Roots, program_fd: int) -> int:
+    text = sysfs.read_bytes(roots.proc / "self" / "fdinfo" / str(program_fd)) or b""
+    return latencymaps.parse_misses(text.decode("ascii", "replace"))

@@ -1,0 +1,177 @@
+"""BPF programs loaded through libbpf 1.x, as much of it as is needed: open, size, load, attach, map.
+
+https://libbpf.readthedocs.io/en/latest/api.html (since 1.0 functions return ``-errno``, or NULL and set errno)
+
+libbpf 0.x (``libbpf.so.0``) tells errors in other ways and calls maps by other names, and is not used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import mmap
+import os
+from collections import deque
+from collections.abc import Iterable
+from ctypes import c_bool, c_char_p, c_int, c_size_t, c_uint32, c_void_p
+from typing import Any
+
+from plumbline.errors import PlumblineError, Unavailable
+
+_log = logging.getLogger(__name__)
+
+LIBRARY = "libbpf.so.1"
+_WARN = 0
+_TYPEDEF = 8  # BTF_KIND_TYPEDEF
+_PRINT = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
+
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "libbpf_set_print": (c_void_p, (c_void_p,)),
+    "bpf_object__open_mem": (c_void_p, (c_char_p, c_size_t, c_void_p)),
+    "bpf_object__load": (c_int, (c_void_p,)),
+    "bpf_object__close": (None, (c_void_p,)),
+    "bpf_object__find_map_by_name": (c_void_p, (c_void_p, c_char_p)),
+    "bpf_object__find_program_by_name": (c_void_p, (c_void_p, c_char_p)),
+    "bpf_map__set_max_entries": (c_int, (c_void_p, c_uint32)),
+    "bpf_map__set_initial_value": (c_int, (c_void_p, c_char_p, c_size_t)),
+    "bpf_map__fd": (c_int, (c_void_p,)),
+    "bpf_program__set_autoload": (c_int, (c_void_p, c_bool)),
+    "bpf_program__attach": (c_void_p, (c_void_p,)),
+    "bpf_program__fd": (c_int, (c_void_p,)),
+    "bpf_link__destroy": (c_int, (c_void_p,)),
+    "btf__load_vmlinux_btf": (c_void_p, ()),
+    "btf__find_by_name_kind": (c_int, (c_void_p, c_char_p, c_uint32)),
+    "btf__type_by_id": (c_void_p, (c_void_p, c_uint32)),
+    "btf__free": (None, (c_void_p,)),
+}
+"""Result and arguments of everything that is called."""
+
+
+class BpfError(PlumblineError):
+    """libbpf or the kernel refused; ``errno`` says how, ``said`` is what libbpf wrote about it."""
+
+    def __init__(self, what: str, errno: int, said: Iterable[str] = ()) -> None:
+        self.errno, self.said = errno, tuple(said)
+        first = next((line for line in self.said if line), "")
+        super().__init__(f"{what}: {os.strerror(errno)}" + (f" ({first})" if first else ""))
+
+
+class _BtfType(ctypes.Structure):
+    _fields_ = (("name", c_uint32), ("info", c_uint32), ("type", c_uint32))
+
+
+class Library:
+    """libbpf, with what it prints kept for errors instead of written to stderr."""
+
+    def __init__(self, name: str = LIBRARY) -> None:
+        """:class:`Unavailable` where the library is not installed, or is another than it says."""
+        try:
+            self._library = ctypes.CDLL(name, use_errno=True)
+            for function, (result, arguments) in _FUNCTIONS.items():
+                found = getattr(self._library, function)
+                found.restype, found.argtypes = result, arguments
+        except (OSError, AttributeError) as error:
+            raise Unavailable(f"{name} can't be loaded: {error}; install libbpf1 (Debian), libbpf (others)") from error
+        self._said: deque[str] = deque(maxlen=200)
+        self._print = _PRINT(self._keep)  # libbpf calls it as long as it is loaded: it must live as long as this
+        self._format = ctypes.CDLL(None).vsnprintf
+        self._format.argtypes = (c_char_p, c_size_t, c_char_p, c_void_p)
+        self._library.libbpf_set_print(ctypes.cast(self._print, c_void_p))
+
+    def _keep(self, level: int, form: bytes, arguments: int) -> int:
+        # a va_list is passed as a pointer on every 64-bit architecture that Linux has BPF on
+        if level == _WARN:
+            buffer = ctypes.create_string_buffer(4096)
+            self._format(buffer, len(buffer), form, arguments)
+            lines = buffer.value.decode("utf-8", "replace").splitlines()
+            self._said.extend(line.removeprefix("libbpf: ").strip() for line in lines)
+        return 0
+
+    def call(self, function: str, *arguments: object) -> int:
+        """Call a function that returns a pointer or ``-errno``; :class:`BpfError` for NULL and below zero."""
+        self._said.clear()
+        ctypes.set_errno(0)
+        result = getattr(self._library, function)(*arguments)
+        if result is None or result < 0:
+            errno = ctypes.get_errno() if result is None else -result
+            for line in self._said:
+                _log.debug("libbpf: %s", line)
+            raise BpfError(function, errno, self._said)
+        return int(result)
+
+    def forget(self, function: str, pointer: int) -> None:
+        """Call a function that frees."""
+        getattr(self._library, function)(pointer)
+
+    def parameters_of(self, typedef: str) -> int | None:
+        """How many parameters a typedef of a pointer to a function takes on this kernel; ``None``: there is none."""
+        btf = self.call("btf__load_vmlinux_btf")
+        try:
+            found = self.call("btf__find_by_name_kind", btf, typedef.encode(), _TYPEDEF)
+            for _ in ("typedef", "pointer"):
+                found = self._type(btf, found).type
+            return int(self._type(btf, found).info & 0xFFFF)
+        except BpfError:
+            return None
+        finally:
+            self.forget("btf__free", btf)
+
+    def _type(self, btf: int, number: int) -> _BtfType:
+        return _BtfType.from_address(self.call("btf__type_by_id", btf, number))
+
+
+class BpfObject:
+    """One object file: opened, adjusted, loaded, attached. Close it to take everything out of the kernel again."""
+
+    def __init__(self, library: Library, image: bytes) -> None:
+        self._library, self._image = library, image  # libbpf reads from the image until it has loaded it
+        self._object: int | None = library.call("bpf_object__open_mem", image, len(image), None)
+        self._links: list[int] = []
+
+    def set_entries(self, name: str, entries: int) -> None:
+        """Size a map, before loading."""
+        self._library.call("bpf_map__set_max_entries", self._map(name), entries)
+
+    def set_constants(self, image: bytes) -> None:
+        """The content of ``.rodata``, before loading."""
+        self._library.call("bpf_map__set_initial_value", self._map(".rodata"), image, len(image))
+
+    def skip(self, program: str) -> None:
+        """Don't load this program."""
+        self._library.call("bpf_program__set_autoload", self._program(program), False)
+
+    def load(self) -> None:
+        """Everything into the kernel."""
+        self._library.call("bpf_object__load", self._object)
+
+    def attach(self, programs: Iterable[str]) -> None:
+        """Let them run, each where its section says."""
+        for name in programs:
+            self._links.append(self._library.call("bpf_program__attach", self._program(name)))
+
+    def mapped(self, name: str, length: int, *, writable: bool = False) -> mmap.mmap:
+        """A map's memory, shared with the kernel. Stays after :meth:`close`."""
+        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+        return mmap.mmap(self._library.call("bpf_map__fd", self._map(name)), length, access=access)
+
+    def program_fd(self, name: str) -> int:
+        """File descriptor of a loaded program."""
+        return self._library.call("bpf_program__fd", self._program(name))
+
+    def detach(self) -> None:
+        """Let none of the programs run any more."""
+        while self._links:
+            self._library.forget("bpf_link__destroy", self._links.pop())
+
+    def close(self) -> None:
+        """Detach and unload; what is mapped stays readable."""
+        self.detach()
+        if self._object is not None:
+            self._library.forget("bpf_object__close", self._object)
+            self._object = None
+
+    def _map(self, name: str) -> int:
+        return self._library.call("bpf_object__find_map_by_name", self._object, name.encode())
+
+    def _program(self, name: str) -> int:
+        return self._library.call("bpf_object__find_program_by_name", self._object, name.encode())
