@@ -259,8 +259,10 @@ class Daemon:
     def run(self) -> int:
         """Serve until told to stop; 0."""
         self._signals.install()
-        self._use_capabilities()  # before there is a second thread: capabilities belong to threads
+        given_up = self._use_capabilities()  # before there is a second thread: capabilities belong to threads
         self._server.start()  # first: a port in use must be known before a probe touches the disk
+        if given_up:
+            log.info("%s", given_up)
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
             LinkEvents(self._links_changed, settings_group=settings_group),
@@ -287,16 +289,17 @@ class Daemon:
             self._latency.close()
         return 0
 
-    def _use_capabilities(self) -> None:
-        """Do what takes them, and give them up; a reload can't have them back."""
+    def _use_capabilities(self) -> str:
+        """Do what takes them, and give them up; a reload can't have them back. What is left, in words."""
         config = self._running.config
         if config.collectors.get(LATENCY, True):
             self._latency.open()
         on = {name for name in COLLECTORS if config.collectors.get(name, True)}
         given_up = give_up(set(Capability).difference(*(CAPABILITIES[name] for name in on & CAPABILITIES.keys())))
-        if given_up:
-            kept = ", ".join(each.label for each in sorted(effective(self._roots))) or "none of the others"
-            log.info("given up: %s; kept: %s", ", ".join(each.label for each in sorted(given_up)), kept)
+        if not given_up:
+            return ""
+        kept = ", ".join(each.label for each in sorted(effective(self._roots))) or "none of the others"
+        return f"given up: {', '.join(each.label for each in sorted(given_up))}; kept: {kept}"
 
     def _slow_tier(self) -> list[Job]:
         """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
