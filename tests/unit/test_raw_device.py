@@ -229,8 +229,8 @@ class TestOtherTrouble:
         assert reason(lambda: opened("sdzzz")) == "device-gone"
 
     def test_a_name_without_a_node(self, disk: str, tmp_path: Path) -> None:
-        """PrivateDevices= hides it."""
-        assert reason(lambda: opened(disk, tmp_path)) == "device-gone"
+        """As PrivateDevices= has it."""
+        assert reason(lambda: opened(disk, tmp_path)) == "permission"
 
     def test_a_disk_smaller_than_a_block(self, loops: Loops, tmp_path: Path) -> None:
         image = tmp_path / "small.img"

@@ -41,7 +41,6 @@ _BY_ERRNO = {
     errno.EINVAL: "no-direct-io",
     errno.ELOOP: "symlink",
     errno.ENODEV: "device-gone",
-    errno.ENOENT: "device-gone",
     errno.ENOMEDIUM: "device-gone",
     errno.ENXIO: "device-gone",
 }
@@ -76,6 +75,8 @@ def open_device(name: str, *, dev: str, sys: str, block_bytes: int) -> RawDevice
         # before opening, too: to open another thing may do something. Not through pathlib
         _check_node(os.stat(where, follow_symlinks=False), number, where)  # noqa: PTH116
         fd = os.open(where, READ_ONLY)
+    except FileNotFoundError as error:
+        raise refused("permission", where, "is hidden: the kernel has the disk, /dev has no node of it") from error
     except OSError as error:
         raise refused_by(error, where) from error
     try:
