@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -236,8 +237,17 @@ class TestTrouble:
         assert pid is not None
         with throttled(pid, str(hung.plan.target), "read_bps_device", 1):
             until(hung, lambda reading: reading.in_flight_s > 0.5)
-            assert other.stop(0.5) is True
-            assert hung.stop(0.5) is False
+            ended: dict[Canary, bool] = {}
+            stopping = [
+                threading.Thread(target=lambda one=one: ended.setdefault(one, one.stop(1.0))) for one in (hung, other)
+            ]
+            began = time.monotonic()
+            for thread in stopping:  # side by side, as the daemon ends
+                thread.start()
+            for thread in stopping:
+                thread.join()
+            assert time.monotonic() - began < 5
+            assert ended[hung] is False
             assert hung.read().state is CanaryState.UNKILLABLE
         until(hung, lambda reading: reading.state is CanaryState.STOPPED)
         assert not psutil.pid_exists(pid)
@@ -295,6 +305,21 @@ class TestTrouble:
         assert second.stop()
         assert pid is not None
         assert not psutil.pid_exists(pid)
+
+    def test_one_that_comes_later_is_taken_in(self, loops: Loops) -> None:
+        crew = Crew()
+        first = Canary(plan(loops.disk()), crew=crew)
+        first.start()
+        counted = executed(until(first, lambda reading: executed(reading) >= 5))
+        second = Canary(plan(loops.disk()), crew=crew)
+        second.start()
+        try:
+            until(second, healthy)
+            until(first, lambda reading: executed(reading) > counted + 5)
+            assert first.pid == second.pid
+        finally:
+            assert first.stop()
+            assert second.stop()
 
     def test_a_worker_that_dies_is_started_again_for_all(self, loops: Loops, start: Start) -> None:
         first, second = start(loops.disk(), loops.disk())

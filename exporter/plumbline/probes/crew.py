@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 import psutil
 
@@ -85,7 +86,8 @@ class Crew:
         self._members: tuple[Member, ...] = ()
         self._worker: _Worker | None = None
         self._trouble = Trouble(CanaryState.IDLE)
-        self._left: dict[int, CanaryState] = {}
+        # weak: a member knows its crew, and its memory shall go when it goes, not when a cycle is found
+        self._left = WeakKeyDictionary[Member, CanaryState]()
         self._retry_at = 0.0
         self._backoff = FIRST_BACKOFF_S
         self.runs = 0
@@ -111,35 +113,34 @@ class Crew:
     def stop(self, member: Member, timeout: float) -> bool:
         """Take ``member`` away, and with the last one the process; False when it hangs in the kernel."""
         with self._lock:
-            others = tuple(each for each in self._members if each is not member)
-            self._members = others
+            self._members = tuple(each for each in self._members if each is not member)
             worker = self._worker
             if worker is None or member not in worker.members:
                 self._over(member)
                 return True
-            if others:
-                return self._let_go(member, timeout)
-            for end, share in ((worker.process.terminate, 0.4), (worker.process.kill, 0.5)):
-                end()
-                try:
-                    worker.process.wait(timeout * share)
-                except subprocess.TimeoutExpired:
-                    continue
-                self._bury(worker)
-                return True
-            self._left[id(member)] = CanaryState.UNKILLABLE
-            return False
+            if not self._members:
+                return self._end(worker, member, timeout)
+            member.memory.leave()  # its thread begins nothing more; the others go on
+        deadline = time.monotonic() + timeout
+        while any(member.memory.in_flight_since_ns()):
+            if time.monotonic() >= deadline:
+                self._left[member] = CanaryState.UNKILLABLE
+                return False
+            time.sleep(0.01)
+        with self._lock:
+            self._over(member)
+        return True
 
     def pid_of(self, member: Member) -> int | None:
         """The process while it is at work on ``member``, or hangs with it."""
         worker = self._worker
-        if worker is None or member not in worker.members or self._left.get(id(member)) is CanaryState.STOPPED:
+        if worker is None or member not in worker.members or self._left.get(member) is CanaryState.STOPPED:
             return None
         return worker.process.pid
 
     def trouble_of(self, member: Member) -> Trouble | None:
         """Why no worker works for ``member``; ``None`` while one does."""
-        left, worker = self._left.get(id(member)), self._worker
+        left, worker = self._left.get(member), self._worker
         if left is CanaryState.UNKILLABLE and worker is not None:
             return Trouble(
                 left,
@@ -151,20 +152,20 @@ class Crew:
             return Trouble(CanaryState.STOPPED)
         return self._trouble if worker is None or member not in worker.members else None
 
-    def _let_go(self, member: Member, timeout: float) -> bool:
-        """The thread of ``member`` begins nothing more; the others go on."""
-        member.memory.leave()
-        deadline = time.monotonic() + timeout
-        while any(member.memory.in_flight_since_ns()):
-            if time.monotonic() >= deadline:
-                self._left[id(member)] = CanaryState.UNKILLABLE
-                return False
-            time.sleep(0.01)
-        self._over(member)
-        return True
+    def _end(self, worker: _Worker, last: Member, timeout: float) -> bool:
+        for end, share in ((worker.process.terminate, 0.4), (worker.process.kill, 0.5)):
+            end()
+            try:
+                worker.process.wait(timeout * share)
+            except subprocess.TimeoutExpired:
+                continue
+            self._bury(worker)
+            return True
+        self._left[last] = CanaryState.UNKILLABLE
+        return False
 
     def _over(self, member: Member) -> None:
-        self._left[id(member)] = CanaryState.STOPPED
+        self._left[member] = CanaryState.STOPPED
         member.close()
 
     def _supervise(self) -> None:
@@ -181,7 +182,7 @@ class Crew:
         if self._clock() - worker.started >= SETTLED_S:
             self._backoff = FIRST_BACKOFF_S
         for member in worker.members:
-            hung = self._left.get(id(member)) is CanaryState.UNKILLABLE
+            hung = self._left.get(member) is CanaryState.UNKILLABLE
             if hung and self._members and not any(member.memory.in_flight_since_ns()):
                 self._over(member)
         if any(member not in worker.members for member in self._members):
@@ -231,7 +232,7 @@ class Crew:
         os.close(worker.stderr)
         said = worker.members[0].memory.snapshot()
         for member in worker.members:
-            if self._left.get(id(member)) is CanaryState.STOPPED:
+            if self._left.get(member) is CanaryState.STOPPED:
                 continue
             member.count_refusals()
             member.memory.worker_gone()
