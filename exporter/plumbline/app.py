@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prometheus_client import ProcessCollector
@@ -45,6 +45,7 @@ from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.blocklatency import BlockLatency
+from plumbline.sources.block import BlockDevice
 from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.hotplug import BlockHotplug
@@ -197,6 +198,7 @@ class Daemon:
         self._page_lock = threading.Lock()
         self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
         self._site_files = config.baseline.files
+        self._planned_for: object = None
         self._seen_at_start = self._signatures()
         self._running = self._prepare(config)
         self._network = NetworkReader(
@@ -359,6 +361,7 @@ class Daemon:
         while not asked.stop:
             asked.wait(1.0)
             self._probing.poll()
+            self._follow_disks()
             if self._network.wants_refresh:
                 self._housekeeping.kick(NETWORK_FACTS)
             if time.monotonic() >= next_check:
@@ -392,7 +395,7 @@ class Daemon:
         try:
             config = self._reread()
             self._site_files = config.baseline.files
-            running = self._prepare(config)
+            running = self._prepare(config, self._known_disks())
         except PlumblineError as error:
             self._reload_error = str(error)
             log.error("reload refused, the running configuration stays: %s", error)
@@ -406,7 +409,30 @@ class Daemon:
         log.info("configuration reloaded")
         return True
 
-    def _prepare(self, config: Config) -> Running:
+    def _follow_disks(self) -> None:
+        """Plan again when disks or OSDs came or went: some probes are one for each of them."""
+        if not self._facts_read:
+            return
+        disks = (frozenset(each.name for each in self._known_disks()), dict(self._storage.osds))
+        if disks == self._planned_for:
+            return
+        first, self._planned_for = self._planned_for is None, disks
+        try:
+            running = self._prepare(self._running.config, self._known_disks())
+        except PlumblineError as error:
+            log.warning("disks changed, the probes stay as they are: %s", error)
+            return
+        if running.plan != self._running.plan:
+            log.log(logging.DEBUG if first else logging.INFO, "disks changed: probes planned anew")
+            self._apply(replace(running, since=self._running.since))
+
+    def _known_disks(self) -> tuple[BlockDevice, ...]:
+        try:
+            return self._facts.devices
+        except PlumblineError:
+            return ()
+
+    def _prepare(self, config: Config, disks_before: tuple[BlockDevice, ...] = ()) -> Running:
         """Everything that can fail, before anything changes."""
         plan = make_plan(
             config,
@@ -414,6 +440,7 @@ class Daemon:
             roots=self._roots,
             catalogue=self._catalogue,
             environment=self._environment,
+            disks_before=disks_before,
         )
         book = load_book(
             config.baseline,

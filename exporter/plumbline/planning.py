@@ -21,8 +21,10 @@ from plumbline.errors import PlumblineError
 from plumbline.probe_config import CanaryConfig, FilesystemConfig, FioConfig
 from plumbline.probes.canary_job import CanaryJob
 from plumbline.probes.fio import FioProbe
+from plumbline.probes.fio_raw import RawFioProbe
 from plumbline.probes.kinds import KINDS
 from plumbline.probes.model import ContinuousJob, Host, Identity, PeriodicProbe, Plan
+from plumbline.probes.raw_canary_job import RawCanaryJob
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice, device_below, read_block_devices
 from plumbline.sources.diskusers import read_disk_users
@@ -46,14 +48,14 @@ class ProbingPlan:
     continuous: tuple[ContinuousJob, ...] = ()
 
     @property
-    def canaries(self) -> tuple[CanaryJob, ...]:
-        """Those that work in a file of their own."""
-        return tuple(job for job in self.continuous if isinstance(job, CanaryJob))
+    def canaries(self) -> tuple[CanaryJob | RawCanaryJob, ...]:
+        """Those on a disk: in a file of their own, or reading it raw."""
+        return tuple(job for job in self.continuous if isinstance(job, CanaryJob | RawCanaryJob))
 
     @property
-    def fio(self) -> tuple[FioProbe, ...]:
-        """Those that run fio in a directory."""
-        return tuple(probe for probe in self.periodic if isinstance(probe, FioProbe))
+    def fio(self) -> tuple[FioProbe | RawFioProbe, ...]:
+        """Those that run fio in a directory, or on a raw disk."""
+        return tuple(probe for probe in self.periodic if isinstance(probe, FioProbe | RawFioProbe))
 
     def targets(self) -> tuple[Target, ...]:
         """Everything that is measured here, for the choice of baselines."""
@@ -69,8 +71,12 @@ def make_plan(
     roots: Roots,
     catalogue: WorkloadCatalogue,
     environment: Mapping[str, str],
+    disks_before: tuple[BlockDevice, ...] = (),
 ) -> ProbingPlan:
-    """What ``config`` means on this host. Raises :class:`ConfigError` for what no host could run."""
+    """What ``config`` means on this host. Raises :class:`ConfigError` for what no host could run.
+
+    ``disks_before``: as they were last read, for when one of them hangs now: its probes must go on as they are.
+    """
     wanted = [probe for probe in config.probes if probe.enabled]
     directories = {
         Path(probe.directory or storage / probe.name)
@@ -86,7 +92,7 @@ def make_plan(
         environment=environment,
         disk_below=below.get,
         disks=_Once[tuple[BlockDevice, ...]](
-            lambda: read_block_devices(roots, on_skip=lambda _name, _reason: None), otherwise=()
+            lambda: read_block_devices(roots, on_skip=lambda _name, _reason: None), otherwise=disks_before
         ),
         osd_disks=_Once[Mapping[str, str]](lambda: read_disk_users(roots).osds(), otherwise={}),
     )

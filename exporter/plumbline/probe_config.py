@@ -81,8 +81,8 @@ class FioConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="fio"
     directory: str | None = None
     """``None``: a directory of the probe's name in the storage path."""
     devices: tuple[str, ...] = ()
-    """Instead of a directory: raw disks by kernel name, or `osd` for every disk that holds an OSD. Only read, never
-    written: workloads that write are refused."""
+    """Instead of a directory: raw disks by kernel name, or `osd` for every disk that holds an OSD; volumes stand for
+    the whole disks below. Only read, never written: workloads that write are refused."""
     runtime: Duration = Duration(10.0)
     """Of the measured part; laying out the files comes before, once."""
     file_size: Size = Size(64 * 2**20)
@@ -97,9 +97,10 @@ class RawCanaryConfig(Strict, frozen=True, kw_only=True, tag_field="type", tag="
     name: str
     """The `probe` label; `/` and the device follow."""
     devices: tuple[str, ...] = ("osd",)
-    """Disks by kernel name, or `osd` for every disk that holds an OSD of this host."""
+    """Disks by kernel name, or `osd` for every disk that holds an OSD of this host. Volumes, multipath and encrypted
+    devices stand for the whole disks below. A disk that is named is kept awake: name none that is to sleep."""
     workload: str = "randread-4k-qd1-j1"
-    """A catalogue id; single O_DIRECT reads only."""
+    """A catalogue id; single O_DIRECT reads only (qd1-j1), as ioping does them."""
     device_class: str | None = None
     """``None``: what the kernel says of each device."""
     rate: Annotated[float, Meta(gt=0, le=100)] | None = None
@@ -317,6 +318,13 @@ def check_probe(probe: ProbeConfig, where: str, key: str, catalogue: WorkloadCat
             raise ConfigError(where, "name a directory or devices, not both", key=f"{key}.devices")
     if isinstance(probe, RawCanaryConfig):
         _check_raw(probe.devices, workload, where, key)
+        if not _single_direct(workload):
+            raise ConfigError(
+                where,
+                "the canary does single O_DIRECT operations: a disk workload with qd1-j1",
+                key=f"{key}.workload",
+                value=workload.id,
+            )
 
 
 def _check_canary(probe: CanaryConfig, where: str, key: str, catalogue: WorkloadCatalogue) -> None:

@@ -25,10 +25,12 @@ from plumbline.planning import ProbingPlan
 from plumbline.probes import gates
 from plumbline.probes.canary import measure
 from plumbline.probes.canary_job import CanaryJob
-from plumbline.probes.canary_plan import MAX_RATE
+from plumbline.probes.canary_plan import MAX_RATE, CanaryPlan
 from plumbline.probes.fio import FioPlan, FioProbe, FioTool, run_fio
+from plumbline.probes.fio_raw import RawFioProbe, run_raw_fio
 from plumbline.probes.histogram import quantile
-from plumbline.probes.result import Outcome
+from plumbline.probes.raw_canary_job import RawCanaryJob
+from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import ProcessRunner
 from plumbline.probing import device_busy_ms
 from plumbline.roots import Roots
@@ -58,8 +60,8 @@ class Recorder:
     """Runs probes for a recording."""
 
     def __init__(self, plan: ProbingPlan, *, storage: Path, roots: Roots, environment: Mapping[str, str]) -> None:
-        self._canaries = {job.config.name: job for job in plan.canaries}
-        self._fio = {job.config.name: job for job in plan.fio}
+        self._canaries = {job.name: job for job in plan.canaries}
+        self._fio = {job.identity.probe: job for job in plan.fio}
         self._storage, self._roots = storage, roots
         self._runner = ProcessRunner(environment)
         self._tool = FioTool()
@@ -93,23 +95,27 @@ class Recorder:
             return ""
         return ""
 
-    def _measure_canary(self, job: CanaryJob, duration_s: float) -> list[RunFigures]:
+    def _measure_canary(self, job: CanaryJob | RawCanaryJob, duration_s: float) -> list[RunFigures]:
         plan = job.plan({})
         plan = replace(plan, rate=min(MAX_RATE, FASTER * plan.wanted_rate))
         try:
             reading = measure(plan, duration_s)
         except ProbeRefused as refusal:
-            if refusal.reason != "locked":
+            if refusal.reason != "locked" or not isinstance(plan, CanaryPlan):
                 raise
             reading = measure(replace(plan, directory=plan.directory / OWN_DIRECTORY), duration_s)
         return [RunFigures(each.workload, each.operation, each.latency) for each in reading.workloads]
 
-    def _measure_fio(self, job: FioProbe, duration_s: float) -> list[RunFigures]:
-        plan: FioPlan = replace(job.plan, runtime_s=duration_s, timeout_s=job.plan.timeout_s + duration_s)
+    def _measure_fio(self, job: FioProbe | RawFioProbe, duration_s: float) -> list[RunFigures]:
+        plan = replace(job.plan, runtime_s=duration_s, timeout_s=job.plan.timeout_s + duration_s)
         with self._lock.hold(plan.probe) as lock_fd:
-            result = run_fio(plan, runner=self._runner, tool=self._tool, clock=time.time, keep_fds=(lock_fd,))
+            result: ProbeResult
+            if isinstance(plan, FioPlan):
+                result = run_fio(plan, runner=self._runner, tool=self._tool, clock=time.time, keep_fds=(lock_fd,))
+            else:
+                result = run_raw_fio(plan, runner=self._runner, tool=self._tool, clock=time.time, keep_fds=(lock_fd,))
         if result.outcome is not Outcome.SUCCESS:
-            raise BaselineError(job.config.name, f"{result.outcome}: {result.message}")
+            raise BaselineError(plan.probe, f"{result.outcome}: {result.message}")
         capped = job.plan.rate_iops is not None
         return [
             RunFigures(
@@ -157,7 +163,7 @@ def record_here(
         targets = [target for target in targets if target.probe in only]
     recorder = Recorder(plan, storage=storage, roots=roots, environment=environment)
     tools = {"plumbline": __version__}
-    fio_probes = {job.config.name for job in plan.fio} & {target.probe for target in targets}
+    fio_probes = {job.identity.probe for job in plan.fio} & {target.probe for target in targets}
     if fio_probes:
         try:
             tools["fio"] = recorder.fio_version()

@@ -82,11 +82,18 @@ def test_reload_is_sighup_and_no_capability_is_left() -> None:
     assert settings["AmbientCapabilities"] == ""
 
 
-def test_the_drop_in_for_disks_health_costs_what_the_readme_says(tmp_path: Path) -> None:
-    documented = re.search(r"\| as it stands \| \*\*([\d.]+)\*\*", (FOLDER / "README.md").read_text())
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("disk-health", r"\| as it stands \| \*\*([\d.]+)\*\*"),
+        ("raw-devices", r"With it the exposure level is \*\*([\d.]+)\*\*"),
+    ],
+)
+def test_a_drop_in_costs_what_the_readme_says(tmp_path: Path, name: str, said: str) -> None:
+    documented = re.search(said, (FOLDER / "README.md").read_text())
     assert documented
     together = tmp_path / "plumbline.service"
-    drop_in = (FOLDER / "drop-ins" / "disk-health.conf").read_text()
+    drop_in = (FOLDER / "drop-ins" / f"{name}.conf").read_text()
     # a later assignment wins or adds, in a drop-in as in the file itself
     text = (FOLDER / "plumbline.service").read_text()
     together.write_text(text.replace("[Install]", drop_in.split("[Service]", 1)[1] + "\n[Install]"))
@@ -111,3 +118,11 @@ def test_the_drop_in_gives_no_right_to_write_a_disk() -> None:
     assert "CAP_SYS_RAWIO CAP_SYS_ADMIN CAP_DAC_READ_SEARCH" in next(
         line for line in lines if line.startswith("CapabilityBoundingSet=")
     )
+
+
+def test_the_drop_in_for_raw_devices_opens_disks_for_reading_only() -> None:
+    lines = (FOLDER / "drop-ins" / "raw-devices.conf").read_text().splitlines()
+    settings = [line for line in lines if "=" in line and not line.startswith("#")]
+    assert [line for line in settings if line.startswith("DeviceAllow=")] == ["DeviceAllow=block-* r"]
+    assert "DevicePolicy=closed" in settings
+    assert not [line for line in settings if "Capabilit" in line or line.startswith("User=")]

@@ -94,7 +94,12 @@ def counts(reading: CanaryReading) -> dict[str, int]:
 
 
 def working(count: int) -> Callable[[CanaryReading], bool]:
-    return lambda reading: reading.state is CanaryState.RUNNING and min(counts(reading).values()) >= count
+    """Each operation was done once: a charge to one that was not yet is in its count, too."""
+    return lambda reading: (
+        reading.state is CanaryState.RUNNING
+        and min(counts(reading).values()) >= count
+        and min(executed(each) for each in reading.workloads) > 0
+    )
 
 
 def descriptors() -> list[Path]:

@@ -63,6 +63,19 @@ BAD = {
         "probes: [{type: canary, name: 'a b'}]",
         "c.yaml: probes[0].name = 'a b': use lower-case letters, digits, '.', '_' and '-'",
     ),
+    "raw disks are not written": (
+        "probes: [{type: fio, name: f, workload: randwrite-4k-qd1-j1, devices: [sdb]}]",
+        "c.yaml: probes[0].workload = 'randwrite-4k-qd1-j1': raw devices are only ever read",
+    ),
+    "a raw canary has one read in flight": (
+        "probes: [{type: raw-canary, name: r, workload: randread-4k-qd16-j1}]",
+        "c.yaml: probes[0].workload = 'randread-4k-qd16-j1': "
+        "the canary does single O_DIRECT operations: a disk workload with qd1-j1",
+    ),
+    "a raw disk by its kernel name": (
+        "probes: [{type: raw-canary, name: r, devices: [/dev/sdb]}]",
+        "c.yaml: probes[0].devices = '/dev/sdb': a kernel name such as sdb or nvme0n1, or osd",
+    ),
     "a name twice": (
         "probes: [{type: canary, name: c}, {type: canary, name: c}]",
         "c.yaml: probes[1].name = 'c': another probe has this name",

@@ -1,7 +1,7 @@
 """The memory the canary's worker writes and the daemon reads: its layout, and the worker's side of it.
 
-One anonymous shared mapping, no locks. Everything is an unsigned 64-bit word of the machine's own order, read and
-written whole. The daemon lays down the plan, and tidies up between a worker's end and the next one's start; while a
+One anonymous shared mapping a canary, no locks. Everything is an unsigned 64-bit word of the machine's own order, read
+and written whole. The daemon lays down the plan, and tidies up between a worker's end and the next one's start; while a
 worker lives only the worker writes. The daemon reads while it is being scraped and never waits for the worker, which
 may hang in the kernel for hours.
 
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from plumbline.probes.canary_pacing import Charge
 
 MAGIC = int.from_bytes(b"PLUMBCAN", "little")
-VERSION = 1
+VERSION = 2
 WORD_BYTES = 8
 MILLION = 10**6
 
 # header: words from the start
 H_MAGIC, H_VERSION, H_STREAMS, H_FILE_BYTES, H_RATE, H_MAX_BUSY = range(6)  # rates and ratios in millionths
-H_SEQUENCE, H_STATE, H_RATE_NOW, H_HEALTHY_NS, H_PREPARING_SINCE, H_TEXT_BYTES = range(6, 12)
-TEXT_AT = 12
+H_SEQUENCE, H_STATE, H_RATE_NOW, H_HEALTHY_NS, H_PREPARING_SINCE, H_TEXT_BYTES, H_REFUSALS = range(6, 13)
+H_GO, H_LEAVE = 13, 14
+"""Said by the daemon while a worker lives: it may begin; this canary is over."""
+TEXT_AT = 15
 TEXT_WORDS = 64
 HEADER_WORDS = TEXT_AT + TEXT_WORDS
 
@@ -119,9 +121,22 @@ class WorkerMemory(MappedWords):
         self.file_bytes = self.words[H_FILE_BYTES]
         self.rate = self.words[H_RATE] / MILLION
         self.max_busy_ratio = self.words[H_MAX_BUSY] / MILLION
-        self.healthy_ns = self.words[H_HEALTHY_NS]
-        """What the worker before this one found healthy; 0 for the first."""
         self.streams = [WorkerStream(self.words, at) for at in self.stream_starts()]
+
+    @property
+    def healthy_ns(self) -> int:
+        """What was found healthy so far, by the workers before this one, too; 0: nothing yet."""
+        return self.words[H_HEALTHY_NS]
+
+    @property
+    def go(self) -> bool:
+        """Whether the daemon has done what it does to a new worker."""
+        return bool(self.words[H_GO])
+
+    @property
+    def leaving(self) -> bool:
+        """Whether this canary is over, while others of the same worker go on."""
+        return bool(self.words[H_LEAVE])
 
     def begin(self) -> None:
         """Counts are about to change."""
@@ -145,4 +160,5 @@ class WorkerMemory(MappedWords):
         self.begin()
         self.words.cast("B")[TEXT_AT * WORD_BYTES : TEXT_AT * WORD_BYTES + len(raw)] = raw
         self.words[H_TEXT_BYTES], self.words[H_STATE] = len(raw), state
+        self.words[H_REFUSALS] += state == REFUSED
         self.end()

@@ -70,6 +70,10 @@ class CanaryReading:
     """Workers started."""
     skips: Mapping[str, int]
     """Refused starts by reason; every reason of the guard is there, from 0."""
+    kind: str = "canary"
+    """The ``type`` in the configuration."""
+    target: str = ""
+    """What is measured: ``sdb``; empty: the node itself."""
     success: bool | None
     """``None`` until every workload has had its first operation, then whether the last one of each succeeded,
     lately, and none hangs. False also while it is refused, restarting or unkillable."""

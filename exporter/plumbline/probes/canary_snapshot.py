@@ -13,11 +13,14 @@ from plumbline.probes.canary_memory import (
     DSYNC,
     ERRORS,
     H_FILE_BYTES,
+    H_GO,
+    H_LEAVE,
     H_MAGIC,
     H_MAX_BUSY,
     H_PREPARING_SINCE,
     H_RATE,
     H_RATE_NOW,
+    H_REFUSALS,
     H_SEQUENCE,
     H_STATE,
     H_STREAMS,
@@ -83,6 +86,8 @@ class Snapshot:
     state: int
     rate: float
     text: str
+    refusals: int
+    """How often it said REFUSED, ever."""
     streams: tuple[StreamCounts, ...]
 
 
@@ -139,13 +144,21 @@ class DaemonMemory(MappedWords):
         words = self.words
         return (*(words[at + S_IN_FLIGHT_SINCE] for at in self._starts), words[H_PREPARING_SINCE])
 
+    def go(self) -> None:
+        """The new worker may begin."""
+        self.words[H_GO] = 1
+
+    def leave(self) -> None:
+        """This canary is over: the worker begins no operation of it any more."""
+        self.words[H_LEAVE] = 1
+
     def worker_gone(self) -> None:
         """Nothing runs any more, whatever the dead worker last wrote. Only while there is no worker."""
         words = self.words
         words[H_SEQUENCE] += words[H_SEQUENCE] & 1  # it was killed while it counted
         for at in self._starts:
             words[at + S_IN_FLIGHT_SINCE] = 0
-        words[H_PREPARING_SINCE] = words[H_TEXT_BYTES] = 0
+        words[H_PREPARING_SINCE] = words[H_TEXT_BYTES] = words[H_GO] = 0
         words[H_STATE] = STARTING
 
     def _parse(self, copy: list[int]) -> Snapshot:
@@ -154,6 +167,7 @@ class DaemonMemory(MappedWords):
             state=copy[H_STATE],
             rate=copy[H_RATE_NOW] / MILLION,
             text=text[: copy[H_TEXT_BYTES]].decode("utf-8", "replace"),
+            refusals=copy[H_REFUSALS],
             streams=tuple(self._stream(copy, at) for at in self._starts),
         )
 

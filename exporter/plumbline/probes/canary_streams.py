@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plumbline.probes.canary_plan import CanaryPlan
+from plumbline.probes.canary_plan import AnyPlan
 from plumbline.probes.canary_snapshot import StreamPlan
 from plumbline.probes.histogram import edge_ns, latency_edges
 from plumbline.workloads import BlockWorkload, Pattern, Sync
@@ -23,7 +23,7 @@ class Stream:
     share: float
 
 
-def streams_of(plan: CanaryPlan) -> tuple[Stream, ...]:
+def streams_of(plan: AnyPlan) -> tuple[Stream, ...]:
     """One stream for each operation; a mixed workload is split by its share of reads."""
     edges: dict[tuple[float, ...], tuple[float, ...]] = {}
     streams = []

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plumbline.probe_config import CanaryConfig, FioConfig
-from plumbline.probes import canary_job, fio
+from plumbline.probe_config import CanaryConfig, FioConfig, RawCanaryConfig
+from plumbline.probes import canary_job, fio_raw, raw_canary_job
 from plumbline.probes.model import Host, Plan
 
 KINDS: dict[type, Callable[[Any, Host], Plan]] = {
     CanaryConfig: canary_job.build,
-    FioConfig: fio.build,
+    FioConfig: fio_raw.build,
+    RawCanaryConfig: raw_canary_job.build,
 }
 """``Any``: each builder takes the struct it stands beside. :class:`ConfigError` is for what no host could run."""

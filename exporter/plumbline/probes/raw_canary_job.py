@@ -1,0 +1,88 @@
+"""The canary over raw disks: from its configuration to one job for each disk of this host.
+
+How many disks share a worker was measured (loop devices, ten reads a second each, two busy CPUs): a worker has 5 MiB
+of its own with 12 disks, 8 MiB with 60, and an operation costs 0.13 ms of CPU however they are dealt out. But threads
+of one process wait for each other's Python: with 60 in one the median read took 95 µs, with 12 in each 75 µs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plumbline.probe_config import RawCanaryConfig
+from plumbline.probes.canary import Canary
+from plumbline.probes.canary_plan import DevicePlan
+from plumbline.probes.crew import Crew
+from plumbline.probes.model import Bounds, Host, Identity, Plan
+from plumbline.probes.raw_disks import raw_disks
+from plumbline.workloads import BlockWorkload
+
+DISKS_PER_WORKER = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RawCanaryJob:
+    """The canary of one disk as this host will run it."""
+
+    config: RawCanaryConfig
+    device: str
+    device_class: str
+    workload: BlockWorkload
+    dev: Path
+    sys: Path
+    crew: Crew = field(compare=False)
+
+    @property
+    def name(self) -> str:
+        """The ``probe`` label."""
+        return f"{self.config.name}/{self.device}"
+
+    def identities(self) -> tuple[Identity, ...]:
+        """Of its one workload."""
+        return (
+            Identity(
+                probe=self.name,
+                kind="raw-canary",
+                layer=self.workload.layer,
+                device_class=self.device_class,
+                workload=self.workload.id,
+                operations=self.workload.operations,
+                config_hash=self.workload.config_hash(),
+                tool="plumbline",
+                target=self.device,
+                device=self.device,
+            ),
+        )
+
+    def plan(self, bounds: Bounds) -> DevicePlan:
+        """What the canary's engine needs to know."""
+        return DevicePlan(
+            name=self.name,
+            device=self.device,
+            workload=self.workload,
+            bounds=tuple(bounds.get((self.name, self.workload.id, self.workload.operations[0]), ())),
+            device_class=self.device_class,
+            dev=self.dev,
+            sys=self.sys,
+            rate=self.config.rate,
+            stuck_after_s=float(self.config.stuck_after),
+        )
+
+    def make(self, bounds: Bounds) -> Canary:
+        """The canary, not started yet; it shares a worker with those of its crew that are made, too."""
+        return Canary(self.plan(bounds), crew=self.crew)
+
+
+def build(config: RawCanaryConfig, host: Host) -> Plan:
+    """A canary on each disk."""
+    workload = host.catalogue.of_kind(
+        BlockWorkload, config.workload, where="configuration", key=f"{config.name}.workload"
+    )
+    jobs = []
+    for index, (name, disk) in enumerate(raw_disks(config.devices, host)):
+        if index % DISKS_PER_WORKER == 0:
+            crew = Crew()
+        device_class = config.device_class or (disk and disk.device_class) or "unknown"
+        jobs.append(RawCanaryJob(config, name, device_class, workload, host.roots.dev, host.roots.sys, crew))
+    return Plan(continuous=tuple(jobs))

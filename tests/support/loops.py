@@ -1,0 +1,72 @@
+"""Real block devices for tests: loop devices over files, gone at the end whatever happened."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from .filesystems import MIB, run
+
+BLKIO = Path("/sys/fs/cgroup/blkio")
+
+
+class Loops:
+    """Loop devices that :meth:`close` takes away again, last one first."""
+
+    def __init__(self, below: Path) -> None:
+        self._below = below
+        self.names: list[str] = []
+
+    def disk(self, mib: int = 8, *, image: Path | None = None, options: tuple[str, ...] = ()) -> str:
+        """The kernel's name of a new disk of ``mib`` MiB of random bytes; skips the test where there are none."""
+        image = image or self._below / f"disk{len(self.names)}.img"
+        if not image.exists():
+            image.write_bytes(os.urandom(MIB) * mib)
+        done = subprocess.run(
+            ["losetup", "--find", "--show", *options, image], check=False, capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            pytest.skip(f"this host has no loop devices: {done.stderr.strip()}")
+        self.names.append(done.stdout.strip().removeprefix("/dev/"))
+        return self.names[-1]
+
+    def detach(self, name: str) -> None:
+        """Before the end; as long as somebody has it open it goes on working."""
+        self.names.remove(name)
+        run("losetup", "--detach", f"/dev/{name}")
+
+    def close(self) -> None:
+        """Take all away."""
+        for name in list(reversed(self.names)):
+            self.detach(name)
+
+
+def checksum(name: str) -> str:
+    """Of everything on the disk."""
+    return hashlib.sha256(Path(f"/dev/{name}").read_bytes()).hexdigest()
+
+
+@contextmanager
+def throttled(pid: int, name: str, rule: str, value: int) -> Iterator[None]:
+    """``pid`` meets ``rule`` (``read_iops_device``) on disk ``name``; skips without control groups of version 1."""
+    if not (BLKIO / f"blkio.throttle.{rule}").exists():
+        pytest.skip("no blkio hierarchy (control groups, version 1) on this host")
+    group = BLKIO / f"plumbline-test-{os.getpid()}-{name}"
+    group.mkdir()
+    number = Path(f"/sys/block/{name}/dev").read_text("ascii").strip()
+    limit = group / f"blkio.throttle.{rule}"
+    try:
+        limit.write_text(f"{number} {value}", "ascii")
+        (group / "cgroup.procs").write_text(str(pid), "ascii")
+        yield
+    finally:
+        limit.write_text(f"{number} 0", "ascii")
+        for member in (group / "cgroup.procs").read_text("ascii").split():
+            (BLKIO / "cgroup.procs").write_text(member, "ascii")
+        group.rmdir()
