@@ -51,6 +51,7 @@ COLLECTORS = (
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
 
 T = TypeVar("T")
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class WebConfig(Strict, frozen=True):
@@ -120,7 +121,13 @@ class NetworkServerConfig(Strict, frozen=True):
     listen: str
     """`address:port` of the network that is measured, e.g. `10.0.0.11:10048`."""
     allow: tuple[str, ...] = ()
-    """Addresses or networks that may measure, e.g. `10.0.0.0/24`. None: those of the listening address's network."""
+    """Addresses or networks that may measure, e.g. `10.0.0.0/24`. None: those of the listening address's network.
+    Keeps others' tests out; it is no firewall."""
+
+    @property
+    def networks(self) -> tuple[IpNetwork, ...]:
+        """``allow``, understood; ``ValueError`` for what is no network."""
+        return tuple(ipaddress.ip_network(each) for each in self.allow)
 
 
 def _default_probes() -> tuple[ProbeConfig, ...]:
@@ -223,6 +230,8 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
             re.compile(value)
         except re.error as error:
             raise ConfigError(where, f"not a regular expression: {error}", key=f"devices.{key}", value=value) from error
+    if config.network_server is not None:
+        _check_network_server(config.network_server, where)
     seen: set[str] = set()
     for index, probe in enumerate(config.probes):
         key = f"probes[{index}]"
@@ -234,6 +243,26 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
             raise ConfigError(where, "another probe has this name", key=f"{key}.name", value=probe.name)
         seen.add(probe.name)
         check_probe(probe, where, key, catalogue)
+
+
+def _check_network_server(server: NetworkServerConfig, where: str) -> None:
+    key = "network_server.listen"
+    try:
+        host, port = split_address(server.listen)
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise ConfigError(where, "expected address:port, e.g. 10.0.0.11:10048", key=key, value=server.listen) from None
+    if port == 0:
+        raise ConfigError(where, "other nodes have to know the port", key=key, value=server.listen)
+    if address.is_unspecified and not server.allow:
+        raise ConfigError(
+            where, "name the address of the network that is measured, or say who may in allow", key=key,
+            value=server.listen,
+        )  # fmt: skip
+    try:
+        server.networks  # noqa: B018  (asked for its error)
+    except ValueError as error:
+        raise ConfigError(where, str(error), key="network_server.allow", value=[*server.allow]) from None
 
 
 def split_address(text: str) -> tuple[str, int]:
