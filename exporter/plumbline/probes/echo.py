@@ -5,8 +5,7 @@ microseconds and mixes its own scheduling into the figures, and it can't tell a 
 a form that a program can rely on. What is needed of ICMP is 8 bytes of header and 200 lines.
 
 The round trip ends when the kernel took the answer in (``SO_TIMESTAMPNS``), however late this process wakes up. No
-privilege is needed where ``net.ipv4.ping_group_range`` holds our group (it does for everybody where systemd's
-defaults are in force), CAP_NET_RAW otherwise.
+privilege is needed where ``net.ipv4.ping_group_range`` holds our group, CAP_NET_RAW otherwise.
 
 https://man7.org/linux/man-pages/man7/icmp.7.html (ping sockets; IPv6 has them since Linux 3.11)
 """
@@ -151,7 +150,8 @@ def _open(address: IpAddress) -> tuple[socket.socket, int | None]:
     raise ProbeRefused(
         "permission",
         f"user {os.geteuid()} may not send ICMP echoes: allow it with"
-        " sysctl -w net.ipv4.ping_group_range='0 2147483647' (and in /etc/sysctl.d), or measure round trips with the workload tcp-rtt",
+        " sysctl -w net.ipv4.ping_group_range='0 2147483647' (and in /etc/sysctl.d),"
+        " or measure round trips with the workload tcp-rtt",
     )
 
 

@@ -104,7 +104,9 @@ def parse_failure(ancillary: Ancillary, *, source: str = "socket error queue") -
             raise ParseError(source, f"an error of {len(data)} bytes")
         code, origin, _type, _code, _pad, info, _data = _EXTENDED.unpack_from(data)
         hop = "" if origin == _LOCAL else _offender(data[_EXTENDED.size :])
-        return TooBig(info, hop) if code == errno.EMSGSIZE else Unreachable(os.strerror(code), hop)
+        if code == errno.EMSGSIZE:
+            return TooBig(info, hop)
+        return Unreachable(os.strerror(code) if code in errno.errorcode else f"error {code}", hop)
     return None
 
 

@@ -30,7 +30,7 @@ def biggest(low: int, high: int, ask: Callable[[int], Verdict]) -> int:
     while failing - passing > 1:
         size = _next(passing, failing, hint)
         verdict = ask(size)
-        hint = verdict.hint
+        hint = verdict.hint or hint
         if verdict.passes:
             passing = size
         else:
@@ -39,8 +39,8 @@ def biggest(low: int, high: int, ask: Callable[[int], Verdict]) -> int:
 
 
 def _next(passing: int, failing: int, hint: int | None) -> int:
-    if hint is not None and passing < hint < failing:
-        return hint
+    if hint is not None and passing <= hint < failing - (hint == passing):
+        return hint + (hint == passing)  # it said so, and the next byte shows whether that is true
     for usual in USUAL:
         if passing < usual < failing:
             return usual

@@ -87,9 +87,9 @@ def measure(
     deadline = time.monotonic() + timeout_s - LOST_AFTER_S
     seconds: list[float] = []
     asked, said = 0, ""
+    ask()  # not counted: it may wait until the neighbour's hardware address is found
     while asked < packets and time.monotonic() < deadline:
-        if asked:
-            run.stopping.wait(gap_s)
+        run.stopping.wait(gap_s)
         reply = ask()
         refuse_if_stopped(run)
         asked += 1
