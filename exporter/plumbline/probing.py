@@ -254,6 +254,7 @@ class Probing:
             device_class=identity.device_class,
             workload=identity.workload,
             target=identity.target,
+            device=identity.device,
         )
 
 
