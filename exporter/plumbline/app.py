@@ -332,13 +332,15 @@ class Daemon:
         began = time.monotonic()
         closing = threading.Thread(target=self._server.stop, kwargs={"timeout_s": 1.0}, daemon=True)
         closing.start()
-        self._serve_network(None)
+        serving = threading.Thread(target=self._serve_network, args=(None,), daemon=True)
+        serving.start()
         for name in self._probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
         self._housekeeping.stop(0.1)
         for each in events:
             each.stop()
-        closing.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
+        for ending in (closing, serving):
+            ending.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
         log.info("stopped")
 
     # --- configuration

@@ -46,7 +46,7 @@ FIRST_BACKOFF_S, LAST_BACKOFF_S = 1.0, 60.0
 STRANGER_COSTS_S = 1.0
 """Pause after a client that had to be thrown out: so much of its time, not all of ours."""
 _SERVED_AGAIN_AFTER_S = 0.05
-_LOOK_S = 0.5
+_LOOK_S = 0.2
 _END_WITHIN_S = 1.0
 _ACCEPTED = re.compile(rb"Accepted connection from ([0-9A-Fa-f.:]+)(?:%\S+)?, port \d+")
 _LISTENING = b"Server listening on"
