@@ -42,6 +42,8 @@ ENVIRONMENT = {"PATH": os.environ["PATH"]}
 CATALOGUE = load_catalogue()
 PEER = "10.77.0.2"
 PORT = 10048
+NOBODY, EVERYBODY = "1 0", "0 2147483647"
+"""Groups that may open ping sockets (``net.ipv4.ping_group_range``); where none may, root has its raw ones."""
 
 
 def plan(config: ProbeConfig, ns: Namespace, tmp_path: Path) -> list[PeriodicProbe]:
@@ -148,11 +150,13 @@ def test_a_path_that_carries_what_the_port_does(joined: tuple[Namespace, Namespa
 
 
 @pytest.mark.parametrize("peer", [PEER, "fd77::2"])
-@pytest.mark.parametrize("small", [1500, 4074])
+@pytest.mark.parametrize(("small", "groups"), [(1500, NOBODY), (1500, EVERYBODY), (4074, EVERYBODY)])
 def test_the_one_switch_port_without_jumbo_frames_is_found(
-    switched: tuple[Namespace, Namespace, Namespace], tmp_path: Path, peer: str, small: int
+    switched: tuple[Namespace, Namespace, Namespace], tmp_path: Path, peer: str, small: int, groups: str
 ) -> None:
+    """By a raw socket, and by a ping socket that needs no privilege."""
     one, _, switch = switched
+    _who_may_ping(one, groups)
     assert only(run(path_mtu(peer), one, tmp_path)).mtu_bytes == 9000
     switch.ip("link", "set", "p2", "mtu", str(small))
     result = run(path_mtu(peer), one, tmp_path)
@@ -164,8 +168,10 @@ def test_the_one_switch_port_without_jumbo_frames_is_found(
     assert only(run(path_mtu(peer), one, tmp_path)).mtu_bytes == 9000, "nothing is remembered"
 
 
-def test_a_router_says_what_it_can_carry(tmp_path: Path) -> None:
+@pytest.mark.parametrize("groups", [NOBODY, EVERYBODY])
+def test_a_router_says_what_it_can_carry(tmp_path: Path, groups: str) -> None:
     with namespace() as one, namespace() as other, namespace() as router:
+        _who_may_ping(one, groups)
         for ns, number, mtu in ((one, 1, "9000"), (other, 2, "1400")):
             router.ip(
                 "link",
@@ -208,7 +214,9 @@ def test_nobody_answers(joined: tuple[Namespace, Namespace], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("peer", [PEER, "fd77::2"])
-def test_round_trips_of_a_cable(joined: tuple[Namespace, Namespace], tmp_path: Path, peer: str) -> None:
+@pytest.mark.parametrize("groups", [NOBODY, EVERYBODY])
+def test_round_trips_of_a_cable(joined: tuple[Namespace, Namespace], tmp_path: Path, peer: str, groups: str) -> None:
+    _who_may_ping(joined[0], groups)
     result = run(rtt(targets=(Endpoint(peer),)), joined[0], tmp_path)
     figures = only(result)
     assert set(figures.latency) == {"mean", "p50", "p95", "p99", "max"}
@@ -282,11 +290,10 @@ def test_a_user_without_any_right_is_told_what_to_do(joined: tuple[Namespace, Na
             [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment
         )
 
-    allowed = Path("/proc/sys/net/ipv4/ping_group_range")
-    joined[0].run(lambda: allowed.write_text("1 0"))
+    _who_may_ping(joined[0], NOBODY)
     denied = joined[0].run(ask)
     assert "user 65534 may not send ICMP echoes: allow it with sysctl" in denied.stderr
-    joined[0].run(lambda: allowed.write_text("0 2147483647"))
+    _who_may_ping(joined[0], EVERYBODY)
     answered = joined[0].run(ask)
     assert answered.stdout.startswith("Answer(seconds="), answered.stderr
 
@@ -436,6 +443,10 @@ def _addresses(one: Namespace, other: Namespace) -> None:
     for ns, number in ((one, 1), (other, 2)):
         ns.ip("addr", "add", f"10.77.0.{number}/24", "dev", DEVICE)
         ns.ip("link", "set", DEVICE, "up")
+
+
+def _who_may_ping(ns: Namespace, groups: str) -> None:
+    ns.run(lambda: Path("/proc/sys/net/ipv4/ping_group_range").write_text(groups))
 
 
 def _limit(ns: Namespace, rate: str) -> None:

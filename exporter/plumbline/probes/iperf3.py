@@ -25,8 +25,9 @@ from plumbline.workloads import TcpThroughput
 INSTALL = "iperf3 is not installed; on Debian: apt-get install iperf3"
 _BUSY = "server is busy"
 _NOBODY = "unable to connect"
-_SERVER_RETURNS_WITHIN_S = 5.0
-"""A managed server serves one client and starts anew; the second direction may come a moment too early."""
+_SERVER_RETURNS_WITHIN_S = (2.0, 5.0)
+"""A managed server serves one client and starts anew: the first direction may come a moment after another node, the
+second one comes a moment after the first."""
 _RETRY_S = 0.25
 _ENDING_S = 5.0
 """What a transfer may take beyond its run time: both sides exchange their figures."""
@@ -115,7 +116,7 @@ class IperfProbe:
         found: list[OperationResult] = []
         for index, operation in enumerate(self.workload.operations):
             run.progress(Progress(operation, index / len(self.workload.operations)))
-            done = _transfer(plan, operation, run, deadline, patient=index > 0)
+            done = _transfer(plan, operation, run, deadline, first=index == 0)
             if isinstance(done, Findings):
                 return done
             if done.streams not in (0, plan.streams) or not done.bytes_per_second:
@@ -136,8 +137,8 @@ def build(config: IperfConfig, host: Host) -> Plan:
     return Plan(periodic=tuple(IperfProbe(config, workload, each) for each in peers_.peers(config, host)))
 
 
-def _transfer(plan: IperfPlan, operation: str, run: Run, deadline: float, *, patient: bool) -> Transfer | Findings:
-    """One direction; ``patient``: a server that is not there yet is asked again for a moment."""
+def _transfer(plan: IperfPlan, operation: str, run: Run, deadline: float, *, first: bool) -> Transfer | Findings:
+    """One direction. A server that is not there is asked again for a moment; after the first one also a busy one."""
     begun = time.monotonic()
     while True:
         limit_s = min(deadline - time.monotonic(), plan.seconds + PEER_ANSWERS_WITHIN_S + _ENDING_S)
@@ -157,8 +158,8 @@ def _transfer(plan: IperfPlan, operation: str, run: Run, deadline: float, *, pat
         if report.transfer is not None:
             return report.transfer
         where = f"{plan.address} port {plan.port}"
-        again = patient and time.monotonic() - begun < _SERVER_RETURNS_WITHIN_S
-        if again and (_NOBODY in report.error or _BUSY in report.error):
+        again = time.monotonic() - begun < _SERVER_RETURNS_WITHIN_S[not first]
+        if again and (_is_refusal(report.error) or (_BUSY in report.error and not first)):
             run.stopping.wait(_RETRY_S)
             continue
         if _BUSY in report.error:
@@ -175,5 +176,9 @@ def _report(completed: Completed) -> Report | str:
         return said[0][:300] if said else f"{error} (exit status {completed.returncode})"
 
 
+def _is_refusal(error: str) -> bool:
+    return _NOBODY in error and "refused" in error
+
+
 def _advice(error: str) -> str:
-    return "; is network_server set there?" if _NOBODY in error and "refused" in error else ""
+    return "; is network_server set there?" if _is_refusal(error) else ""
