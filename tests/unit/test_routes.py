@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 import struct
@@ -10,17 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from plumbline import probing
 from plumbline.config import parse
 from plumbline.config_types import Endpoint, LocalAddress
 from plumbline.errors import ConfigError, ParseError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.gates import check_nic_busy
 from plumbline.probes.iperf3_server import ServerPlan
+from plumbline.probes.kinds import KINDS
+from plumbline.probes.model import Host
 from plumbline.roots import Roots
 from plumbline.sources import resolve as resolving
 from plumbline.sources.links import IFF_LOOPBACK, Link
 from plumbline.sources.netlink import Message, attribute
 from plumbline.sources.resolve import resolve
-from plumbline.sources.routes import parse_route, read_speed_mbps, route_request, speed_word
+from plumbline.sources.routes import Way, parse_route, read_speed_mbps, route_request, speed_word
+from plumbline.state import StateStore
 from plumbline.workloads import load_catalogue
 
 CATALOGUE = load_catalogue()
@@ -205,3 +210,35 @@ def test_a_network_server() -> None:
     plan = ServerPlan.of(config)
     assert (plan.listen, [str(each) for each in plan.allow]) == ("[fd00::11]:10048", ["fd00::/64", "10.0.0.7/32"])
     assert plan.argv("iperf3")[1:] == ("--server", "--one-off", "--bind", "fd00::11", "--port", "10048")
+
+
+@pytest.mark.parametrize(
+    ("kind", "speed", "moved", "closed"),
+    [
+        ("iperf3", 10000, 10**10, True),
+        ("iperf3", 10000, 10**6, False),
+        ("iperf3", None, 10**10, False),  # a virtual port: nobody can say how much of it is left
+        ("rtt", 10000, 10**10, False),  # a hundred small packets disturb nobody, and a busy port is worth knowing
+    ],
+)
+def test_a_heavy_probe_waits_for_a_quiet_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, speed: int | None, moved: int, closed: bool
+) -> None:
+    config = parse(f"probes: [{{name: n, type: {kind}, targets: [10.0.0.2]}}]", where="x", catalogue=CATALOGUE)
+    host = Host(
+        storage=tmp_path, roots=Roots.under(tmp_path), catalogue=CATALOGUE, ceph=config.ceph, environment={},
+        disk_below=lambda _path: None, disks=tuple, osd_disks=dict, way_to=lambda *_: Way("eth0", 9000, speed),
+    )  # fmt: skip
+    [probe] = KINDS[type(config.probes[0])](config.probes[0], host).periodic
+    assert probe.identity.device_class == (speed_word(speed) if speed else "unknown")
+    readings = iter([(0, 0, 1.0), (moved, 0, 2.0)])
+    monkeypatch.setattr(probing, "read_device_speed_mbps", lambda *_: speed)
+    monkeypatch.setattr(probing, "nic_bytes", lambda _device: next(readings))
+    store = StateStore(tmp_path / "state")
+    daemon = probing.Probing(store=store, roots=Roots.under(tmp_path), host="stor01", environment={})
+    stopping = threading.Event()
+    stopping.set()  # the gate's window passes at once
+    _load, *gates = daemon._gates(probe, stopping).before
+    with pytest.raises(ProbeRefused, match="eth0 carried") if closed else contextlib.nullcontext():
+        for gate in gates:
+            gate()
