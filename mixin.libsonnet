@@ -18,5 +18,6 @@
 + (import 'alerts/alerts/health.libsonnet')
 + (import 'alerts/alerts/pcie.libsonnet')
 + (import 'alerts/alerts/array.libsonnet')
++ (import 'alerts/alerts/network_probe.libsonnet')
 + (import 'alerts/alerts/finding.libsonnet')
 + (import 'alerts/lib/links.libsonnet')

@@ -287,6 +287,17 @@
         namedInterfaces: 5,
       },
 
+      PlumblinePathMtuBelowInterface: {
+        severity: 'warning',
+        // One run is enough: the size above the one that passes has had six packets, and the one below an answer.
+        // 15 m for somebody who changes hosts and switches one after the other.
+        'for': '15m',
+      },
+
+      // A run is 100 packets: one of them is 1 %, at which TCP is held to about 0.9 Gb/s (see PlumblineTcpRetransmits).
+      // Single ones happen, so most of the last runs have to have lost some.
+      PlumblineNetworkLoss: { severity: 'warning', 'for': '5m', share: 0 },
+
       PlumblineInfinibandPortDown: {
         severity: 'warning',
         'for': '5m',

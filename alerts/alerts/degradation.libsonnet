@@ -5,26 +5,7 @@ local promql = import '../lib/promql.libsonnet';
 {
   local config = $._config,
   local labels = promql.labels(config),
-  local votes = config.probe.votes,
-  local classes = config.probe.intervalClasses,
   local ratio = 'plumbline:degradation:ratio',
-
-  // The votes of probes whose interval lies in (previous class, this class].
-  local majority(aspect, index) =
-    local interval = promql.seconds(classes[index]);
-    local step = interval / votes.samplesPerRun;
-    |||
-      sum_over_time(plumbline:probe_beyond_tolerance:bool{aspect="%(aspect)s"}[%(window)ds:%(step)ds]) > %(half)d
-      and on (%(probe)s)
-      plumbline_probe_interval_seconds > %(above)d <= %(upTo)d
-    ||| % (labels {
-             aspect: aspect,
-             window: votes.runs * interval,
-             step: step,
-             half: std.floor(votes.runs * votes.samplesPerRun / 2),
-             above: if index == 0 then 0 else promql.seconds(classes[index - 1]),
-             upTo: interval,
-           }),
 
   local indent(text) = '  ' + std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  ') + '\n',
 
@@ -38,7 +19,7 @@ local promql = import '../lib/promql.libsonnet';
       and on (%(judged)s)
       (
     ||| % (labels { worst: worst, aspect: aspect })
-    + std.join('  or\n', [indent(majority(aspect, index)) for index in std.range(0, std.length(classes) - 1)])
+    + indent(promql.majority(config, 'plumbline:probe_beyond_tolerance:bool{aspect="%s"}' % aspect))
     + ')\n',
     { signal: 'latency' },
     summary,

@@ -27,6 +27,7 @@ from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import COLLECTORS, Config, split_address
 from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
+from plumbline.config import Config, NetworkServerConfig, split_address
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
 from plumbline.healthwatch import DiskAsker, HealthWatch
@@ -38,6 +39,7 @@ from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
 from plumbline.planning import ProbingPlan, make_plan
 from plumbline.probes.runner import ProcessRunner
+from plumbline.probes.iperf3_server import IperfServer, ServerPlan
 from plumbline.probing import Probing
 from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler
@@ -56,6 +58,7 @@ from plumbline.sources.netlink import NETLINK_ROUTE, NetlinkSocket
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
+from plumbline.sources.routes import networks_of
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.storagewatch import DISK_USERS, QUEUES, StorageWatch
@@ -71,6 +74,8 @@ CHECK_WITHIN_S = 10.0
 """What `plumbline check` waits for facts at each of its looks; a disk that hangs must not hang it."""
 KERNEL_WATCH_EVERY_S = 15.0
 """Interrupt counters, squeezes and kernel settings: as long as a usual scrape interval, at least 10 s."""
+SERVER_STOPS_WITHIN_S = 1.0
+"""It ends on SIGTERM at once, on SIGKILL half a second later."""
 LINK_FACTS = "link facts"
 INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
 """InfiniBand counters are read in the background: each asks the adapter's firmware."""
@@ -105,7 +110,13 @@ RELOAD_AT = MetricSpec(
 STATE_SAVED = MetricSpec(
     "plumbline_state_last_save_successful", Kind.GAUGE, "0: results could not be written and live in memory only."
 )
-DAEMON_SPECS: tuple[MetricSpec, ...] = (RELOAD_OK, RELOAD_AT, STATE_SAVED)
+SERVER_UP = MetricSpec(
+    "plumbline_network_server_up",
+    Kind.GAUGE,
+    "Whether the server for other nodes' throughput probes listens or serves; absent where none is configured.",
+    ("listen",),
+)
+DAEMON_SPECS: tuple[MetricSpec, ...] = (RELOAD_OK, RELOAD_AT, STATE_SAVED, SERVER_UP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +208,7 @@ class Daemon:
         self._overview = Overview(host=self._host, started=time.time())
         self._page_lock = threading.Lock()
         self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
+        self._network_server: IperfServer | None = None
         self._site_files = config.baseline.files
         self._planned_for: object = None
         self._seen_at_start = self._signatures()
@@ -379,13 +391,16 @@ class Daemon:
         began = time.monotonic()
         closing = threading.Thread(target=self._server.stop, kwargs={"timeout_s": 1.0}, daemon=True)
         closing.start()
+        serving = threading.Thread(target=self._serve_network, args=(None,), daemon=True)
+        serving.start()
         for name in self._probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
         self._asker.runner.stop()
         self._housekeeping.stop(0.1)
         for each in events:
             each.stop()
-        closing.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
+        for ending in (closing, serving):
+            ending.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
         log.info("stopped")
 
     # --- configuration
@@ -457,8 +472,19 @@ class Daemon:
         if not running.config.collectors.get(LATENCY, True):
             self._latency.close()
         self._probing.apply(running.plan, running.book.bounds(), running.config.gates)
+        self._serve_network(running.config.network_server)
         itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)
         self._exposition.replace([*self._collectors(), itself])
+
+    def _serve_network(self, config: NetworkServerConfig | None) -> None:
+        """Keep the server that ``config`` wants, and no other."""
+        plan = None if config is None else ServerPlan.of(config)
+        if self._network_server is not None and self._network_server.plan != plan:
+            self._network_server.stop(SERVER_STOPS_WITHIN_S)
+            self._network_server = None
+        if plan is not None and self._network_server is None:
+            self._network_server = IperfServer(plan, self._environment, networks=networks_of)
+            self._network_server.start()
 
     def _collectors(self) -> list[Collector]:
         return registry.collectors(self._parts, self._running.config, self._running.book)
@@ -473,7 +499,10 @@ class Daemon:
     # --- what is shown
 
     def _samples(self) -> list[Sample]:
+        server = self._network_server
+        serving: list[Sample] = [] if server is None else [(SERVER_UP, (server.plan.listen,), int(server.up))]
         return [
+            *serving,
             (RELOAD_OK, (), int(not self._reload_error)),
             (RELOAD_AT, (), self._running.since),
             (STATE_SAVED, (), int(not self._store.save_failed)),

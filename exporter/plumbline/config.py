@@ -60,6 +60,7 @@ COLLECTORS = (
 MIN_HEALTH_INTERVAL_S = 60.0
 
 T = TypeVar("T")
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class WebConfig(Strict, frozen=True):
@@ -134,7 +135,13 @@ class NetworkServerConfig(Strict, frozen=True):
     listen: str
     """`address:port` of the network that is measured, e.g. `10.0.0.11:10048`."""
     allow: tuple[str, ...] = ()
-    """Addresses or networks that may measure, e.g. `10.0.0.0/24`. None: those of the listening address's network."""
+    """Addresses or networks that may measure, e.g. `10.0.0.0/24`. None: those of the listening address's network.
+    Keeps others' tests out; it is no firewall."""
+
+    @property
+    def networks(self) -> tuple[IpNetwork, ...]:
+        """``allow``, understood; ``ValueError`` for what is no network."""
+        return tuple(ipaddress.ip_network(each) for each in self.allow)
 
 
 def _default_probes() -> tuple[ProbeConfig, ...]:
@@ -244,6 +251,8 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
             key="devices.health_interval",
             value=f"{float(config.devices.health_interval):g}s",
         )
+    if config.network_server is not None:
+        _check_network_server(config.network_server, where)
     seen: set[str] = set()
     for index, probe in enumerate(config.probes):
         key = f"probes[{index}]"
@@ -255,6 +264,26 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
             raise ConfigError(where, "another probe has this name", key=f"{key}.name", value=probe.name)
         seen.add(probe.name)
         check_probe(probe, where, key, catalogue)
+
+
+def _check_network_server(server: NetworkServerConfig, where: str) -> None:
+    key = "network_server.listen"
+    try:
+        host, port = split_address(server.listen)
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise ConfigError(where, "expected address:port, e.g. 10.0.0.11:10048", key=key, value=server.listen) from None
+    if port == 0:
+        raise ConfigError(where, "other nodes have to know the port", key=key, value=server.listen)
+    if address.is_unspecified and not server.allow:
+        raise ConfigError(
+            where, "name the address of the network that is measured, or say who may in allow", key=key,
+            value=server.listen,
+        )  # fmt: skip
+    try:
+        server.networks  # noqa: B018  (asked for its error)
+    except ValueError as error:
+        raise ConfigError(where, str(error), key="network_server.allow", value=[*server.allow]) from None
 
 
 def split_address(text: str) -> tuple[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import time
 
@@ -96,6 +97,71 @@ class QuietHours(str):
         if start < end:
             return day in _days(days) and start <= minute < end
         return (day in _days(days) and minute >= start) or ((day - 1) % 7 in _days(days) and minute < end)
+
+
+class Endpoint(str):
+    """A host, by name or address, and maybe a port: ``stor02``, ``10.0.0.12:10048``, ``[fd00::12]:10048``."""
+
+    @classmethod
+    def parse(cls, text: object) -> Endpoint:
+        """Raise ``ValueError`` with the accepted forms for anything else."""
+        found = _split_endpoint(text) if isinstance(text, str) else None
+        if found is None:
+            raise ValueError("expected a host such as stor02, 10.0.0.12:10048 or [fd00::12]:10048")
+        return cls(text)
+
+    @property
+    def host(self) -> str:
+        """Name or address, without brackets."""
+        found = _split_endpoint(self)
+        return found[0] if found else str(self)
+
+    @property
+    def port(self) -> int | None:
+        """``None``: none was named."""
+        found = _split_endpoint(self)
+        return found[1] if found else None
+
+
+class LocalAddress(str):
+    """One of this host's IP addresses: ``10.0.0.11``, ``fd00::11``."""
+
+    @classmethod
+    def parse(cls, text: object) -> LocalAddress:
+        """Raise ``ValueError`` for what is no address."""
+        try:
+            return cls(ipaddress.ip_address(text if isinstance(text, str) else ""))
+        except ValueError:
+            raise ValueError("expected an IP address of this host such as 10.0.0.11 or fd00::11") from None
+
+
+_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
+_ENDPOINT = re.compile(
+    rf"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>{_LABEL}(?:\.{_LABEL})*))(?::(?P<port>[0-9]{{1,5}}))?"
+)
+
+
+def _split_endpoint(text: str) -> tuple[str, int | None] | None:
+    if text.count(":") > 1 and not text.startswith("["):
+        text = f"[{text}]"  # an IPv6 address alone needs no brackets
+    match = _ENDPOINT.fullmatch(text)
+    if not match:
+        return None
+    port = None if match["port"] is None else int(match["port"])
+    if port is not None and not 0 < port < 65536:
+        return None
+    if match["six"]:
+        try:
+            return str(ipaddress.IPv6Address(match["six"])), port
+        except ValueError:
+            return None
+    host = match["host"]
+    if re.fullmatch(r"[0-9.]+", host):  # 10.0.0.300 is a mistake, not a name
+        try:
+            ipaddress.IPv4Address(host)
+        except ValueError:
+            return None
+    return host, port
 
 
 def _known_days(text: str) -> bool:

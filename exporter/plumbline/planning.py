@@ -7,10 +7,11 @@ and its phase.
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -18,7 +19,7 @@ from typing import Generic, TypeVar
 from plumbline.baseline.model import Target
 from plumbline.config import Config
 from plumbline.errors import PlumblineError
-from plumbline.probe_config import CanaryConfig, FilesystemConfig, FioConfig
+from plumbline.probe_config import CanaryConfig, FilesystemConfig, FioConfig, IperfConfig, PathMtuConfig, RttConfig
 from plumbline.probes.canary_job import CanaryJob
 from plumbline.probes.fio import FioProbe
 from plumbline.probes.fio_raw import RawFioProbe
@@ -28,16 +29,20 @@ from plumbline.probes.raw_canary_job import RawCanaryJob
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice, device_below, read_block_devices
 from plumbline.sources.diskusers import read_disk_users
+from plumbline.sources.resolve import resolve
+from plumbline.sources.routes import Way, read_way
 from plumbline.workloads import WorkloadCatalogue
 
 log = logging.getLogger(__name__)
 
-DISKS_ANSWER_WITHIN_S = 1.5
-"""What all disks below the probes get to say what they are; one that hangs must not hang a start or a reload."""
+ANSWER_WITHIN_S = 1.5
+"""What all disks below the probes, then all names of peers, get to say what they are; one that hangs must not hang
+a start or a reload."""
 
 T = TypeVar("T")
 _DISKS = Path("all disks")
 """What is asked when it is no directory."""
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,16 @@ def make_plan(
         for probe in wanted
         if isinstance(probe, CanaryConfig | FioConfig | FilesystemConfig)
     }
+    ways: dict[tuple[str, str | None], Way] = _ask_each(
+        {
+            (target.host, None if probe.bind is None else str(probe.bind))
+            for probe in wanted
+            if isinstance(probe, IperfConfig | RttConfig | PathMtuConfig)
+            for target in probe.targets
+        },
+        lambda pair: _way(*pair, roots),
+        what="the way there",
+    )
     below = _ask_each(directories, lambda directory: device_below(directory, roots))
     host = Host(
         storage=storage,
@@ -95,6 +110,9 @@ def make_plan(
             lambda: read_block_devices(roots, on_skip=lambda _name, _reason: None), otherwise=disks_before
         ),
         osd_disks=_Once[Mapping[str, str]](lambda: read_disk_users(roots).osds(), otherwise={}),
+        disks=_Once(lambda: read_block_devices(roots, on_skip=lambda _name, _reason: None)),
+        osd_disks=dict,
+        way_to=lambda name, bind: ways.get((name, bind)),
     )
     whole = Plan()
     for probe in wanted:
@@ -131,22 +149,28 @@ class _Once(Generic[T]):
         return self._known
 
 
-def _ask_each(paths: set[Path], ask: Callable[[Path], T]) -> dict[Path, T]:
-    """The answer for each path, side by side; absent where there is none in time."""
-    found: dict[Path, T] = {}
+def _way(host: str, bind: str | None, roots: Roots) -> Way:
+    local = None if bind is None else ipaddress.ip_address(bind)
+    version = None if local is None else local.version
+    return read_way(resolve(host, version=version, within_s=ANSWER_WITHIN_S), local, roots)
 
-    def one(path: Path) -> None:
+
+def _ask_each(subjects: Iterable[K], ask: Callable[[K], T], *, what: str = "the disk below") -> dict[K, T]:
+    """The answer for each subject, side by side; absent where there is none in time."""
+    found: dict[K, T] = {}
+
+    def one(subject: K) -> None:
         try:
-            found[path] = ask(path)
+            found[subject] = ask(subject)
         except PlumblineError as error:
             log.debug("%s", error)
 
-    asking = {path: threading.Thread(target=one, args=(path,), daemon=True) for path in sorted(paths)}
+    asking = {each: threading.Thread(target=one, args=(each,), daemon=True) for each in sorted(subjects, key=str)}
     for thread in asking.values():
         thread.start()
-    deadline = time.monotonic() + DISKS_ANSWER_WITHIN_S
-    for path, thread in asking.items():
+    deadline = time.monotonic() + ANSWER_WITHIN_S
+    for subject, thread in asking.items():
         thread.join(max(0.0, deadline - time.monotonic()))
         if thread.is_alive():
-            log.warning("%s: the disk below does not answer; its class is unknown until the next reload", path)
+            log.warning("%s: %s does not answer; its class is unknown until the next reload", subject, what)
     return dict(found)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from plumbline.config_types import Duration, Schedule, Size, Strict
+from plumbline.config_types import Duration, Endpoint, LocalAddress, Schedule, Size, Strict
 from plumbline.errors import ConfigError
 from plumbline.workloads import (
     BlockWorkload,
@@ -111,17 +111,23 @@ class RawCanaryConfig(Strict, frozen=True, kw_only=True, tag_field="type", tag="
     """False: as if it were not in the file."""
 
 
+NETWORK_SERVER_PORT = 10048
+"""Where `network_server` listens unless a target says otherwise; beside our own 10047."""
+PEER_ANSWERS_WITHIN_S = 3.0
+"""A peer in the same network that has not answered by then is not there."""
+
+
 class IperfConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="iperf3"):
     """TCP throughput and retransmits to other nodes, by iperf3. The other side runs a server: see `network_server`."""
 
-    targets: tuple[str, ...]
-    """Hosts or addresses, `host` or `host:port`."""
+    targets: tuple[Endpoint, ...]
+    """Hosts or addresses, `host` or `host:port`; port 10048 where none is named."""
     workload: str = "tcp-throughput-s1"
     """A catalogue id of kind `tcp-throughput`."""
-    bind: str | None = None
+    bind: LocalAddress | None = None
     """Local address: which network is measured. ``None``: what routing says."""
     runtime: Duration = Duration(5.0)
-    """Of each direction."""
+    """Of each direction; whole seconds."""
     rate: Size | None = None
     """Cap in bytes per second over all streams; a capped run is compared only with baselines of the same cap."""
 
@@ -129,11 +135,11 @@ class IperfConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="ip
 class RttConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="rtt"):
     """Round-trip times to other nodes: many small packets, percentiles and loss."""
 
-    targets: tuple[str, ...]
-    """Hosts or addresses; with `tcp-rtt` as `host:port`."""
+    targets: tuple[Endpoint, ...]
+    """Hosts or addresses; with `tcp-rtt` as `host:port` of something that listens."""
     workload: str = "icmp-rtt-56"
     """A catalogue id of kind `round-trip`."""
-    bind: str | None = None
+    bind: LocalAddress | None = None
     """Local address: which network is measured. ``None``: what routing says."""
     packets: Annotated[int, Meta(ge=3, le=10000)] = 100
     """Per run."""
@@ -144,11 +150,11 @@ class RttConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="rtt"
 class PathMtuConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="path-mtu"):
     """The biggest packet that reaches other nodes unfragmented: finds the one switch without jumbo frames."""
 
-    targets: tuple[str, ...]
+    targets: tuple[Endpoint, ...]
     """Hosts or addresses."""
     workload: str = "path-mtu"
     """A catalogue id of kind `path-mtu`."""
-    bind: str | None = None
+    bind: LocalAddress | None = None
     """Local address: which network is measured. ``None``: what routing says."""
 
 
@@ -316,6 +322,8 @@ def check_probe(probe: ProbeConfig, where: str, key: str, catalogue: WorkloadCat
         _check_raw(probe.devices, workload, where, key)
         if probe.directory is not None:
             raise ConfigError(where, "name a directory or devices, not both", key=f"{key}.devices")
+    if isinstance(probe, IperfConfig | RttConfig | PathMtuConfig):
+        _check_network(probe, workload, where, key)
     if isinstance(probe, RawCanaryConfig):
         _check_raw(probe.devices, workload, where, key)
         if not _single_direct(workload):
@@ -369,6 +377,40 @@ def _check_periodic(probe: Periodic, where: str, key: str) -> None:
             key=f"{key}.interval",
             value=f"{float(probe.interval):g}s",
         )
+
+
+def _check_network(probe: IperfConfig | RttConfig | PathMtuConfig, workload: Workload, where: str, key: str) -> None:
+    if not probe.targets or len(set(probe.targets)) != len(probe.targets):
+        raise ConfigError(where, "name at least one target, each once", key=f"{key}.targets", value=[*probe.targets])
+    needs_port = isinstance(workload, RoundTrip) and workload.protocol == "tcp"
+    for target in probe.targets:
+        if needs_port and target.port is None:
+            raise ConfigError(where, "a TCP handshake needs host:port", key=f"{key}.targets", value=target)
+        if not (needs_port or isinstance(probe, IperfConfig)) and target.port is not None:
+            raise ConfigError(
+                where, "this probe knows no ports: name the host alone", key=f"{key}.targets", value=target
+            )
+    if isinstance(probe, IperfConfig):
+        _check_iperf(probe, workload, where, key)
+    elif isinstance(probe, RttConfig) and probe.packets * probe.gap >= probe.timeout:
+        raise ConfigError(
+            where, "packets × gap takes longer than the timeout", key=f"{key}.packets", value=int(probe.packets)
+        )
+
+
+def _check_iperf(probe: IperfConfig, workload: Workload, where: str, key: str) -> None:
+    if probe.runtime < 1 or probe.runtime % 1:
+        raise ConfigError(where, "whole seconds, at least 1", key=f"{key}.runtime", value=f"{float(probe.runtime):g}s")
+    takes = len(workload.operations) * (probe.runtime + PEER_ANSWERS_WITHIN_S)
+    if probe.timeout < takes:
+        raise ConfigError(
+            where,
+            f"both directions take up to {takes:g} s",
+            key=f"{key}.timeout",
+            value=f"{float(probe.timeout):g}s",
+        )
+    if probe.rate is not None and probe.rate < 2**10:
+        raise ConfigError(where, "at least 1KiB a second", key=f"{key}.rate", value=int(probe.rate))
 
 
 def _check_raw(devices: tuple[str, ...], workload: Workload, where: str, key: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import GatesConfig
 from plumbline.config_types import Schedule
-from plumbline.errors import PlumblineError, ProbeRefused
+from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.planning import ProbingPlan
 from plumbline.probes import gates
 from plumbline.probes.canary_reading import CanaryReading
@@ -23,6 +23,7 @@ from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler, splay
 from plumbline.sources.diskstats import read_diskstats
+from plumbline.sources.routes import read_device, read_device_speed_mbps
 from plumbline.state import ProbeRecord, StateStore
 
 log = logging.getLogger(__name__)
@@ -212,7 +213,24 @@ class Probing:
                     wait=cancel.wait,
                 )
             )
+        if device and probe.heavy and probe.identity.layer == "network":
+            before.append(lambda: self._check_nic(device, config.max_device_busy, cancel))
         return Gates(before, throughout)
+
+    def _check_nic(self, device: str, limit: float, cancel: threading.Event) -> None:
+        """Where a port has no speed (a virtual one), nobody can say how much of it is left."""
+        try:
+            speed_mbps = read_device_speed_mbps(device, self._roots)
+        except PlumblineError as error:
+            raise ProbeRefused("device-gone", str(error)) from error
+        if speed_mbps is not None:
+            gates.check_nic_busy(
+                lambda: nic_bytes(device),
+                device=device,
+                speed_mbps=speed_mbps,
+                limit=limit,
+                wait=cancel.wait,
+            )
 
     def _status(self, probe: PeriodicProbe) -> ProbeStatus:
         identity = probe.identity
@@ -236,6 +254,7 @@ class Probing:
             device_class=identity.device_class,
             workload=identity.workload,
             target=identity.target,
+            device=identity.device,
         )
 
 
@@ -265,3 +284,11 @@ def device_busy_ms(roots: Roots, device: str) -> tuple[float, float]:
     if not stats:
         raise ProbeRefused("device-gone", f"{device}: no longer in {roots.proc / 'diskstats'}")
     return float(stats[0].busy_ms), time.monotonic()
+
+
+def nic_bytes(device: str) -> tuple[int, int, float]:
+    """Received and sent bytes of a network device, and the moment in monotonic seconds."""
+    stats = read_device(device).stats
+    if stats is None:
+        raise Unavailable(f"{device}: does not count its bytes")
+    return stats.rx_bytes, stats.tx_bytes, time.monotonic()

@@ -154,7 +154,8 @@ def record_here(
         raise StateError(f"{storage}: can't be made: {error.strerror}; choose another with --storage.path") from error
     path = output or storage / RECORDED
     check_target(path, force=force)
-    targets, left_out = list(plan.targets()), []
+    recordable = {job.name for job in plan.canaries} | {probe.identity.probe for probe in plan.fio}
+    targets, left_out = [target for target in plan.targets() if target.probe in recordable], []
     known = {target.probe for target in targets}
     for name in only:
         if name not in known:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.config_types import Duration
+from plumbline.config_types import Duration, Endpoint
 from plumbline.errors import ProbeRefused
 from plumbline.probe_config import RttConfig
 from plumbline.probes.engine import Gates, run_probe
@@ -26,7 +26,7 @@ class Probe:
     """Waits for ``wait_s`` or until it is told to stop, by a command of its own."""
 
     def __init__(self, *, heavy: bool = True, wait_s: float = 0.0) -> None:
-        self.config = RttConfig(name="a", targets=("x",), timeout=Duration(60))
+        self.config = RttConfig(name="a", targets=(Endpoint("x"),), timeout=Duration(60))
         self.heavy, self._wait_s = heavy, wait_s
         self.identity = Identity("a", "rtt", "network", "10g", "icmp-rtt-56", ("round-trip",), "00", "plumbline")
         self.runs = 0

@@ -173,7 +173,7 @@ def over_the_network() -> ProbeStatus:
 def test_figures_of_the_network_and_the_target():
     found = [line for line in lines(over_the_network()) if "transmit" in line or "target" in line]
     assert found == [
-        'plumbline_probe_target_info{probe="fio-a",target="10.0.0.12"} 1',
+        'plumbline_probe_target_info{probe="fio-a",target="10.0.0.12",device=""} 1',
         f'plumbline_probe_retransmits{{{PLACE},operation="transmit"}} 119',
         f'plumbline_probe_loss_ratio{{{PLACE},operation="transmit"}} 0.0',
         f'plumbline_probe_path_mtu_bytes{{{PLACE},operation="transmit"}} 9000',

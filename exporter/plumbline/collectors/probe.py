@@ -74,8 +74,9 @@ THROUGHPUT = MetricSpec(
 TARGET = MetricSpec(
     "plumbline_probe_target_info",
     Kind.GAUGE,
-    "1; what the probe measures, where that is not the node itself: an OSD, a disk, an address, a mount point.",
-    ("probe", "target"),
+    "1; what the probe measures, where that is not the node itself: an OSD, a disk, an address, a mount point; and by"
+    " which disk or network port of this node (empty: not known).",
+    ("probe", "target", "device"),
 )
 RETRANSMITS = MetricSpec(
     "plumbline_probe_retransmits", Kind.GAUGE, "TCP segments sent again in the latest successful run.", _PLACE
@@ -141,6 +142,8 @@ class ProbeStatus:
     workload: str
     target: str = ""
     """What is measured, where that is not the node itself: ``osd.3``, ``sdb``, ``10.0.0.12``."""
+    device: str = ""
+    """The disk below, or the network port that leads there, where that is known."""
     good_result: ProbeResult | None = None
     """The latest *successful* run, for when ``result`` is one that failed after it."""
 
@@ -181,7 +184,7 @@ def _state(status: ProbeStatus) -> Iterator[Sample]:
         1,
     )
     if status.target:
-        yield TARGET, (status.probe, status.target), 1
+        yield TARGET, (status.probe, status.target, status.device), 1
 
 
 def _periodic(status: ProbeStatus, interval_s: float) -> Iterator[Sample]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from plumbline.config_types import QuietHours
-from plumbline.errors import ParseError, ProbeRefused, StateError, Unavailable
+from plumbline.errors import ParseError, PlumblineError, ProbeRefused, StateError, Unavailable
 from plumbline.roots import Roots
 
 BUSY_WINDOW_S = 2.0
@@ -52,6 +52,38 @@ def check_device_busy(
             "device-busy",
             f"{device} was busy for {share:.0%} of the last {after - before:.1f} s, the limit is {limit:.0%};"
             " raise max_device_busy of this probe if that is its normal state",
+        )
+
+
+def check_nic_busy(
+    read: Callable[[], tuple[int, int, float]],
+    *,
+    device: str,
+    speed_mbps: int,
+    limit: float,
+    wait: Callable[[float], object],
+    window_s: float = BUSY_WINDOW_S,
+) -> None:
+    """Refuse (``nic-busy``) while ``device`` carried more than ``limit`` of its speed, in either direction.
+
+    ``read`` returns received and sent bytes and the moment in seconds of a monotonic clock; it is called twice,
+    ``wait(window_s)`` apart. What can't be told is refused like what is busy.
+    """
+    try:
+        received_before, sent_before, before = read()
+        wait(window_s)
+        received, sent, after = read()
+    except PlumblineError as error:
+        raise ProbeRefused("nic-busy", f"{device}: how busy it is can't be read: {error}") from error
+    moved = max(received - received_before, sent - sent_before)
+    if after <= before or received < received_before or sent < sent_before:
+        raise ProbeRefused("nic-busy", f"{device}: its counters went backwards; the next run will look again")
+    share = moved * 8 / (after - before) / (speed_mbps * 1e6)
+    if share > limit:
+        raise ProbeRefused(
+            "nic-busy",
+            f"{device} carried {share:.0%} of its {speed_mbps / 1000:g} Gb/s in the last {after - before:.1f} s, the"
+            f" limit is {limit:.0%}; raise max_device_busy of this probe if that is its normal state",
         )
 
 

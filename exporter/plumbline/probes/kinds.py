@@ -7,11 +7,17 @@ from typing import Any
 
 from plumbline.probe_config import CanaryConfig, FioConfig, RawCanaryConfig
 from plumbline.probes import canary_job, fio_raw, raw_canary_job
+from plumbline.probe_config import CanaryConfig, FioConfig, IperfConfig, PathMtuConfig, RttConfig
+from plumbline.probes import canary_job, fio, iperf3, path_mtu, rtt
 from plumbline.probes.model import Host, Plan
 
 KINDS: dict[type, Callable[[Any, Host], Plan]] = {
     CanaryConfig: canary_job.build,
     FioConfig: fio_raw.build,
     RawCanaryConfig: raw_canary_job.build,
+    FioConfig: fio.build,
+    IperfConfig: iperf3.build,
+    RttConfig: rtt.build,
+    PathMtuConfig: path_mtu.build,
 }
 """``Any``: each builder takes the struct it stands beside. :class:`ConfigError` is for what no host could run."""

@@ -20,6 +20,7 @@ from plumbline.probes.result import ProbeResult
 from plumbline.probes.runner import Runner
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
+from plumbline.sources.routes import Way
 from plumbline.workloads import WorkloadCatalogue
 
 Bounds = Mapping[tuple[str, str, str], tuple[float, ...]]
@@ -181,6 +182,8 @@ class Host:
     """All disks of this host as last read; may be empty."""
     osd_disks: Callable[[], Mapping[str, str]]
     """Disk → the OSD whose data it holds (``osd.3``)."""
+    way_to: Callable[[str, str | None], Way | None] = lambda _host, _bind: None
+    """Through which network device a host is reached from a local address (``None``: any); ``None``: not known."""
 
 
 class ClusterGuard(Protocol):

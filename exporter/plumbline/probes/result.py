@@ -49,4 +49,4 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     operations: tuple[OperationResult, ...] = ()
     message: str = ""
-    """Why it failed, in one line; empty on success."""
+    """Why it failed, in one line; on success empty, or what a person wants to know of the figures."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from plumbline.errors import ParseError
 from plumbline.sources import netlink
@@ -27,6 +27,8 @@ class Address:
 
     ifindex: int
     address: IpAddress
+    prefix_length: int | None = field(default=None, compare=False)
+    """How much of it names the network."""
 
 
 def parse_address(message: Message, *, source: str = "netlink route") -> Address | None:
@@ -34,7 +36,7 @@ def parse_address(message: Message, *, source: str = "netlink route") -> Address
     data, start, end = message.data, message.start, message.end
     if end - start < _IFADDR.size:
         raise ParseError(source, f"an address of {end - start} bytes")
-    family, _prefix, _flags, _scope, index = _IFADDR.unpack_from(data, start)
+    family, prefix, _flags, _scope, index = _IFADDR.unpack_from(data, start)
     found = {
         kind: data[first:last]
         for kind, first, last in netlink.attributes(data, start + _IFADDR.size, end, source=source)
@@ -45,7 +47,7 @@ def parse_address(message: Message, *, source: str = "netlink route") -> Address
         return None
     if len(value) != _BYTES[family]:
         raise ParseError(source, f"interface {index}: an address of {len(value)} bytes in family {family}")
-    return Address(index, ipaddress.ip_address(value))
+    return Address(index, ipaddress.ip_address(value), prefix)
 
 
 def read_addresses(route: Netlink) -> tuple[Address, ...]:

@@ -1,0 +1,51 @@
+// What the network's probes find that no counter of this node tells: a path that is smaller than its ends, lost packets.
+local alert = import '../lib/alert.libsonnet';
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local alerts = config.alerts,
+  local labels = promql.labels(config),
+  local indent(text) = '  ' + std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  ') + '\n',
+
+  // A figure of one operation with whom it was measured to, and the port of this node that leads there.
+  local towards(metric, which='') = |||
+    max by (%(probe)s) (%(metric)s)
+    * on (%(probe)s) group_left (target, device)
+    max by (%(probe)s, target, device) (plumbline_probe_target_info%(which)s)
+  ||| % (labels { metric: metric, which: which }),
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'plumbline-network-probe',
+      rules: [
+        alert.new(
+          config,
+          'PlumblinePathMtuBelowInterface',
+          // What a node sends to itself goes by no cable.
+          towards('plumbline_probe_path_mtu_bytes', '{device!="lo"}') + |||
+            < on (%(interface)s) group_left ()
+            max by (%(interface)s) (plumbline_nic_mtu_bytes)
+          ||| % labels,
+          { layer: 'network', signal: 'health' },
+          'A path carries smaller packets than the interface that leads to it.',
+          'Packets from {{ $labels.instance }} by {{ $labels.device }} to {{ $labels.target }} pass up to {{ printf "%.0f" $value }} bytes, which is less than the MTU of {{ $labels.device }}: a switch, a router or the peer between them is set smaller.',
+        ),
+        alert.new(
+          config,
+          'PlumblineNetworkLoss',
+          towards('plumbline_probe_loss_ratio') + |||
+            > %(share)g
+            and on (%(probe)s)
+            (
+          ||| % (labels + alerts.PlumblineNetworkLoss)
+          + indent(promql.majority(config, '(plumbline_probe_loss_ratio > bool %g)' % alerts.PlumblineNetworkLoss.share))
+          + ')\n',
+          { layer: 'network', signal: 'loss' },
+          'Packets between two nodes get lost.',
+          '{{ $value | humanizePercentage }} of the packets from {{ $labels.instance }} to {{ $labels.target }} stayed without an answer, and most of the last runs lost some, too.',
+        ),
+      ],
+    }],
+  },
+}

@@ -1,0 +1,103 @@
+"""``iperf3 --json`` → bytes per second, retransmits, or why there are none.
+
+https://software.es.net/iperf/invoking.html
+
+::
+
+    {"start": {"version": "iperf 3.12", …}, "intervals": […],
+     "end": {"streams": […],
+             "sum_sent": {"bytes": 48869184, "bits_per_second": 195465496.7, "retransmits": 5466, …},
+             "sum_received": {"bytes": 47890336, "bits_per_second": 191467142.1, …}, …}}
+
+A test that could not be done has ``"error": "…"`` and an empty ``end``; one that was broken off has both an error and
+figures of what went before, which are no result. Releases differ in the exit status of either (3.12 ends with 0).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from plumbline.errors import ParseError
+
+SOURCE = "iperf3 --json"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One direction, all streams together."""
+
+    bytes_per_second: float
+    """What arrived at the receiver; what the sender handed to its kernel may still be in its buffers."""
+    retransmits: int | None
+    """The sender's; ``None`` where its kernel does not tell."""
+    sent_bytes: int
+    streams: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``transfer`` is ``None`` exactly where there is an ``error``."""
+
+    version: str
+    transfer: Transfer | None
+    error: str = ""
+
+
+def parse_report(data: bytes, *, source: str = SOURCE) -> Report:
+    """The report, or :class:`ParseError` for what is none."""
+    try:
+        document = json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
+        raise ParseError(source, f"not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ParseError(source, "not an object")
+    start = document.get("start")
+    version = start.get("version") if isinstance(start, dict) else None
+    version = version.removeprefix("iperf ") if isinstance(version, str) else ""
+    said = document.get("error")
+    if isinstance(said, str) and said.strip():
+        return Report(version, None, " ".join(said.split())[:300])
+    return Report(version, _transfer(_object(document, "end", source), source))
+
+
+def _transfer(end: dict[str, Any], source: str) -> Transfer:
+    received = _object(end, "sum_received", source)
+    sent = end.get("sum_sent")
+    sent = sent if isinstance(sent, dict) else {}
+    streams = end.get("streams")
+    return Transfer(
+        bytes_per_second=_number(received, "bits_per_second", source) / 8,
+        retransmits=_count(sent.get("retransmits")),
+        sent_bytes=_count(sent.get("bytes")) or 0,
+        streams=len(streams) if isinstance(streams, list) else 0,
+    )
+
+
+def _object(within: dict[str, Any], key: str, source: str) -> dict[str, Any]:
+    value = within.get(key)
+    if not isinstance(value, dict):
+        raise ParseError(source, f"no {key}")
+    return value
+
+
+def _number(within: dict[str, Any], key: str, source: str) -> float:
+    value = within.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ParseError(source, f"{key} is no number: {str(value)[:40]!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number) or number < 0:
+        raise ParseError(source, f"{key} is {number:g}")
+    return number
+
+
+def _count(value: object) -> int | None:
+    """A counter; what the sender's kernel does not know is absent or -1."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        return None
+    return value

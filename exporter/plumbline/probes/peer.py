@@ -1,0 +1,113 @@
+"""What the network's probes share: the peer they measure, which port of this host leads there, one result."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from plumbline.config_types import Endpoint, LocalAddress
+from plumbline.errors import PlumblineError, ProbeRefused
+from plumbline.probe_config import IperfConfig, PathMtuConfig, RttConfig
+from plumbline.probes.model import Host, Identity, Run
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.sources.resolve import resolve
+from plumbline.sources.routes import speed_word
+from plumbline.workloads import Workload
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+NetworkConfig = IperfConfig | RttConfig | PathMtuConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One target of one probe, and the port of this host that led there when it was planned."""
+
+    endpoint: Endpoint
+    bind: LocalAddress | None
+    device: str
+    """Empty where there was no way, or the name did not resolve in time."""
+    device_class: str
+
+    def local(self) -> IpAddress | None:
+        """The address to measure from, where a certain one is wanted."""
+        return None if self.bind is None else ipaddress.ip_address(self.bind)
+
+    def address(self) -> IpAddress:
+        """Where it is now; :class:`ProbeRefused` (``unresolved``) where nobody knows."""
+        local = self.local()
+        try:
+            return resolve(self.endpoint.host, version=local.version if local else None)
+        except PlumblineError as error:
+            raise ProbeRefused("unresolved", str(error)) from error
+
+
+def peers(config: NetworkConfig, host: Host) -> list[Peer]:
+    """One for each target. The device class is what the site says, else the speed of the port that leads there."""
+    found = []
+    for target in config.targets:
+        way = host.way_to(target.host, config.bind)
+        speed = way.speed_mbps if way else None
+        word = config.device_class or (speed_word(speed) if speed else "unknown")
+        found.append(Peer(target, config.bind, way.device if way else "", word))
+    return found
+
+
+def identity(
+    config: NetworkConfig, kind: str, tool: str, peer: Peer, workload: Workload, *, rate: float | None = None
+) -> Identity:
+    """See :class:`.model.Identity`; ``rate`` is a cap."""
+    return Identity(
+        probe=f"{config.name}/{peer.endpoint}",
+        kind=kind,
+        layer=workload.layer,
+        device_class=peer.device_class,
+        workload=workload.id,
+        operations=workload.operations,
+        config_hash=workload.config_hash(rate_iops=rate),
+        tool=tool,
+        target=str(peer.endpoint),
+        device=peer.device,
+        rate_iops=rate,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a run found, before it is a result."""
+
+    outcome: Outcome
+    operations: tuple[OperationResult, ...] = ()
+    message: str = ""
+
+
+def failure(message: str) -> Findings:
+    """The run went wrong, and why."""
+    return Findings(Outcome.FAILURE, message=message)
+
+
+def timed(run: Run, identity: Identity, tool_version: str, measure: Callable[[], Findings]) -> ProbeResult:
+    """``measure()`` as a result, with the moment and the time it took."""
+    started, begun = run.clock(), time.monotonic()
+    found = measure()
+    return ProbeResult(
+        probe=identity.probe,
+        layer=identity.layer,
+        device_class=identity.device_class,
+        workload=identity.workload,
+        config_hash=identity.config_hash,
+        tool=identity.tool,
+        tool_version=tool_version,
+        started=started,
+        duration=time.monotonic() - begun,
+        outcome=found.outcome,
+        operations=found.operations,
+        message=found.message,
+    )
+
+
+def refuse_if_stopped(run: Run) -> None:
+    """:class:`ProbeRefused` (``stopped``) when the run is to end."""
+    if run.stopping.is_set():
+        raise ProbeRefused("stopped", "the daemon is ending; the next start runs it again")

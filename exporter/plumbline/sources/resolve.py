@@ -1,0 +1,47 @@
+"""A host's name to its address, without waiting for a dead name server longer than somebody is ready to."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+
+from plumbline.errors import Unavailable
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def resolve(host: str, *, version: int | None = None, within_s: float = 5.0) -> IpAddress:
+    """The first address of ``host``, of IP ``version`` (4, 6) where that is given; else :class:`Unavailable`.
+
+    An address is its own answer. The C library's resolver can't be interrupted: a thread that waits for it longer
+    than ``within_s`` is left to its own time-outs.
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return _look_up(host, version, within_s)
+    if version not in (None, address.version):
+        raise Unavailable(f"{host} is not an IPv{version} address, as the local address is")
+    return address
+
+
+def _look_up(host: str, version: int | None, within_s: float) -> IpAddress:
+    family = {None: socket.AF_UNSPEC, 4: socket.AF_INET, 6: socket.AF_INET6}[version]
+    found: list[IpAddress] = []
+    failed: list[str] = []
+
+    def ask() -> None:
+        try:
+            for *_, where in socket.getaddrinfo(host, None, family, socket.SOCK_DGRAM):
+                found.append(ipaddress.ip_address(str(where[0]).partition("%")[0]))
+        except (OSError, UnicodeError) as error:
+            failed.append(getattr(error, "strerror", None) or str(error))
+
+    asking = threading.Thread(target=ask, name=f"resolve-{host}", daemon=True)
+    asking.start()
+    asking.join(within_s)
+    if not found:
+        reason = failed[0] if failed else f"no answer within {within_s:g} s"
+        raise Unavailable(f"{host}: the name can't be resolved: {reason}; see /etc/hosts and /etc/resolv.conf")
+    return found[0]
