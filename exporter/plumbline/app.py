@@ -50,6 +50,7 @@ from plumbline.sources.netlink import NETLINK_ROUTE, NetlinkSocket
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
+from plumbline.sources.vantage import read_vantage
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.storagewatch import StorageWatch
@@ -183,7 +184,10 @@ class Daemon:
         self._reload_error = ""
         self._overview = Overview(host=self._host, started=time.time())
         self._page_lock = threading.Lock()
-        self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
+        self._vantage = found_vantage(config, roots, environment)
+        self._probing = Probing(
+            store=store, roots=roots, host=self._host, environment=environment, vantage=self._vantage
+        )
         self._site_files = config.baseline.files
         self._seen_at_start = self._signatures()
         self._running = self._prepare(config)
@@ -218,6 +222,7 @@ class Daemon:
             probes=self._probing.statuses,
             findings=self._findings,
             wall=time.time,
+            vantage=self._vantage,
             churns=lambda: links.churns,
             roles=lambda: links.roles,
             infiniband=lambda: fabric.value,
@@ -423,6 +428,15 @@ class Daemon:
                     config_error=self._reload_error,
                 )
             )
+
+
+def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) -> str:
+    """The ``vantage`` label: as configured, or as it looks. Fixed for the daemon's life, as the machine's is."""
+    if config.vantage is not None:
+        return config.vantage
+    vantage, by = read_vantage(roots, root=Path("/"), environment=environment)
+    log.info("vantage %s: %s", vantage, by)
+    return vantage.value
 
 
 def _run_all(jobs: list[Job], within_s: float) -> None:

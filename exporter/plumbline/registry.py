@@ -64,6 +64,8 @@ class Parts:
     """May raise :class:`Unavailable`."""
     wall: Callable[[], float]
     """Unix seconds."""
+    vantage: str = ""
+    """The label of the same name."""
     churns: Callable[[], Churns] = dict
     roles: Callable[[], Iterable[Role]] = tuple
     infiniband: Callable[[], InfinibandReading] = _no_adapter
@@ -101,7 +103,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
             disk.DEVICE_SPECS,
             lambda: disk.device_samples(each for each in parts.devices() if disks(each.name)),
         ),
-        _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
+        _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries(), vantage=parts.vantage)),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
         _steady("baseline", baseline.SPECS, lambda: _or_raise(baselines, book.recorded_error)),
