@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -104,6 +105,10 @@ class Probing:
         """Every periodic probe now; never blocks."""
         return [self._status(probe) for probe in self._periodic]
 
+    def in_flight(self, probe: PeriodicProbe) -> float | None:
+        """Seconds since the run under way began; ``None`` without one."""
+        return self._scheduler.in_flight(probe.identity.probe)
+
     def next_start(self, probe: PeriodicProbe) -> float | None:
         """Seconds until the probe's next start; ``None`` while it runs."""
         return self._scheduler.next_start(probe.identity.probe)
@@ -198,12 +203,22 @@ class Probing:
             log.error("probe %s: %s: %s", name, result.outcome, result.message)
         self._store.put(name, self._store.get(name).with_result(result))
 
-    def clean_up(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> None:
-        """Remove what an earlier life of this probe left behind; what can't be is tried at the next start."""
+    def clean_up(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> bool:
+        """Remove what an earlier life of this probe left behind; what can't be is tried at the next start.
+
+        False: not now, because another heavy probe is at work (``plumbline probe run`` may have made what lies there).
+        """
+        name = probe.identity.probe
         try:
-            probe.clean_up(Run(runner=runner, clock=self._clock, stopping=cancel))
+            with self._heavy.hold(f"{name}, cleaning up") if probe.heavy else contextlib.nullcontext():
+                probe.clean_up(Run(runner=runner, clock=self._clock, stopping=cancel))
+        except ProbeRefused as refusal:
+            if refusal.reason == "locked":
+                return False
+            log.warning("probe %s: what an earlier run left could not be removed: %s", name, refusal)
         except PlumblineError as error:
-            log.warning("probe %s: what an earlier run left could not be removed: %s", probe.identity.probe, error)
+            log.warning("probe %s: what an earlier run left could not be removed: %s", name, error)
+        return True
 
     def _status(self, probe: PeriodicProbe) -> ProbeStatus:
         identity = probe.identity
@@ -248,8 +263,7 @@ class _Runs:
 
     def __call__(self, cancel: threading.Event) -> None:
         if not self._cleaned:
-            self._cleaned = True
-            self._probing.clean_up(self._probe, self._runner, cancel)
+            self._cleaned = self._probing.clean_up(self._probe, self._runner, cancel)
         self._probing.run(self._probe, self._runner, cancel)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from plumbline.collectors import probe
 from plumbline.collectors.probe import ProbeStatus, samples
-from plumbline.probes.totals import OperationTotals
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.totals import OperationTotals
 
 RESULT = ProbeResult(
     probe="fio-a",

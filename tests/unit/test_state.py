@@ -136,7 +136,9 @@ def test_bins_are_added_up_and_not_remembered_run_by_run(tmp_path):
     store.close()
 
     kept = opened(tmp_path).get("fio")
-    assert kept.result.operations[0].bins == kept.success.operations[0].bins == kept.failures[0].operations[0].bins == ()
+    assert (
+        kept.result.operations[0].bins == kept.success.operations[0].bins == kept.failures[0].operations[0].bins == ()
+    )
     histogram = kept.totals["read"].histogram()
     assert histogram.count == histogram.cumulative[-1] == 50 * 3 * len(BINS)
     assert histogram.sum == pytest.approx(50 * sum(seconds * count for seconds, count in BINS))
