@@ -94,6 +94,12 @@ class ProcessRunner:
         """End every command under way within a second, and begin no other. For good: the daemon is ending."""
         self._stopping.set()
 
+    def stuck(self) -> tuple[int, ...]:
+        """Process ids of earlier commands that outlived SIGKILL and are still there."""
+        self._reap_abandoned()
+        with self._lock:
+            return tuple(process.pid for process in self._abandoned)
+
     def run(
         self,
         argv: Sequence[str],
