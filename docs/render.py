@@ -121,10 +121,10 @@ def workloads_reference() -> str:
     lines = [
         "# Workloads",
         "",
-        "Generated from `exporter/plumbline/workloads.yaml` by `make render`. A result and a baseline are compared only",
-        "when layer, device class, workload, operation and the hash of all parameters agree. Block workloads are named",
-        "`<pattern>-<block size>-qd<in flight>-j<processes>[-dsync|-buffered]`, after `rbd-` or `fs-` where that is not",
-        "the disk. seed 000 to seed 004 are the documents that the baselines and workloads of this project come from.",
+        "Generated from `exporter/plumbline/workloads.yaml` by `make render`. A result and a baseline are compared",
+        "only when layer, device class, workload, operation and the hash of all parameters agree. Block workloads are",
+        "named `<pattern>-<block size>-qd<in flight>-j<processes>[-dsync|-buffered]`, after `rbd-` or `fs-` where that",
+        "is not the disk. seed 000 to seed 004 are the documents that this project comes from.",
     ]
     known = list(workloads.load_catalogue().by_id.values())
     for layer in workloads.LAYERS:
