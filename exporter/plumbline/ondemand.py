@@ -155,6 +155,8 @@ class OnDemand:
         identity, began = probe.identity, self._clock()
         live = _DiskFigures(identity, self._roots, progress)
         try:
+            if identity.cluster and self._cluster is None:
+                raise ProbeRefused("unreachable", "nobody can be asked how the cluster is, and this probe loads it")
             with live:
                 result = run_probe(
                     probe,

@@ -181,7 +181,27 @@ def test_flocks_of_the_kernels_list() -> None:
     assert parse_flocks(text) == {123456}
 
 
-# --- a canary on demand
+# --- running
+
+
+def test_a_probe_that_loads_the_cluster_never_runs_where_its_health_is_not_known(tmp_path: Path) -> None:
+    (probe,) = plan(fio("a"), storage=tmp_path).periodic
+
+    class Loads:
+        heavy, config = True, probe.config
+        identity = replace(probe.identity, cluster=True)
+
+        def run(self, run: object) -> ProbeResult:
+            raise AssertionError
+
+        clean_up = run
+
+    engine = OnDemand(
+        storage=tmp_path, roots=Roots.under(Path("/")), environment={}, rules=GatesConfig(),
+        book=Book(select([], (), {})), stopping=threading.Event(),
+    )  # fmt: skip
+    report = engine.run(Loads(), force=True)  # type: ignore[arg-type]
+    assert (report.outcome, report.reason) == ("refused", "unreachable")
 
 
 def test_a_canary_is_looked_at_and_can_be_stopped(tmp_path_factory: pytest.TempPathFactory) -> None:
