@@ -163,8 +163,10 @@
         'for': '1m',
         // A disk with error-recovery control gives up after 7 s; 30 s is beyond every healthy stall.
         canarySeconds: 30,
-        // Longer than the longest `timeout` of a periodic probe (default 60 s): a run that outlives its timeout
-        // could not even be killed, which means uninterruptible sleep in the kernel.
+        // A run that outlives its own `timeout` could not even be killed, which means uninterruptible sleep in the
+        // kernel. The grace holds what comes before (locks, two looks at the disk) and after (SIGTERM, SIGKILL).
+        graceSeconds: 60,
+        // Without a timeout in the metrics, as older daemons are: longer than the longest.
         periodicSeconds: 900,
       },
 
@@ -175,8 +177,8 @@
       PlumblineCanaryFailing: { severity: 'warning', window: '10m', 'for': '0m' },
 
       // The gates did their work; but a probe that never runs measures nothing. The window holds the reason of
-      // probes of up to three days' interval.
-      PlumblineProbeSkipped: { severity: 'warning', window: '3d', 'for': '5m' },
+      // probes that run once a week, splay included.
+      PlumblineProbeSkipped: { severity: 'warning', window: '8d', 'for': '5m' },
 
       // Nothing is judged without a baseline: a to-do, not a fault. 15 m leaves time to record one.
       PlumblineBaselineMissing: { severity: 'info', 'for': '15m' },

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Write the generated references: ``docs/metrics.md`` from the specs, ``docs/configuration.md`` from the model,
-``docs/checks.md`` from the catalogue of checks.
+``docs/checks.md`` from the catalogue of checks, ``docs/workloads.md`` from the catalogue of workloads, and the table of
+kinds inside ``docs/probes.md``.
 
 Usage: python docs/render.py [--check]
 
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from plumbline import config, config_types, probe_config
+from plumbline import config, config_types, probe_config, workloads
 from plumbline.checks.every import CHECKS
 from plumbline.reference import every_spec
 
@@ -115,6 +116,40 @@ def checks() -> str:
     return CHECKS_HEAD + "".join(rows) + "".join(parts)
 
 
+def workloads_reference() -> str:
+    """Every workload: what it is called, what a result of it holds, whence it comes."""
+    lines = [
+        "# Workloads",
+        "",
+        "Generated from `exporter/plumbline/workloads.yaml` by `make render`. A result and a baseline are compared",
+        "only when layer, device class, workload, operation and the hash of all parameters agree. Block workloads are",
+        "named `<pattern>-<block size>-qd<in flight>-j<processes>[-dsync|-buffered]`, after `rbd-` or `fs-` where that",
+        "is not the disk. seed 000 to seed 004 are the documents that this project comes from.",
+    ]
+    known = list(workloads.load_catalogue().by_id.values())
+    for layer in workloads.LAYERS:
+        rows = [each for each in known if each.layer == layer]
+        if rows:
+            lines += ["", f"## {layer}", "", "| workload | operations | what it is |", "| --- | --- | --- |"]
+            lines += [f"| `{each.id}` | {', '.join(each.operations)} | {each.description} |" for each in rows]
+    return "\n".join(lines) + "\n"
+
+
+KINDS_BEGIN, KINDS_END = "<!-- generated: kinds -->\n", "<!-- end -->"
+
+
+def probes(written: str) -> str:
+    """The page as it is written, with the table of kinds as the code has it."""
+    lines = ["| type | layer | runs | what it does |", "| --- | --- | --- | --- |"]
+    for kind in get_args(probe_config.ProbeConfig):
+        layer = probe_config.WORKLOADS[kind][1] if kind in probe_config.WORKLOADS else "disk"
+        runs = "by a schedule" if issubclass(kind, probe_config.Periodic) else "always"
+        lines.append(f"| `{kind.__struct_config__.tag}` | {layer} | {runs} | {_first_line(kind)} |")
+    before, _, rest = written.partition(KINDS_BEGIN)
+    after = rest.partition(KINDS_END)[2]
+    return before + KINDS_BEGIN + "\n".join(lines) + "\n" + KINDS_END + after
+
+
 def _first_line(struct: type) -> str:
     return (struct.__doc__ or "").strip().splitlines()[0].replace("``", "`")
 
@@ -184,7 +219,13 @@ def _size_text(size: int) -> str:
 def main() -> int:
     """0: written, or (``--check``) fresh."""
     stale = 0
-    for name, text in (("metrics.md", metrics()), ("configuration.md", configuration()), ("checks.md", checks())):
+    for name, text in (
+        ("metrics.md", metrics()),
+        ("configuration.md", configuration()),
+        ("checks.md", checks()),
+        ("workloads.md", workloads_reference()),
+        ("probes.md", probes((HERE / "probes.md").read_text("utf-8"))),
+    ):
         path = HERE / name
         if "--check" not in sys.argv[1:]:
             path.write_text(text, "utf-8")

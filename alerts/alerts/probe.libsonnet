@@ -48,12 +48,20 @@ local promql = import '../lib/promql.libsonnet';
               and on (%(probe)s)
               plumbline_probe_info{kind="canary"}
               or
-              max by (%(probe)s) (plumbline_probe_in_flight_seconds) > %(periodicSeconds)d
+              max by (%(probe)s) (plumbline_probe_in_flight_seconds)
+              > on (%(probe)s)
+              (max by (%(probe)s) (plumbline_probe_timeout_seconds) + %(graceSeconds)d)
+              or
+              (
+                max by (%(probe)s) (plumbline_probe_in_flight_seconds) > %(periodicSeconds)d
+                unless on (%(probe)s)
+                plumbline_probe_timeout_seconds
+              )
             )
           ||| % (labels + alerts.PlumblineProbeStuck) + withLayer,
           { signal: 'latency' },
           'A probe hangs in one operation or run.',
-          'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: I/O of layer {{ $labels.layer }} hangs below it, and so does everything else that uses that device.',
+          'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: layer {{ $labels.layer }} does not answer below it, and whatever else uses the same device, mount or cluster waits as well.',
         ),
         alert.new(
           config,

@@ -59,6 +59,7 @@ from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
 from plumbline.sources.routes import networks_of
+from plumbline.sources.vantage import read_vantage
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.storagewatch import DISK_USERS, QUEUES, StorageWatch
@@ -209,6 +210,10 @@ class Daemon:
         self._page_lock = threading.Lock()
         self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
         self._network_server: IperfServer | None = None
+        self._vantage = found_vantage(config, roots, environment)
+        self._probing = Probing(
+            store=store, roots=roots, host=self._host, environment=environment, vantage=self._vantage
+        )
         self._site_files = config.baseline.files
         self._planned_for: object = None
         self._seen_at_start = self._signatures()
@@ -254,6 +259,7 @@ class Daemon:
             probes=self._probing.statuses,
             findings=self._findings,
             wall=time.time,
+            vantage=self._vantage,
             churns=lambda: links.churns,
             roles=lambda: links.roles,
             infiniband=lambda: fabric.value,
@@ -545,6 +551,17 @@ class Daemon:
 def _run_all(jobs: list[Job], within_s: float) -> list[Job]:
     """Each once, side by side; those that ended. What hangs on a disk is left behind, and its slot says so by itself:
     to ask it again would only hang the next look, too."""
+def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) -> str:
+    """The ``vantage`` label: as configured, or as it looks. Fixed for the daemon's life, as the machine's is."""
+    if config.vantage is not None:
+        return config.vantage
+    vantage, by = read_vantage(roots, root=Path("/"), environment=environment)
+    log.info("vantage %s: %s", vantage, by)
+    return vantage.value
+
+
+def _run_all(jobs: list[Job], within_s: float) -> None:
+    """Each once, side by side. What hangs on a disk is left behind; its slot says so by itself."""
     never = threading.Event()
     threads = [threading.Thread(target=job.run, args=(never,), name=f"look-{job.name}", daemon=True) for job in jobs]
     deadline = time.monotonic() + within_s

@@ -1,7 +1,8 @@
 """The command line: argv in, exit code out. Nothing here but parsing and dispatch.
 
 Exit codes: 0 done, 1 it did not work (one line on standard error says what and what to do), 2 wrong usage. ``check``
-has its own, as monitoring plugins have: 0 and 1 and 2 for what it found, 3 when it could not look.
+has its own, as monitoring plugins have: 0 and 1 and 2 for what it found, 3 when it could not look; so has
+``probe run``, see :mod:`.commands.probe`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
 from plumbline import __version__
+from plumbline.commands import probe
+from plumbline.commands.shared import Parser, add_world, duration, print_json, roots
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
-from plumbline.config_types import Duration
-from plumbline.errors import ConfigError, PlumblineError
-from plumbline.roots import Roots
+from plumbline.errors import PlumblineError
 
 COULD_NOT_JUDGE = 3
 
@@ -41,26 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-class _Parser(argparse.ArgumentParser):
-    """Mistakes in one line that names the right help, and no abbreviated flags: they would change their meaning with
-    the next flag of a similar name."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(allow_abbrev=False, **settings)
-
-    def parse_known_args(self, *arguments: Any) -> tuple[argparse.Namespace, list[str]]:  # type: ignore[override]
-        """Of a command, too: argparse leaves unknown flags to the outermost parser, which does not know its help."""
-        namespace, unknown = super().parse_known_args(*arguments)
-        if unknown:
-            self.error(f"no such flag or argument: {' '.join(unknown)}")
-        return namespace, []
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="plumbline",
         description="Does this storage node perform as on the day it was accepted? If not, which layer is to blame?",
     )
@@ -69,20 +51,21 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_check(commands)
     _add_baseline(commands)
+    probe.add(commands)
     _add_nic(commands)
     _add_disk(commands)
     _add_config(commands)
     return parser
 
 
-def _add_serve(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_serve(commands: argparse._SubParsersAction[Parser]) -> None:
     serve = commands.add_parser(
         "serve",
         help="run the node daemon",
         description="Run the node daemon: metrics, status page, probes. Without a configuration file the embedded "
         "defaults hold: no root, no Ceph and no other program needed. SIGHUP, and a change of the file, reload it.",
     )
-    _add_world(serve)
+    add_world(serve)
     serve.add_argument(
         "--web.listen-address",
         dest="listen_address",
@@ -99,7 +82,7 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser]) -> None:
     serve.set_defaults(run=_serve)
 
 
-def _add_baseline(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_baseline(commands: argparse._SubParsersAction[Parser]) -> None:
     baseline = commands.add_parser("baseline", help="record, list and show baselines")
     actions = baseline.add_subparsers(required=True, metavar="ACTION")
 
@@ -109,7 +92,7 @@ def _add_baseline(commands: argparse._SubParsersAction[_Parser]) -> None:
         description="Run this node's probes a few times, and write median, spread and percentiles to a file that "
         "judges it from then on. A running daemon goes on and takes the new file by itself.",
     )
-    _add_world(record)
+    add_world(record)
     record.add_argument("--output", type=Path, metavar="FILE", help="write here instead of into the storage path")
     record.add_argument("--probe", action="append", default=[], metavar="NAME", help="only this probe (repeatable)")
     record.add_argument("--runs", type=int, default=5, metavar="N", help="runs of each probe (5)")
@@ -125,12 +108,12 @@ def _add_baseline(commands: argparse._SubParsersAction[_Parser]) -> None:
     show.add_argument("--layer", help="only this layer")
     show.add_argument("--device-class", help="only this device class")
     for parser, run in ((listing, _baseline_list), (show, _baseline_show)):
-        _add_world(parser)
+        add_world(parser)
         parser.add_argument("--json", action="store_true", help="machine-readable")
         parser.set_defaults(run=run)
 
 
-def _add_nic(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_nic(commands: argparse._SubParsersAction[Parser]) -> None:
     nic = commands.add_parser(
         "nic",
         help="explain where the numbers of a network device come from",
@@ -138,7 +121,7 @@ def _add_nic(commands: argparse._SubParsersAction[_Parser]) -> None:
         "the counters left out and why, who counts pause frames, and the rings.",
     )
     nic.add_argument("device", nargs="?", help="only this device")
-    _add_world(nic)
+    add_world(nic)
     nic.add_argument("--json", action="store_true", help="machine-readable")
     nic.set_defaults(run=_nic)
 
@@ -158,6 +141,7 @@ def _add_disk(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 
 def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_check(commands: argparse._SubParsersAction[Parser]) -> None:
     check = commands.add_parser(
         "check",
         help="is this host set up as documented, and what mends it",
@@ -165,7 +149,7 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
         "it. Only reads; a daemon need not run.",
         epilog="Exit code: 0 no warning, 1 a warning, 2 something critical, 3 the host could not be judged.",
     )
-    _add_world(check)
+    add_world(check)
     check.add_argument("--all", action="store_true", help="show what is met, too")
     check.add_argument("--json", action="store_true", help="machine-readable, all of it")
     check.add_argument(
@@ -174,41 +158,12 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
     check.set_defaults(run=_check)
 
 
-def _add_config(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_config(commands: argparse._SubParsersAction[Parser]) -> None:
     config = commands.add_parser("config", help="check a configuration file")
     actions = config.add_subparsers(required=True, metavar="ACTION")
     check = actions.add_parser("check", help="say what is wrong with a configuration file, if anything is")
     check.add_argument("file", type=Path)
     check.set_defaults(run=_config_check)
-
-
-def _add_world(parser: argparse.ArgumentParser) -> None:
-    """Flags every command needs that touches this host."""
-    parser.add_argument(
-        "--config.file", dest="config_file", type=Path, metavar="FILE", help="configuration file (YAML)"
-    )
-    parser.add_argument(
-        "--storage.path", dest="storage_path", type=Path, metavar="DIR", help="state, canary file, recorded baseline"
-    )
-    for tree, default in (
-        ("procfs", "/proc"),
-        ("sysfs", "/sys"),
-        ("devfs", "/dev"),
-        ("udev", "/run/udev"),
-        ("etc", "/etc"),
-        ("var", "/var"),
-    ):
-        parser.add_argument(
-            f"--path.{tree}",
-            dest=f"path_{tree}",
-            type=Path,
-            default=Path(default),
-            metavar="DIR",
-            help=f"where the host's {default} stands (default {default})",
-        )
-    parser.add_argument(
-        "--log.level", dest="log_level", choices=("debug", "info", "warning", "error"), default="info", help="(info)"
-    )
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -218,7 +173,7 @@ def _serve(options: argparse.Namespace) -> int:
     return app.serve(
         config_file=options.config_file,
         storage_path_flag=options.storage_path,
-        roots=_roots(options),
+        roots=roots(options),
         overrides=Overrides(
             listen_address=options.listen_address,
             collectors={name: on for name in COLLECTORS if (on := getattr(options, f"collector_{name}")) is not None},
@@ -234,14 +189,14 @@ def _check(options: argparse.Namespace) -> int:
         examined = app.examine(
             config_file=options.config_file,
             storage_path_flag=options.storage_path,
-            roots=_roots(options),
-            wait_s=_duration(options.wait, "--wait") or 0.0,
+            roots=roots(options),
+            wait_s=duration(options.wait, "--wait") or 0.0,
         )
     except PlumblineError as error:
         print(f"plumbline: {error}", file=sys.stderr)
         return COULD_NOT_JUDGE
     if options.json:
-        _print_json(report.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
+        print_json(report.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
     else:
         terminal.print_findings(terminal.make_console(), examined.findings, every=options.all)
     for what, reason in examined.blind.items():
@@ -253,7 +208,7 @@ def _baseline_record(options: argparse.Namespace) -> int:
     from plumbline import recording, terminal  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
 
-    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
     console = terminal.make_console()
     with terminal.record_progress(console) as progress:
         done = recording.record_here(
@@ -261,11 +216,11 @@ def _baseline_record(options: argparse.Namespace) -> int:
             storage=here.storage,
             output=options.output,
             host=here.host,
-            roots=_roots(options),
+            roots=roots(options),
             environment=os.environ,
             only=options.probe,
             runs=options.runs,
-            run_duration_s=_duration(options.run_duration, "--run-duration"),
+            run_duration_s=duration(options.run_duration, "--run-duration"),
             force=options.force,
             progress=progress,
         )
@@ -280,10 +235,10 @@ def _baseline_list(options: argparse.Namespace) -> int:
     from plumbline.baseline import describe  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
 
-    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
     found = describe.summaries(here.profiles, here.sites, here.config.baseline.judge)
     if options.json:
-        _print_json(found)
+        print_json(found)
     else:
         terminal.print_list(terminal.make_console(), found)
     return 0
@@ -294,12 +249,12 @@ def _baseline_show(options: argparse.Namespace) -> int:
     from plumbline.baseline import describe  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
 
-    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=_roots(options))
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
     shown = describe.show(
         options.name, here.profiles, here.sites, layer=options.layer, device_class=options.device_class
     )
     if options.json:
-        _print_json(shown)
+        print_json(shown)
     else:
         terminal.print_show(terminal.make_console(), shown)
     return 0
@@ -312,7 +267,7 @@ def _nic(options: argparse.Namespace) -> int:
     readings, skipped = read_ports(config_file=options.config_file)
     ports = [explain.explain(reading) for reading in explain.pick(readings, options.device, skipped)]
     if options.json:
-        _print_json(ports)
+        print_json(ports)
     else:
         terminal.print_ports(terminal.make_console(), ports)
     for device, reason in skipped:
@@ -361,17 +316,6 @@ def _config_check(options: argparse.Namespace) -> int:
     config.load(options.file, workloads.load_catalogue())
     print(f"{options.file}: good")
     return 0
-
-
-def _roots(options: argparse.Namespace) -> Roots:
-    return Roots(
-        proc=options.path_procfs,
-        sys=options.path_sysfs,
-        dev=options.path_devfs,
-        udev=options.path_udev,
-        etc=options.path_etc,
-        var=options.path_var,
-    )
 
 
 def _set_up_logging(level: str) -> None:

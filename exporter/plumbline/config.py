@@ -172,7 +172,7 @@ class Config(Strict, frozen=True):
     network_server: NetworkServerConfig | None = None
     """The other side of other nodes' throughput probes. ``None``: there is none."""
     vantage: Literal["host", "vm", "container"] | None = None
-    """From where this node looks. ``None``: found out."""
+    """From where this node looks: a label of every probe; takes effect at a restart. ``None``: found out."""
     baseline: BaselineConfig = BaselineConfig()
     """Which baselines exist and which may judge."""
 

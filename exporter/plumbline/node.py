@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.baseline.book import RECORDED
+from plumbline.baseline.book import RECORDED, Book, load_book
 from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.config import Config
@@ -37,6 +37,17 @@ class Node:
     profiles: Mapping[str, LoadedProfile]
     sites: tuple[LoadedSite, ...]
 
+    def book(self, where: str = "configuration") -> Book:
+        """The baselines for this host's targets, chosen as the daemon chooses them."""
+        return load_book(
+            self.config.baseline,
+            where=where,
+            storage=self.storage,
+            host=self.host,
+            catalogue=load_catalogue(),
+            targets=self.plan.targets(),
+        )
+
 
 def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots) -> Node:
     """Read configuration and baselines without starting, locking or writing anything."""
@@ -44,7 +55,9 @@ def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roo
     config = read_config(config_file, Overrides(), catalogue)
     storage = storage_path(storage_path_flag, config, os.environ)
     host = socket.gethostname()
-    files = [*map(Path, config.baseline.files), *([storage / RECORDED] if (storage / RECORDED).exists() else [])]
+    # access, not exists(): the daemon's directory may be closed to whoever asks, which is the daemon's matter
+    recorded = [storage / RECORDED] if os.access(storage / RECORDED, os.R_OK) else []
+    files = [*map(Path, config.baseline.files), *recorded]
     return Node(
         config=config,
         storage=storage,

@@ -18,9 +18,11 @@ from plumbline.probes.model import PeriodicProbe
 from plumbline.probes.result import OperationResult, Outcome
 from plumbline.probing import Probing, interval_s
 from plumbline.snapshot import Snapshot
-from plumbline.status_model import Comparison, DiskRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel
+from plumbline.status_model import Comparison, DiskRow, FailureRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel
 
 STUCK_AFTER_S = 5.0  # below it a failing canary fails for another reason
+ENDED_WITHIN_S = 60.0
+"""Beyond a run's timeout: locks and gates before it, SIGTERM and SIGKILL after it; as the alert has it."""
 
 Totals = Mapping[tuple[str, ...], float]
 
@@ -57,6 +59,7 @@ class Overview:
                 *(row for reading in probing.readings() for row in _canary_rows(reading, probing, book, now)),
                 *(row for each in probing.periodic() for row in _periodic_rows(each, probing, book, now)),
             ),
+            failures=tuple(_failures(probing, now)),
             disks=tuple(_disks(snapshot)),
             nics=tuple(_nics(snapshot, before[1] if before else None)),
             softnet=_softnet(snapshot, before[1] if before else None),
@@ -125,7 +128,26 @@ def _periodic_rows(periodic: PeriodicProbe, probing: Probing, book: Book, now: f
             judges=book.in_force(target) is not None,
             message=record.last_skip or (last.message if last else ""),
             overdue=bool(good_ended and now - good_ended > probe.STALE_AFTER_INTERVALS * interval_s(periodic)),
+            stuck_s=_stuck(periodic, probing.in_flight(periodic)),
+            next_s=probing.next_start(periodic),
+            skipped=record.skipped,
         )
+
+
+def _stuck(periodic: PeriodicProbe, in_flight_s: float | None) -> float | None:
+    """How long a run has been going on that should have been ended."""
+    limit = float(periodic.config.timeout) + ENDED_WITHIN_S
+    return in_flight_s if in_flight_s is not None and in_flight_s > limit else None
+
+
+def _failures(probing: Probing, now: float) -> list[FailureRow]:
+    """The last few of each probe, the newest first."""
+    failed = [
+        FailureRow(each.probe, each.outcome.value, now - each.started - each.duration, each.duration, each.message)
+        for periodic in probing.periodic()
+        for each in probing.record(periodic).failures
+    ]
+    return sorted(failed, key=lambda row: row.age_s)
 
 
 def _compared(measured: float | None, baseline: BaselineEntry | None, statistic: str) -> Comparison:

@@ -66,7 +66,7 @@ class ProbingPlan:
         """Everything that is measured here, for the choice of baselines."""
         identities = [each for job in self.continuous for each in job.identities()]
         identities += [probe.identity for probe in self.periodic]
-        return tuple(target for each in identities for target in _targets(each))
+        return tuple(target for each in identities for target in targets_of(each))
 
 
 def make_plan(
@@ -120,7 +120,8 @@ def make_plan(
     return ProbingPlan(whole.periodic, whole.continuous)
 
 
-def _targets(identity: Identity) -> list[Target]:
+def targets_of(identity: Identity) -> list[Target]:
+    """What a probe measures, one target for each operation."""
     return [
         Target(
             probe=identity.probe,

@@ -66,7 +66,7 @@ class Periodic(Strict, frozen=True, kw_only=True):
     device_class: str | None = None
     """What it is compared with. ``None``: what is found out about the target."""
     max_load_per_cpu: Annotated[float, Meta(gt=0)] = 2.0
-    """Skip, and stop a run under way, while the one-minute load average per CPU is above this."""
+    """Skip while the one-minute load average per CPU is above this."""
     max_device_busy: Annotated[float, Meta(gt=0, le=1)] = 0.5
     """Skip while the disk or the network port below was busy for more than this share of the last moments."""
     enabled: bool = True

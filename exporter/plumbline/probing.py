@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from plumbline.catalogue import HistogramValue
 from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import GatesConfig
 from plumbline.config_types import Schedule
@@ -45,9 +47,10 @@ class Probing:
         host: str,
         environment: Mapping[str, str],
         cluster: ClusterGuard | None = None,
+        vantage: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store, self._roots, self._host = store, roots, host
+        self._store, self._roots, self._host, self._vantage = store, roots, host, vantage
         self._environment, self._clock = environment, clock
         self._scheduler = Scheduler()
         self._canaries: dict[str, tuple[object, ContinuousProbe]] = {}
@@ -102,6 +105,14 @@ class Probing:
     def statuses(self) -> list[ProbeStatus]:
         """Every periodic probe now; never blocks."""
         return [self._status(probe) for probe in self._periodic]
+
+    def in_flight(self, probe: PeriodicProbe) -> float | None:
+        """Seconds since the run under way began; ``None`` without one."""
+        return self._scheduler.in_flight(probe.identity.probe)
+
+    def next_start(self, probe: PeriodicProbe) -> float | None:
+        """Seconds until the probe's next start; ``None`` while it runs."""
+        return self._scheduler.next_start(probe.identity.probe)
 
     def periodic(self) -> Sequence[PeriodicProbe]:
         """The periodic probes that run."""
@@ -164,7 +175,14 @@ class Probing:
                 runner=runner,
                 host_lock=self._heavy,
                 cluster=self._cluster,
-                gates=self._gates(probe, cancel),
+                gates=gates_of(
+                    probe,
+                    roots=self._roots,
+                    rules=self._rules,
+                    cluster=self._cluster,
+                    clock=self._clock,
+                    wait=cancel.wait,
+                ),
                 clock=self._clock,
                 stopping=cancel,
             )
@@ -174,11 +192,11 @@ class Probing:
             before = self._store.get(name)
             if str(refusal) != before.last_skip:
                 log.warning("probe %s skipped: %s", name, refusal)
-            self._store.put(name, before.with_skip(refusal.reason, str(refusal)))
+            self._store.put(name, before.with_skip(refusal.reason, str(refusal), at=self._clock()))
             return
         except PlumblineError as error:
             log.error("probe %s: %s", name, error)
-            self._store.put(name, self._store.get(name).with_skip("error", str(error)))
+            self._store.put(name, self._store.get(name).with_skip("error", str(error), at=self._clock()))
             return
         if result.outcome is Outcome.SUCCESS:
             log.info("probe %s: done in %.1f s", name, result.duration)
@@ -186,12 +204,8 @@ class Probing:
             log.error("probe %s: %s: %s", name, result.outcome, result.message)
         self._store.put(name, self._store.get(name).with_result(result))
 
-    def clean_up(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> None:
-        """Remove what an earlier life of this probe left behind; what can't be is tried at the next start."""
-        try:
-            probe.clean_up(Run(runner=runner, clock=self._clock, stopping=cancel))
-        except PlumblineError as error:
-            log.warning("probe %s: what an earlier run left could not be removed: %s", probe.identity.probe, error)
+    def clean_up(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> bool:
+        """Remove what an earlier life of this probe left behind; what can't be is tried at the next start.
 
     def _gates(self, probe: PeriodicProbe, cancel: threading.Event) -> Gates:
         cpus, config, device = os.cpu_count() or 1, probe.config, probe.identity.device
@@ -216,6 +230,19 @@ class Probing:
         if device and probe.heavy and probe.identity.layer == "network":
             before.append(lambda: self._check_nic(device, config.max_device_busy, cancel))
         return Gates(before, throughout)
+        False: not now, because another heavy probe is at work (``plumbline probe run`` may have made what lies there).
+        """
+        name = probe.identity.probe
+        try:
+            with self._heavy.hold(f"{name}, cleaning up") if probe.heavy else contextlib.nullcontext():
+                probe.clean_up(Run(runner=runner, clock=self._clock, stopping=cancel))
+        except ProbeRefused as refusal:
+            if refusal.reason == "locked":
+                return False
+            log.warning("probe %s: what an earlier run left could not be removed: %s", name, refusal)
+        except PlumblineError as error:
+            log.warning("probe %s: what an earlier run left could not be removed: %s", name, error)
+        return True
 
     def _check_nic(self, device: str, limit: float, cancel: threading.Event) -> None:
         """Where a port has no speed (a virtual one), nobody can say how much of it is left."""
@@ -255,7 +282,16 @@ class Probing:
             workload=identity.workload,
             target=identity.target,
             device=identity.device,
+            timeout_s=float(probe.config.timeout),
+            operations=self._histograms(record, identity.config_hash),
+            vantage=self._vantage,
         )
+
+    @staticmethod
+    def _histograms(record: ProbeRecord, config_hash: str) -> dict[str, HistogramValue]:
+        if record.success is None or record.success.config_hash != config_hash:
+            return {}
+        return {operation: totals.histogram() for operation, totals in record.totals.items()}
 
 
 class _Runs:
@@ -267,8 +303,7 @@ class _Runs:
 
     def __call__(self, cancel: threading.Event) -> None:
         if not self._cleaned:
-            self._cleaned = True
-            self._probing.clean_up(self._probe, self._runner, cancel)
+            self._cleaned = self._probing.clean_up(self._probe, self._runner, cancel)
         self._probing.run(self._probe, self._runner, cancel)
 
 
@@ -276,6 +311,39 @@ def interval_s(probe: PeriodicProbe) -> float:
     """From start to start; of a calendar the longest gap."""
     at = probe.config.at
     return float(probe.config.interval) if at is None else at.longest_gap_s
+
+
+def gates_of(
+    probe: PeriodicProbe,
+    *,
+    roots: Roots,
+    rules: GatesConfig,
+    cluster: ClusterGuard | None,
+    clock: Callable[[], float],
+    wait: Callable[[float], object],
+    force: bool = False,
+) -> Gates:
+    """The gates in front of ``probe``, for the daemon and for who runs it on demand.
+
+    ``force`` leaves out what only protects the figures and the neighbours on this node: its load and the disk's.
+    Quiet hours and the cluster's health hold always.
+    """
+    cpus, config, device = os.cpu_count() or 1, probe.config, probe.identity.device
+    throughout: list[gates.Gate] = []
+    before: list[gates.Gate] = []
+    if probe.heavy:
+        throughout.append(lambda: gates.check_quiet_hours(rules.quiet_hours, time.localtime(clock())))
+    if probe.identity.cluster and cluster is not None:
+        throughout.append(cluster.check)
+    if not force:
+        before.append(lambda: gates.check_load(roots, limit=config.max_load_per_cpu, cpus=cpus))
+    if not force and device and probe.identity.layer != "network":
+        before.append(
+            lambda: gates.check_device_busy(
+                lambda: device_busy_ms(roots, device), device=device, limit=config.max_device_busy, wait=wait
+            )
+        )
+    return Gates(before, throughout)
 
 
 def device_busy_ms(roots: Roots, device: str) -> tuple[float, float]:

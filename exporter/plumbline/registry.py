@@ -83,6 +83,8 @@ class Parts:
     """May raise :class:`Unavailable`."""
     wall: Callable[[], float]
     """Unix seconds."""
+    vantage: str = ""
+    """The label of the same name."""
     churns: Callable[[], Churns] = dict
     roles: Callable[[], Iterable[Role]] = tuple
     infiniband: Callable[[], InfinibandReading] = _no_adapter
@@ -137,6 +139,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         _steady("health", health.SPECS, lambda: health.samples(parts.storage.health)),
         _steady("latency", latency.SPECS, lambda: latency.samples(_shown(parts.latency(), disks))),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
+        _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries(), vantage=parts.vantage)),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
         _steady("baseline", baseline.SPECS, lambda: _or_raise(baselines, book.recorded_error)),

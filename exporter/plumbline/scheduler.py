@@ -58,6 +58,7 @@ class _Loop:
     def __init__(self, job: Job, clock: Clock) -> None:
         self.job = job
         self.started_at: float | None = None
+        self.due: float | None = None
         self._clock = clock
         self._cancel = threading.Event()
         self._wake = threading.Event()
@@ -82,7 +83,7 @@ class _Loop:
         if self.job.seconds_to_next is not None:
             self._follow(self.job.seconds_to_next)
             return
-        due = self._clock() + self.job.first_delay_s
+        self.due = due = self._clock() + self.job.first_delay_s
         while not self._cancel.is_set():
             kicked = self._wake.wait(max(0.0, due - self._clock()))
             self._wake.clear()
@@ -90,12 +91,13 @@ class _Loop:
                 return
             self._run()
             if not kicked:
-                due = next_tick(due, self.job.interval_s, self._clock())
+                self.due = due = next_tick(due, self.job.interval_s, self._clock())
 
     def _follow(self, seconds_to_next: Callable[[], float]) -> None:
         """Start when the moment has come. It is looked at again each minute, because the wall clock may be set."""
         left = seconds_to_next()
         while not self._cancel.is_set():
+            self.due = self._clock() + left
             kicked = self._wake.wait(min(left, _LOOK_AGAIN_S))
             self._wake.clear()
             if self._cancel.is_set():
@@ -148,6 +150,12 @@ class Scheduler:
         loop = self._loops.get(name)
         started = loop.started_at if loop else None
         return None if started is None else max(0.0, self._clock() - started)
+
+    def next_start(self, name: str) -> float | None:
+        """Seconds until the job's next start; ``None`` while it runs, or when nobody knows."""
+        loop = self._loops.get(name)
+        due = loop.due if loop and loop.started_at is None else None
+        return None if due is None else max(0.0, due - self._clock())
 
     def stop(self, timeout_s: float) -> list[str]:
         """Cancel everything and wait at most ``timeout_s`` altogether; the names of jobs that did not end."""

@@ -1,4 +1,5 @@
 """What survives a restart: the latest result of every periodic probe and its counters, and the disks there were.
+"""What survives a restart: the latest result of every periodic probe, its counters and its histograms.
 
 One small JSON file, replaced atomically (write, fsync, rename), so that a crash at any moment leaves the old or the
 new one. A file that can't be read is kept aside under another name and reported: nothing is lost, and a monitor
@@ -20,8 +21,11 @@ import msgspec
 
 from plumbline.errors import StateError
 from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.totals import OperationTotals, add_operations, without_bins
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, 2)
+"""Version 1 had no totals and no time of the last tick."""
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +43,21 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
     skipped: dict[str, int] = {}
     last_skip: str = ""
     """Why the newest tick was skipped, in one line; empty once a run happened."""
+    ticked: float | None = None
+    """When the newest tick was, run or skip; Unix seconds."""
+    totals_of: str = ""
+    """Which experiment ``totals`` belong to: with other parameters, or another class of device, they begin anew."""
+    totals: dict[str, OperationTotals] = {}
+    """By operation: how long each took, over all successful runs."""
 
     def with_result(self, result: ProbeResult, *, keep_failures: int = 5) -> ProbeRecord:
-        """The record after a finished run."""
+        """The record after a finished run. Its bins go into the totals and are not kept one by one."""
         ok = result.outcome is Outcome.SUCCESS
+        experiment = f"{result.config_hash} {result.device_class}"
+        totals = self.totals if self.totals_of == experiment else {}
+        if ok:
+            totals = add_operations(totals, result)
+        result = without_bins(result)
         return msgspec.structs.replace(
             self,
             result=result,
@@ -50,12 +65,18 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
             failures=self.failures if ok else (result, *self.failures)[:keep_failures],
             runs={**self.runs, result.outcome: self.runs.get(result.outcome, 0) + 1},
             last_skip="",
+            ticked=result.started,
+            totals_of=experiment,
+            totals=totals,
         )
 
-    def with_skip(self, reason: str, message: str) -> ProbeRecord:
-        """The record after a tick at which the probe did not run."""
+    def with_skip(self, reason: str, message: str, *, at: float | None = None) -> ProbeRecord:
+        """The record after a tick, at Unix time ``at``, at which the probe did not run."""
         return msgspec.structs.replace(
-            self, skipped={**self.skipped, reason: self.skipped.get(reason, 0) + 1}, last_skip=message
+            self,
+            skipped={**self.skipped, reason: self.skipped.get(reason, 0) + 1},
+            last_skip=message,
+            ticked=self.ticked if at is None else at,
         )
 
 
@@ -84,12 +105,36 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     disks: tuple[DiskRecord, ...] = ()
 
 
+STATE_FILE, LOCK_FILE = "state.json", "lock"
+
+
+def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
+    """What a daemon remembers, read beside it: nothing is locked, made or moved. :class:`StateError` says why not."""
+    file = directory / STATE_FILE
+    try:
+        return _decode(file.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise StateError(f"{file}: can't be read: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise StateError(f"{file}: unreadable state ({error}); the daemon sets it aside at its next start") from error
+
+
+def _decode(data: bytes) -> dict[str, ProbeRecord]:
+    content = msgspec.json.decode(data, type=_File)
+    if content.schema_version not in READABLE_VERSIONS:
+        known = " or ".join(map(str, READABLE_VERSIONS))
+        raise msgspec.ValidationError(f"schema version {content.schema_version}, not {known}")
+    return content.probes
+
+
 class StateStore:
     """The state directory of one daemon. All methods may be called from any thread."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._file = directory / "state.json"
+        self._file = directory / STATE_FILE
         self._lock = threading.Lock()
         self._lock_fd: int | None = None
         self._probes: dict[str, ProbeRecord] = {}
@@ -110,7 +155,7 @@ class StateStore:
         """Create and lock the directory, load what is there. :class:`StateError` when that is impossible."""
         try:
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o750)
-            fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+            fd = os.open(self._directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
         except OSError as error:
             raise StateError(
                 f"{self._directory}: can't be used for state: {error.strerror}; choose another with --storage.path"
@@ -173,14 +218,13 @@ class StateStore:
         except OSError as error:
             raise StateError(f"{self._file}: can't be read: {error.strerror}") from error
         try:
-            content = msgspec.json.decode(data, type=_File)
-            if content.schema_version != SCHEMA_VERSION:
-                raise msgspec.ValidationError(f"schema version {content.schema_version}, not {SCHEMA_VERSION}")
+            return _decode(data)
         except msgspec.DecodeError as error:
             aside = self._set_aside()
             log.error("%s: unreadable state (%s); kept as %s, starting afresh", self._file, error, aside.name)
             return _EMPTY_FILE
         return content
+            return {}
 
     def _set_aside(self) -> Path:
         """Rename the damaged file to the first free ``state.json.damaged-N``."""

@@ -14,6 +14,7 @@ from plumbline.snapshot import CollectorHealth
 from plumbline.status_model import (
     Comparison,
     DiskRow,
+    FailureRow,
     Level,
     Loss,
     NicRow,
@@ -127,6 +128,14 @@ def _sections(model: StatusModel) -> Iterable[_Html]:
         [_probe_cells(row) for row in model.probes],
         "No probe is configured.",
     )
+    if model.failures:
+        yield _table(
+            "Failed runs",
+            "The last of each periodic probe, the newest first",
+            ("Probe", "When", "#Took", "What went wrong"),
+            [_failure_cells(row) for row in model.failures],
+            "",
+        )
     yield _findings(model)
     yield _table(
         "Disks",
@@ -212,16 +221,27 @@ def _probe_cells(row: ProbeRow) -> list[str]:
         state = _word(Level.BAD, "failed")
     age = "" if row.age_s is None else _tag("small", f"{seconds_text(row.age_s)} ago")
     message = _tag("small", row.message) if row.message else ""
+    skipped = ", ".join(f"{reason} {count:,}" for reason, count in sorted(row.skipped.items()) if count)
+    when = "" if row.next_s is None else _tag("small", f"next in {seconds_text(row.next_s)}")
     if not row.baseline:
         baseline = _word(Level.NOTE, "none")
     else:
         baseline = _cell(row.baseline, "" if row.judges else _tag("small", "shown only, judges nothing"))
     return [
         _cell(row.probe, _tag("small", what)),
-        _cell(state, age, message),
+        _cell(state, age, message, when, _tag("small", f"skipped: {skipped}") if skipped else ""),
         _comparison(row.p50, row.judges),
         _comparison(row.p99, row.judges),
         baseline,
+    ]
+
+
+def _failure_cells(row: FailureRow) -> list[str]:
+    return [
+        row.probe,
+        _cell(_word(Level.BAD, row.outcome), _tag("small", f"{seconds_text(row.age_s)} ago")),
+        seconds_text(row.duration_s),
+        row.message,
     ]
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -82,6 +83,21 @@ class ProbeRow:
     stuck_s: float | None = None
     """How long an operation has been in flight, when that is too long."""
     overdue: bool = False
+    next_s: float | None = None
+    """Until the next start; ``None`` while it runs, and for a canary."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Starts that came to nothing, by reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRow:
+    """A run that did not succeed."""
+
+    probe: str
+    outcome: str
+    age_s: float
+    duration_s: float
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +175,8 @@ class StatusModel:
     last_look_s: float | None = None
     """How long ago the figures were that ``grew`` counts from."""
     probes: tuple[ProbeRow, ...] = ()
+    failures: tuple[FailureRow, ...] = ()
+    """The last failed runs of all probes, the newest first."""
     disks: tuple[DiskRow, ...] = ()
     nics: tuple[NicRow, ...] = ()
     softnet: SoftnetRow | None = None
@@ -217,7 +235,7 @@ def _judge_daemon(model: StatusModel, found: _Findings) -> None:
 def _judge_probe(row: ProbeRow, found: _Findings) -> None:
     what = f"{row.probe}: {row.operation} {row.workload}" if row.operation else row.probe
     if row.stuck_s is not None:
-        found.problems.append(f"{what} has been in flight for {seconds_text(row.stuck_s)}: the device hangs")
+        found.problems.append(f"{what} has been in flight for {seconds_text(row.stuck_s)}: what is below it hangs")
     elif row.success is False:
         found.problems.append(f"{what} failed{': ' if row.message else ''}{row.message}")
     slower = [

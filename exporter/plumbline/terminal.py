@@ -6,11 +6,9 @@ one row a line, so that ``grep`` and ``less -S`` work.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -26,11 +24,9 @@ from plumbline.checks import report
 from plumbline.checks.model import Finding, Severity
 from plumbline.describedisks import Disk, Layer, Use
 from plumbline.explain import Explanation
-
-
-def make_console(file: IO[str] | None = None) -> Console:
-    """A console for ``file`` (standard output); rich sees by itself whether it is a terminal, and NO_COLOR."""
-    return Console(file=file or sys.stdout, highlight=False, markup=False, emoji=False)
+from plumbline.textout import line as _line
+from plumbline.textout import make_console as make_console  # noqa: PLC0414  (for those who print)
+from plumbline.textout import table as _table
 
 
 def print_list(console: Console, summaries: Sequence[Summary]) -> None:
@@ -352,25 +348,3 @@ def _rest(console: Console, shown: Shown, notes: dict[str, int]) -> None:
         for one in shown.contradictions:
             said = "; ".join(f"{said.text} ({said.where}, line {said.line})" for said in one.says)
             _line(console, f"  {one.about}: {said}. Used: {one.used} ({one.why})")
-
-
-def _table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    clean = [tuple(map(_clean, row)) for row in rows]
-    if console.is_terminal:
-        table = Table(*heads, box=None, pad_edge=False, header_style="dim")
-        for row in clean:
-            table.add_row(*(Text(cell) for cell in row))
-        console.print(table)
-        return
-    widths = [max(map(len, column)) for column in zip(heads, *clean, strict=True)]
-    for row in (tuple(heads), *clean):
-        _line(console, "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def _line(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(_clean(text), style=style), soft_wrap=not console.is_terminal)
-
-
-def _clean(text: str) -> str:
-    """Names come from files and devices: nothing in them may steer the terminal."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -87,6 +88,44 @@ def test_a_stop_in_mid_run_ends_fio(folder: Path) -> None:
     assert 0 < (in_flight or 0) < 30
     assert (code, took < STOP_WITHIN_S) == (0, True), took
     assert [pid for pid in measuring if alive(pid)] == []
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_a_daemon_killed_in_mid_run_takes_fio_along_and_the_next_tidies_up(folder: Path) -> None:
+    each = probe(interval=300, runtime=60, timeout=120)
+    name = str(each["name"])
+    with running(folder, config={"probes": [each]}) as daemon:
+        measuring = eventually(lambda: measured_by(daemon))
+        assert daemon.metrics().labels("plumbline_probe_info", "vantage") <= {"host", "vm", "container"}
+        assert daemon.metrics().get("plumbline_probe_timeout_seconds", probe=name) == 120
+        daemon.stop(signal.SIGKILL)
+    eventually(lambda: not any(map(alive, measuring)))
+    place = folder / "state" / name
+    (place / "fio-partial.0").touch()  # as if it had been killed while laying out
+
+    with running(folder, config={"probes": [{**each, "runtime": "1s"}]}) as again:
+        eventually(lambda: runs(again, name) >= 1)
+        metrics = again.metrics()
+        count = metrics.get("plumbline_probe_operation_latency_seconds_count", probe=name, operation="write")
+        assert (count or 0) >= 30
+    assert sorted(file.name for file in place.iterdir()) == [".plumbline-probe", "fio.0"]
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_a_probe_that_leaves_the_configuration_in_mid_run_ends(folder: Path) -> None:
+    each = probe(interval=300, runtime=60, timeout=120)
+    with running(folder, config={"probes": [each]}) as daemon:
+        measuring = eventually(lambda: measured_by(daemon))
+        daemon.reload({"probes": []})
+        eventually(lambda: not any(map(alive, measuring)))
+        assert daemon.metrics().series("plumbline_probe_runs_total") == []
+
+
+def measured_by(daemon: Daemon) -> list[int]:
+    def is_fio(line: str) -> bool:
+        return line.startswith("fio ") and "--name=plumbline" in line
+
+    return [pid for pid in daemon.children() if is_fio(command_line(pid))]
 
 
 def test_without_fio_the_probe_is_skipped_and_says_so(folder: Path) -> None:

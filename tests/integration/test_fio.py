@@ -18,12 +18,16 @@ from plumbline.errors import ProbeRefused
 from plumbline.probe_config import FioConfig
 from plumbline.probes.fio import FioPlan, FioTool, run_fio
 from plumbline.probes.guard import prepare_directory
+from plumbline.probes.histogram import quantile
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import Completed, ProcessRunner
+from plumbline.probes.totals import OperationTotals
 from plumbline.workloads import load_catalogue
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 MIB = 1 << 20
+FACTOR = 2 ** (1 / 8) * (1 + 1 / 128)
+"""Between neighbouring edges, and the width of fio's own bins."""
 
 
 @pytest.fixture
@@ -207,3 +211,18 @@ def test_a_disk_that_fills_up_during_the_layout(small_disk: Path):
     assert result.message.startswith("laying out the files: ")
     assert "No space left on device" in result.message
     assert left(of) == [".plumbline-probe"]
+
+
+def test_the_histogram_of_a_run_says_what_fio_says(disk: Path) -> None:
+    """fio's bins are 1/128 wide and the standard edges 2^(1/8): a percentile is off by one bucket, 9.1 %, at most."""
+    made = run(plan(disk / "probe", "randread-4k-qd16-j1", runtime=Duration(2)))
+    (operation,) = made.operations
+    totals = OperationTotals().plus(operation.bins)
+    histogram = totals.histogram()
+    assert histogram.count == sum(count for _, count in operation.bins) > 500
+    # a bin's middle stands for all of it
+    assert histogram.sum / histogram.count == pytest.approx(operation.latency["mean"], rel=0.008)
+    for statistic, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+        folded = quantile(histogram, q)
+        assert folded is not None
+        assert 1 / FACTOR <= folded / operation.latency[statistic] <= FACTOR, statistic

@@ -51,7 +51,7 @@ def test_everything_that_is_known() -> None:
         ("plumbline_probe_in_flight_seconds", ("canary",), 0.25),
         ("plumbline_probe_skipped_total", ("canary", "locked"), 0),
         ("plumbline_probe_skipped_total", ("canary", "no-space"), 1),
-        ("plumbline_probe_info", ("canary", "canary", "plumbline", __version__, "disk", "nvme", "", ""), 1),
+        ("plumbline_probe_info", ("canary", "canary", "plumbline", __version__, "disk", "nvme", "", "", ""), 1),
         ("plumbline_canary_workload_info", (*PLACE, "abcdef012345"), 1),
         ("plumbline_canary_latency_seconds", PLACE, LATENCY),
         ("plumbline_canary_charged_total", ("canary", "write"), 2),

@@ -6,6 +6,7 @@ import itertools
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,10 @@ def collect(given: Parts, node: Node) -> Snapshot:
 
 def test_a_probe_that_has_not_run(node: Node) -> None:
     node.configure()
-    assert node.row() == ProbeRow(
+    row = node.row()
+    assert row.next_s is not None
+    assert 0 <= row.next_s <= 300
+    assert replace(row, next_s=None) == ProbeRow(
         probe=NAME, layer="disk", device_class="ssd", workload="randwrite-4k-qd1-j1", operation="write",
         success=None, age_s=None, baseline="documented: unnoba-2020",
     )  # fmt: skip
@@ -156,6 +160,25 @@ def test_a_skip_is_told_until_a_run_succeeds(node: Node) -> None:
     assert node.row().message == "the load is 9 per CPU"
     node.remember(node.finished(Outcome.SUCCESS, 1, p50=0.001))
     assert node.row().message == ""
+
+
+def test_failed_runs_skips_and_the_next_start_are_shown(node: Node) -> None:
+    node.configure(interval=Duration(3600))
+    good, old, new = (
+        node.finished(Outcome.SUCCESS, 900, p50=0.001),
+        node.finished(Outcome.FAILURE, 600),
+        node.finished(Outcome.TIMEOUT, 300),
+    )
+    record = ProbeRecord().with_result(old).with_result(new).with_result(good).with_skip("load", "busy")
+    node.store.put(NAME, record)
+    shown = node.model(EMPTY)
+    assert [(row.probe, row.outcome, row.message) for row in shown.failures] == [
+        (NAME, "timeout", "fio: exit status 1"),
+        (NAME, "failure", "fio: exit status 1"),
+    ]
+    assert shown.failures[0].age_s == pytest.approx(300, abs=5)
+    assert shown.probes[0].skipped == {"load": 1}
+    assert shown.probes[0].stuck_s is None
 
 
 def test_figures_of_other_parameters_are_of_another_experiment(node: Node) -> None:

@@ -10,6 +10,7 @@ import pytest
 from plumbline.collectors import probe
 from plumbline.collectors.probe import ProbeStatus, samples
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.totals import OperationTotals
 
 RESULT = ProbeResult(
     probe="fio-a",
@@ -94,7 +95,7 @@ def test_before_the_first_run():
     assert lines(FRESH) == [
         'plumbline_probe_in_flight_seconds{probe="fio-a"} 0.0',
         'plumbline_probe_info{probe="fio-a",kind="fio",tool="fio",tool_version="",layer="disk",device_class="ssd",'
-        'workload="randrw75-4k-qd16-j4",config_hash="abc"} 1',
+        'workload="randrw75-4k-qd16-j4",config_hash="abc",vantage=""} 1',
         'plumbline_probe_interval_seconds{probe="fio-a"} 100.0',
         'plumbline_probe_runs_total{probe="fio-a",result="success"} 0',
         'plumbline_probe_runs_total{probe="fio-a",result="failure"} 0',
@@ -112,7 +113,7 @@ def test_after_a_good_run():
         'plumbline_probe_skipped_total{probe="fio-a",reason="device-busy"} 1',
         'plumbline_probe_skipped_total{probe="fio-a",reason="load"} 2',
         'plumbline_probe_info{probe="fio-a",kind="fio",tool="fio",tool_version="3.33",layer="disk",'
-        'device_class="ssd",workload="randrw75-4k-qd16-j4",config_hash="abc"} 1',
+        'device_class="ssd",workload="randrw75-4k-qd16-j4",config_hash="abc",vantage=""} 1',
         'plumbline_probe_interval_seconds{probe="fio-a"} 100.0',
         'plumbline_probe_runs_total{probe="fio-a",result="success"} 4',
         'plumbline_probe_runs_total{probe="fio-a",result="failure"} 0',
@@ -170,6 +171,17 @@ def over_the_network() -> ProbeStatus:
     return replace(GOOD, result=result, good_result=result, target="10.0.0.12")
 
 
+def test_the_timeout_the_vantage_and_the_totals_over_runs():
+    totals = OperationTotals().plus(((0.0001, 30), (0.002, 10)))
+    known = replace(FRESH, timeout_s=60.0, vantage="vm", operations={"read": totals.histogram()})
+    found = {spec.name: (labels, value) for spec, labels, value in samples([known], now=1050.0)}
+    assert found["plumbline_probe_timeout_seconds"] == (("fio-a",), 60.0)
+    assert found["plumbline_probe_info"][0][-1] == "vm"
+    labels, histogram = found["plumbline_probe_operation_latency_seconds"]
+    assert labels == ("fio-a", "disk", "ssd", "randrw75-4k-qd16-j4", "read")
+    assert (histogram.count, histogram.sum) == (40, pytest.approx(0.023))
+
+
 def test_figures_of_the_network_and_the_target():
     found = [line for line in lines(over_the_network()) if "transmit" in line or "target" in line]
     assert found == [
@@ -182,4 +194,5 @@ def test_figures_of_the_network_and_the_target():
 
 def test_every_spec_is_declared_once_and_used():
     assert len({spec.name for spec in probe.SPECS}) == len(probe.SPECS)
-    assert {spec for spec, _, _ in samples([GOOD, over_the_network()], now=1050.0)} == set(probe.SPECS)
+    whole = replace(GOOD, timeout_s=60.0, operations={"read": OperationTotals().histogram()})
+    assert {spec for spec, _, _ in samples([whole, over_the_network()], now=1050.0)} == set(probe.SPECS)

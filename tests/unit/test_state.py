@@ -4,11 +4,13 @@ import os
 import shutil
 import subprocess
 
+import msgspec
 import pytest
 
 from plumbline.errors import StateError
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.state import ProbeRecord, StateStore
+from plumbline.probes.totals import EDGES, OperationTotals
+from plumbline.state import ProbeRecord, StateStore, read_state
 
 RESULT = ProbeResult(
     probe="fio", layer="disk", device_class="ssd", workload="randread-4k-qd1-j1", config_hash="f8ebba40cbad",
@@ -110,3 +112,76 @@ def test_probes_no_longer_configured_are_dropped(tmp_path):
     store.forget_others(frozenset({"kept"}))
     assert store.get("old") == ProbeRecord()
     assert store.get("kept").result == RESULT
+
+
+# --- totals over runs
+
+BINS = tuple((0.0001 * 1.008**n, 3) for n in range(400))
+
+
+def measured(*, config_hash="f8ebba40cbad", device_class="ssd", outcome=Outcome.SUCCESS, bins=BINS):
+    operation = OperationResult(operation="read", iops=812.5, bins=bins)
+    return msgspec.structs.replace(
+        RESULT, config_hash=config_hash, device_class=device_class, outcome=outcome, operations=(operation,)
+    )
+
+
+def test_bins_are_added_up_and_not_remembered_run_by_run(tmp_path):
+    store = opened(tmp_path)
+    record = ProbeRecord()
+    for _ in range(50):
+        record = record.with_result(measured())
+    record = record.with_result(measured(outcome=Outcome.FAILURE))
+    store.put("fio", record)
+    store.close()
+
+    kept = opened(tmp_path).get("fio")
+    assert (
+        kept.result.operations[0].bins == kept.success.operations[0].bins == kept.failures[0].operations[0].bins == ()
+    )
+    histogram = kept.totals["read"].histogram()
+    assert histogram.count == histogram.cumulative[-1] == 50 * 3 * len(BINS)
+    assert histogram.sum == pytest.approx(50 * sum(seconds * count for seconds, count in BINS))
+    # 400 bins of 50 runs: a number for each standard edge at most
+    assert len(kept.totals["read"].counts) <= len(EDGES)
+    assert (tmp_path / "state.json").stat().st_size < 8000
+
+
+@pytest.mark.parametrize("change", [{"config_hash": "other"}, {"device_class": "nvme"}])
+def test_another_experiment_begins_its_totals_anew(change):
+    record = ProbeRecord().with_result(measured()).with_result(measured(**change, bins=((0.001, 7),)))
+    assert record.totals["read"].histogram().count == 7
+
+
+def test_what_tells_no_distribution_has_no_totals():
+    assert ProbeRecord().with_result(RESULT).totals == {}
+
+
+def test_beyond_the_last_edge_is_counted_and_edges_of_another_release_still_count():
+    totals = OperationTotals(counts={17_123: 5}).plus(((1e4, 2),))
+    histogram = totals.histogram()
+    assert (histogram.cumulative[-1], histogram.count) == (5, 7)
+
+
+def test_a_file_of_the_first_release_is_read(tmp_path):
+    old = {"schema_version": 1, "probes": {"fio": {"result": msgspec.to_builtins(RESULT), "runs": {"success": 3}}}}
+    (tmp_path / "state.json").write_bytes(msgspec.json.encode(old))
+    store = opened(tmp_path)
+    record = store.get("fio")
+    assert (record.result, record.runs, record.totals) == (RESULT, {Outcome.SUCCESS: 3}, {})
+    store.put("fio", record)
+    assert b'"schema_version":2' in (tmp_path / "state.json").read_bytes()
+    assert not list(tmp_path.glob("*.damaged-*"))
+
+
+def test_it_is_read_beside_the_daemon_without_a_trace(tmp_path):
+    assert read_state(tmp_path / "nowhere") == {}
+    store = opened(tmp_path)
+    store.put("fio", ProbeRecord().with_skip("load", "busy", at=1_700_000_000.0))
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert read_state(tmp_path)["fio"].ticked == 1_700_000_000.0
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    (tmp_path / "state.json").write_bytes(b"{")
+    with pytest.raises(StateError, match="unreadable state"):
+        read_state(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before

@@ -11,7 +11,7 @@ import pytest
 from plumbline.checks.model import Finding, Fix, Keep, Severity
 from plumbline.snapshot import CollectorHealth
 from plumbline.status import render_status
-from plumbline.status_model import Comparison, DiskRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel
+from plumbline.status_model import Comparison, DiskRow, FailureRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel
 
 VOID = {"meta", "link"}
 EVIL = '"><script>alert(1)</script>&amp;'
@@ -70,8 +70,10 @@ def model(word: str = "x") -> StatusModel:
             ProbeRow(
                 word, word, word, word, word, False, 9.0,
                 Comparison(0.0019, 0.001, 1.3), Comparison(0.002, 0.002, 1.3), word, True, word, 12.0, True,
+                600.0, {word: 3},
             ),
         ),
+        failures=(FailureRow(word, word, 7200.0, 12.5, word),),
         disks=(DiskRow(word, word, word, 4_000_787_030_016, 10, 0, 0.004, None, 1, word),),
         nics=(NicRow(word, word, True, 25e9, 9000, (256, 4096), (Loss(word, word, word, 5, 2),)),),
         softnet=SoftnetRow(4, 1000, 2, 3, 1, 1),
@@ -92,7 +94,7 @@ def test_the_page_says_what_the_model_holds() -> None:
     for words in (
         "2023-11-14 22:13:20 UTC", "up for 3 h", "stuck for 12 s", "9 s ago", "1.9 ms 1.9× slower", "accepted 1 ms",
         "2 ms as accepted", "3.64 TiB", "4 ms 10 reads", "0 writes", "up 25 Gb/s", "MTU 9000", "256 of 4,096",
-        "5 (+2)",
+        "5 (+2)", "next in 10 min", "skipped: x 3", "Failed runs", "2 h ago", "12.5 s",
         "not met (1 of 2 findings)", "critical network.ring-below-maximum", "should be: x", "To stay, in x x:",
         "1,000", "2 (+1)", "not available no driver", "the last 42 s added", "OSD x", "2 x", "fails",
     ):  # fmt: skip
@@ -165,7 +167,7 @@ def test_a_screen_reader_finds_its_way() -> None:
     page = Page(render_status(model()))
     assert page.all("html")[0]["lang"] == "en"
     assert len(page.all("h1")) == len(page.all("main")) == len(page.all("title")) == 1
-    assert len(page.all("table")) == len(page.all("caption")) == 6
+    assert len(page.all("table")) == len(page.all("caption")) == 7
     assert all(each["scope"] in ("col", "row") for each in page.all("th"))
     # the narrow layout turns cells into blocks, which takes their meaning unless roles keep it
     assert {each["role"] for each in page.all("td")} == {"cell"}

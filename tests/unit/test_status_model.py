@@ -78,7 +78,7 @@ def test_no_baseline_is_said_with_what_to_do() -> None:
         (probe(success=False, message="No space left"), "canary: read randread-4k-qd1-j1 failed: No space left"),
         (
             probe(success=False, stuck_s=75.0),
-            "canary: read randread-4k-qd1-j1 has been in flight for 75 s: the device hangs",
+            "canary: read randread-4k-qd1-j1 has been in flight for 75 s: what is below it hangs",
         ),
     ],
 )

@@ -58,15 +58,15 @@ SPECS: tuple[MetricSpec, ...] = (
 )
 
 
-def samples(readings: Iterable[CanaryReading]) -> Iterator[Sample]:
+def samples(readings: Iterable[CanaryReading], *, vantage: str = "") -> Iterator[Sample]:
     """Everything known of every canary. Every counter is there from the first scrape on, from 0."""
     for reading in readings:
-        yield from _state(reading)
+        yield from _state(reading, vantage)
         for each in reading.workloads:
             yield from _workload(reading, each)
 
 
-def _state(reading: CanaryReading) -> Iterator[Sample]:
+def _state(reading: CanaryReading, vantage: str) -> Iterator[Sample]:
     name = (reading.probe,)
     if reading.success is not None:
         yield probe.SUCCESS, name, float(reading.success)
@@ -83,6 +83,8 @@ def _state(reading: CanaryReading) -> Iterator[Sample]:
     yield probe.INFO, (reading.probe, reading.kind, "plumbline", version, layer, reading.device_class, "", ""), 1
     if reading.target:
         yield probe.TARGET, (reading.probe, reading.target), 1
+    info = (reading.probe, "canary", "plumbline", version, layer, reading.device_class, "", "", vantage)
+    yield probe.INFO, info, 1
 
 
 def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
 from plumbline.probes.result import Outcome, ProbeResult
 
 _PLACE = ("probe", "layer", "device_class", "workload", "operation")
@@ -40,6 +40,12 @@ IN_FLIGHT = MetricSpec(
 INTERVAL = MetricSpec(
     "plumbline_probe_interval_seconds", Kind.GAUGE, "Time between the starts of a periodic probe.", ("probe",)
 )
+TIMEOUT = MetricSpec(
+    "plumbline_probe_timeout_seconds",
+    Kind.GAUGE,
+    "How long a run of a periodic probe may take before it is ended.",
+    ("probe",),
+)
 RUNS = MetricSpec(
     "plumbline_probe_runs_total", Kind.COUNTER, "Finished runs of a periodic probe by result.", ("probe", "result")
 )
@@ -49,14 +55,21 @@ SKIPPED = MetricSpec(
 INFO = MetricSpec(
     "plumbline_probe_info",
     Kind.GAUGE,
-    "What the probe is; only figures with the same config_hash are comparable.",
-    ("probe", "kind", "tool", "tool_version", "layer", "device_class", "workload", "config_hash"),
+    "1; what the probe is, and where it looks from: host, vm, container. Only figures with the same config_hash"
+    " are comparable.",
+    ("probe", "kind", "tool", "tool_version", "layer", "device_class", "workload", "config_hash", "vantage"),
 )
 LATENCY = MetricSpec(
     "plumbline_probe_latency_seconds",
     Kind.GAUGE,
     "Latency of one operation in the latest successful run; absent once older than three intervals.",
     (*_PLACE, "statistic"),
+)
+OPERATIONS = MetricSpec(
+    "plumbline_probe_operation_latency_seconds",
+    Kind.HISTOGRAM,
+    "Latency of the operations of all successful runs with these parameters; survives restarts.",
+    _PLACE,
 )
 IOPS = MetricSpec(
     "plumbline_probe_iops",
@@ -98,10 +111,12 @@ SPECS: tuple[MetricSpec, ...] = (
     DURATION,
     IN_FLIGHT,
     INTERVAL,
+    TIMEOUT,
     RUNS,
     SKIPPED,
     INFO,
     LATENCY,
+    OPERATIONS,
     IOPS,
     THROUGHPUT,
     TARGET,
@@ -146,6 +161,11 @@ class ProbeStatus:
     """The disk below, or the network port that leads there, where that is known."""
     good_result: ProbeResult | None = None
     """The latest *successful* run, for when ``result`` is one that failed after it."""
+    timeout_s: float | None = None
+    operations: Mapping[str, HistogramValue] = field(default_factory=dict)
+    """By operation, over all successful runs with the present parameters."""
+    vantage: str = ""
+    """``host``, ``vm`` or ``container``."""
 
 
 def samples(statuses: Iterable[ProbeStatus], *, now: float) -> Iterator[Sample]:
@@ -154,6 +174,7 @@ def samples(statuses: Iterable[ProbeStatus], *, now: float) -> Iterator[Sample]:
         yield from _state(status)
         if status.interval_s is not None:
             yield from _periodic(status, status.interval_s)
+            yield from _operations(status)
             yield from _figures(status, status.interval_s, now)
 
 
@@ -180,6 +201,7 @@ def _state(status: ProbeStatus) -> Iterator[Sample]:
             status.device_class,
             status.workload,
             status.config_hash,
+            status.vantage,
         ),
         1,
     )
@@ -189,8 +211,16 @@ def _state(status: ProbeStatus) -> Iterator[Sample]:
 
 def _periodic(status: ProbeStatus, interval_s: float) -> Iterator[Sample]:
     yield INTERVAL, (status.probe,), interval_s
+    if status.timeout_s is not None:
+        yield TIMEOUT, (status.probe,), status.timeout_s
     for outcome in Outcome:
         yield RUNS, (status.probe, outcome.value), status.runs.get(outcome, 0)
+
+
+def _operations(status: ProbeStatus) -> Iterator[Sample]:
+    for operation, histogram in status.operations.items():
+        place = (status.probe, status.layer, status.device_class, status.workload, operation)
+        yield OPERATIONS, place, histogram
 
 
 def _figures(status: ProbeStatus, interval_s: float, now: float) -> Iterator[Sample]:

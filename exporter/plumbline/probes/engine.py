@@ -20,6 +20,8 @@ from plumbline.probes.runner import ProcessRunner
 
 STOPPED = "stopped"
 """The reason of a run that was ended from outside."""
+STUCK = "stuck"
+"""The reason while a command of an earlier run outlives SIGKILL: one hangs, never a pile of them."""
 LOOK_AGAIN_S = 3.0
 """How often gates are asked while a probe runs: recovery that begins is met within this time."""
 
@@ -46,9 +48,15 @@ def run_probe(
 ) -> ProbeResult:
     """Run ``probe`` once. ``clock`` is Unix time; ``stopping`` ends it from outside.
 
-    Raises :class:`ProbeRefused`: ``locked``, a gate's reason (also when it closed under way), the probe's own
-    reasons, ``stopped``.
+    Raises :class:`ProbeRefused`: ``stuck``, ``locked``, a gate's reason (also when it closed under way), the
+    probe's own reasons, ``stopped``.
     """
+    if pids := runner.stuck():
+        raise ProbeRefused(
+            STUCK,
+            f"an earlier run still hangs in the kernel (process {', '.join(map(str, pids))}): what it measures does not"
+            " answer; another one would hang beside it",
+        )
     with _locks(probe, host_lock, cluster) as keep_fds:
         for gate in (*gates.throughout, *gates.before):
             gate()

@@ -19,7 +19,7 @@ from plumbline.probe_config import FioConfig
 from plumbline.probes.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, layout_argv, measure_argv
 from plumbline.probes.fio_output import Figures, FioReport, parse_report, split_notes
 from plumbline.probes.guard import ProbeDirectory, prepare_directory
-from plumbline.probes.model import Host, Identity, Plan, Run
+from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed, Runner
 from plumbline.workloads import BlockWorkload
@@ -84,7 +84,14 @@ class FioProbe:
 
     def run(self, run: Run) -> ProbeResult:
         """See :func:`run_fio`."""
-        return run_fio(self.plan, runner=run.runner, tool=self.tool, clock=run.clock, keep_fds=run.keep_fds)
+        return run_fio(
+            self.plan,
+            runner=run.runner,
+            tool=self.tool,
+            clock=run.clock,
+            keep_fds=run.keep_fds,
+            progress=run.progress,
+        )
 
     def clean_up(self, run: Run) -> None:
         """Each run cleans up after the one before; the data files are for the next."""
@@ -109,6 +116,7 @@ def run_fio(
     tool: FioTool,
     clock: Callable[[], float],
     keep_fds: Sequence[int] = (),
+    progress: Callable[[Progress], None] = lambda _progress: None,
 ) -> ProbeResult:
     """Run ``plan`` once and say how it went. ``clock`` is Unix time; ``keep_fds`` stay open in fio (the locks').
 
@@ -118,7 +126,7 @@ def run_fio(
     version = tool.version(runner)
     with prepare_directory(plan.directory, size_bytes=plan.total_bytes, direct=plan.workload.direct) as directory:
         started = clock()
-        run = _Run(plan, runner, directory, tuple(keep_fds))
+        run = _Run(plan, runner, directory, tuple(keep_fds), progress)
         try:
             outcome, message, report = run.whole()
         except OSError as error:
@@ -145,14 +153,23 @@ def run_fio(
 class _Run:
     """One run in one open directory: lay out what is missing, measure, leave only the data files."""
 
-    def __init__(self, plan: FioPlan, runner: Runner, directory: ProbeDirectory, keep_fds: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        plan: FioPlan,
+        runner: Runner,
+        directory: ProbeDirectory,
+        keep_fds: tuple[int, ...],
+        progress: Callable[[Progress], None],
+    ) -> None:
         self._plan, self._runner, self._directory, self._keep_fds = plan, runner, directory, keep_fds
+        self._progress = progress
         self.spent_s = 0.0
 
     def whole(self) -> tuple[Outcome, str, FioReport | None]:
         """Outcome, message, and the report if there is one."""
         self.clean_up()  # what an earlier daemon left behind when it was killed
         if not all(self._usable(number) for number in range(self._plan.workload.jobs)):
+            self._progress(Progress(f"writing {self._plan.total_bytes >> 20} MiB to read and overwrite"))
             completed = self._command(layout_argv(self._plan))
             outcome, message = judge(completed, "laying out the files", self._plan.timeout_s)
             if outcome is not Outcome.SUCCESS:
@@ -160,6 +177,7 @@ class _Run:
             self._adopt()
             if self.spent_s + self._plan.runtime_s >= self._plan.timeout_s:
                 return Outcome.TIMEOUT, "laying out the files took all the time; the next run measures", None
+        self._progress(Progress("measuring", lasts_s=self._plan.runtime_s))
         completed = self._command(measure_argv(self._plan))
         written = self._read_report()
         outcome, message = judge(completed, "fio", self._plan.timeout_s, split_notes(written))

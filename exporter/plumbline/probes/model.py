@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from plumbline.config import CephConfig
 from plumbline.probe_config import Periodic
@@ -60,6 +60,8 @@ class Progress:
     stage: str
     done: float | None = None
     figures: str = ""
+    lasts_s: float | None = None
+    """How long this stage takes, where that is known and nobody can say ``done``: who watches counts by the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Run:
     progress: Callable[[Progress], None] = field(default=lambda _progress: None)
 
 
+@runtime_checkable
 class PeriodicProbe(Protocol):
     """One kind's probe on this host. Equal ``config`` and ``identity``: the same probe, which goes on at a reload."""
 

@@ -107,6 +107,11 @@ class ProcessRunner:
         """Whether a command that outlived SIGKILL is still there."""
         self._reap_abandoned()
         return bool(self._abandoned)
+    def stuck(self) -> tuple[int, ...]:
+        """Process ids of earlier commands that outlived SIGKILL and are still there."""
+        self._reap_abandoned()
+        with self._lock:
+            return tuple(process.pid for process in self._abandoned)
 
     def run(
         self,

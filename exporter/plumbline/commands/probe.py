@@ -1,0 +1,143 @@
+"""``plumbline probe list`` and ``plumbline probe run``.
+
+Exit codes of ``run``: 0 every run succeeded, 1 one failed, 2 one was refused (and none failed), 3 the configuration,
+the name or the storage path does not allow it; 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from plumbline.commands.shared import Parser, add_world, print_json, roots
+from plumbline.errors import PlumblineError
+
+if TYPE_CHECKING:
+    from plumbline.ondemand import Report
+
+DONE, FAILED, REFUSED, MISCONFIGURED, INTERRUPTED = 0, 1, 2, 3, 130
+_RUN_EPILOG = (
+    "Exit code: 0 every run succeeded, 1 one failed, 2 one was refused (a gate, a lock, the guard),"
+    " 3 the configuration, the name or the storage path does not allow it, 130 stopped by Ctrl-C."
+)
+
+
+def add(commands: argparse._SubParsersAction[Parser]) -> None:
+    """The parser of ``plumbline probe``."""
+    probe = commands.add_parser("probe", help="list this node's probes, or run one now")
+    actions = probe.add_subparsers(required=True, metavar="ACTION")
+
+    listing = actions.add_parser(
+        "list",
+        help="every probe with schedule, last result and next start",
+        description="Every probe of the configuration, and what the daemon on the same storage path remembers of it.",
+    )
+    add_world(listing)
+    listing.add_argument("--json", action="store_true", help="machine-readable")
+    listing.set_defaults(run=_list)
+
+    run = actions.add_parser(
+        "run",
+        help="run probes now, beside the daemon or without one",
+        description="Run probes one after the other, with the locks, gates and limits that hold for the daemon too,"
+        " and show the figures beside the baseline. A canary is looked at for a minute.",
+        epilog=_RUN_EPILOG,
+    )
+    run.add_argument("names", nargs="+", metavar="NAME", help="as configured (with all its targets), or NAME/TARGET")
+    add_world(run)
+    run.add_argument("--json", action="store_true", help="machine-readable; progress goes to standard error")
+    run.add_argument(
+        "--force",
+        action="store_true",
+        help="although the node or the disk is busy; guard, locks, quiet hours and the cluster's health hold always",
+    )
+    run.set_defaults(run=_run)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from plumbline import listing, terminal_probes  # noqa: PLC0415  (rich and the probes: only who needs them)
+    from plumbline.node import look  # noqa: PLC0415
+    from plumbline.state import read_state  # noqa: PLC0415
+    from plumbline.textout import make_console  # noqa: PLC0415
+
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+    now, daemon = time.time(), listing.daemon_runs(here.storage, roots(options))
+    rows = listing.list_probes(here.plan, read_state(here.storage), host=here.host, now=now, daemon=daemon)
+    if options.json:
+        print_json(listing.as_data(rows, host=here.host, daemon=daemon))
+    else:
+        terminal_probes.print_probes(make_console(), rows, now=now, daemon=daemon)
+    return DONE
+
+
+def _run(options: argparse.Namespace) -> int:
+    from plumbline import ondemand, terminal_probes  # noqa: PLC0415
+    from plumbline.node import look  # noqa: PLC0415
+    from plumbline.textout import make_console  # noqa: PLC0415
+
+    stopping = threading.Event()
+    try:
+        here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+        items = ondemand.pick(here.plan, options.names)
+        ondemand.check_storage(here.storage)
+        engine = ondemand.OnDemand(
+            storage=here.storage,
+            roots=roots(options),
+            environment=os.environ,
+            rules=here.config.gates,
+            book=here.book(str(options.config_file or "configuration")),
+            stopping=stopping,
+        )
+    except PlumblineError as error:
+        print(f"plumbline: {error}", file=sys.stderr)
+        return MISCONFIGURED
+    console, watching = make_console(), make_console(sys.stderr if options.json else sys.stdout)
+    reports = []
+    with _until_told(stopping):
+        for item in items:
+            if stopping.is_set():
+                break
+            name = ondemand.name_of(item)
+            with terminal_probes.run_progress(watching, name) as progress:
+                report = engine.run(item, force=options.force, progress=progress)
+            reports.append(report)
+            if not options.json:
+                terminal_probes.print_report(console, report)
+    if options.json:
+        print_json({"host": here.host, "runs": reports})
+    return INTERRUPTED if stopping.is_set() else _exit_code(reports)
+
+
+def _exit_code(reports: Sequence[Report]) -> int:
+    outcomes = {report.outcome for report in reports}
+    if outcomes & {"failure", "timeout"}:
+        return FAILED
+    return REFUSED if "refused" in outcomes else DONE
+
+
+@contextmanager
+def _until_told(stopping: threading.Event) -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would end it: processes gone, locks given back.
+
+    The second Ctrl-C is Python's own: it raises, and the runner kills at once.
+    """
+
+    def told(number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, told) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

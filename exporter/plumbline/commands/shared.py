@@ -1,0 +1,88 @@
+"""What every command needs: a parser that fails in one line, the flags that say where the host stands, JSON."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from plumbline.config_types import Duration
+from plumbline.errors import ConfigError
+from plumbline.roots import Roots
+
+
+class Parser(argparse.ArgumentParser):
+    """Mistakes in one line that names the right help, and no abbreviated flags: they would change their meaning with
+    the next flag of a similar name."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def parse_known_args(self, *arguments: Any) -> tuple[argparse.Namespace, list[str]]:  # type: ignore[override]
+        """Of a command, too: argparse leaves unknown flags to the outermost parser, which does not know its help."""
+        namespace, unknown = super().parse_known_args(*arguments)
+        if unknown:
+            self.error(f"no such flag or argument: {' '.join(unknown)}")
+        return namespace, []
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def add_world(parser: argparse.ArgumentParser) -> None:
+    """Flags every command needs that touches this host."""
+    parser.add_argument(
+        "--config.file", dest="config_file", type=Path, metavar="FILE", help="configuration file (YAML)"
+    )
+    parser.add_argument(
+        "--storage.path", dest="storage_path", type=Path, metavar="DIR", help="state, canary file, recorded baseline"
+    )
+    for tree, default in (
+        ("procfs", "/proc"),
+        ("sysfs", "/sys"),
+        ("devfs", "/dev"),
+        ("udev", "/run/udev"),
+        ("etc", "/etc"),
+        ("var", "/var"),
+    ):
+        parser.add_argument(
+            f"--path.{tree}",
+            dest=f"path_{tree}",
+            type=Path,
+            default=Path(default),
+            metavar="DIR",
+            help=f"where the host's {default} stands (default {default})",
+        )
+    parser.add_argument(
+        "--log.level", dest="log_level", choices=("debug", "info", "warning", "error"), default="info", help="(info)"
+    )
+
+
+def print_json(data: object) -> None:
+    """On standard output, indented."""
+    import msgspec  # noqa: PLC0415
+
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+
+
+def duration(text: str | None, flag: str) -> float | None:
+    """The seconds that ``flag`` was given; :class:`ConfigError` when they are none."""
+    if text is None:
+        return None
+    try:
+        return float(Duration.parse(text))
+    except ValueError as error:
+        raise ConfigError(flag, str(error), value=text) from None
+
+
+def roots(options: argparse.Namespace) -> Roots:
+    """Where the flags say that the host's trees stand."""
+    return Roots(
+        proc=options.path_procfs,
+        sys=options.path_sysfs,
+        dev=options.path_devfs,
+        udev=options.path_udev,
+        etc=options.path_etc,
+        var=options.path_var,
+    )
