@@ -128,6 +128,7 @@ PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(LOCK_VENV)/bin/pip-compile --
 .PHONY: lock
 lock: $(LOCK_VENV)/.deps-$(KEY) ## resolve the dependencies anew and pin them with hashes
 	@$(PIP_COMPILE) -o requirements/run.txt pyproject.toml
+	@$(PIP_COMPILE) --extra s3 -c requirements/run.txt -o requirements/s3.txt pyproject.toml
 	@$(PIP_COMPILE) -o requirements/build.txt requirements/build.in
 	@$(PIP_COMPILE) -o requirements/dev.txt requirements/dev.in
 	@$(PIP_COMPILE) -o requirements/lock.txt requirements/lock.in

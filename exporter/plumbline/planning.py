@@ -25,6 +25,7 @@ from plumbline.probes.kinds import KINDS
 from plumbline.probes.model import ContinuousJob, Host, Identity, PeriodicProbe, Plan
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice, device_below, read_block_devices
+from plumbline.sources.mounts import is_remote, mount_named, read_mounts
 from plumbline.workloads import WorkloadCatalogue
 
 log = logging.getLogger(__name__)
@@ -72,7 +73,8 @@ def make_plan(
     directories = {
         Path(probe.directory or storage / probe.name)
         for probe in wanted
-        if isinstance(probe, CanaryConfig | FioConfig | FilesystemConfig)
+        if isinstance(probe, CanaryConfig | FioConfig)
+        or (isinstance(probe, FilesystemConfig) and _on_this_host(probe.directory, roots))
     }
     below = _ask_each(directories, lambda directory: device_below(directory, roots))
     host = Host(
@@ -89,6 +91,15 @@ def make_plan(
     for probe in wanted:
         whole += KINDS[type(probe)](probe, host)
     return ProbingPlan(whole.periodic, whole.continuous)
+
+
+def _on_this_host(directory: str, roots: Roots) -> bool:
+    """Whether a disk lies below it: a file system behind a server is not asked, it may be dead."""
+    try:
+        mount = mount_named(directory, read_mounts(roots))
+    except PlumblineError:
+        return False
+    return mount is not None and not is_remote(mount.filesystem)
 
 
 def _targets(identity: Identity) -> list[Target]:
