@@ -58,6 +58,11 @@ $(VENV)/.installed-$(KEY): $(VENV)/.deps-$(KEY) $(SOURCES)
 test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the tests need, check everything, run every test
 	@$(TEST_VENV)/bin/python -m pytest $(ARGS)
 
+# make test runs these too, where the packages are there already.
+.PHONY: test-ceph
+test-ceph: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## install Ceph, run the tests that need a real cluster
+	@$(TEST_VENV)/bin/python -m pytest -m ceph $(ARGS)
+
 .PHONY: check
 check: lint fresh
 
@@ -100,6 +105,10 @@ bench: $(TEST_VENV)/.installed-$(KEY) ## scrape cost against node_exporter and t
 .PHONY: debian-packages
 debian-packages:
 	@requirements/need-debian -f requirements/debian-test.txt || true
+
+.PHONY: ceph-packages
+ceph-packages:
+	@requirements/need-debian -f requirements/debian-ceph.txt || true
 
 $(TEST_VENV)/.deps-$(KEY): requirements/run.txt requirements/build.txt requirements/dev.txt requirements/make-venv
 	@echo "creating $(TEST_VENV) with the pinned test dependencies" >&2

@@ -93,8 +93,8 @@ between its two looks for the command.
 Exit code of `plumbline check`: 0 no warning, 1 a warning, 2 something critical, 3 the host could not be judged.
 
 The severity is the usual one; a check may say more or less by what it finds. Sources: *unnoba-2020* is the thesis of
-the baseline profile of that name, *Fujitsu, SDC 2013* are the slides on InfiniBand under Ceph, the others are the
-kernel's documentation and manual pages.
+the baseline profile of that name, *Fujitsu, SDC 2013* are the slides on Ceph with InfiniBand and SSDs,
+*Ceph* is its documentation and source, the others are the kernel's documentation and manual pages.
 
 | check | severity | advice |
 | --- | --- | --- |

@@ -25,8 +25,10 @@ from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, split_address
+from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
+from plumbline.healthwatch import DiskAsker, HealthWatch
 from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
 from plumbline.judging import Judge
 from plumbline.kernelwatch import KernelWatch
@@ -34,6 +36,7 @@ from plumbline.latest import Latest
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
 from plumbline.planning import ProbingPlan, make_plan
+from plumbline.probes.runner import ProcessRunner
 from plumbline.probing import Probing
 from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler
@@ -52,7 +55,7 @@ from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
 from plumbline.state import StateStore
 from plumbline.status import render_status
-from plumbline.storagewatch import StorageWatch
+from plumbline.storagewatch import DISK_USERS, StorageWatch
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 log = logging.getLogger("plumbline")
@@ -134,7 +137,7 @@ def serve(
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What `plumbline check` found. ``blind``: collectors that failed and why; what they know was not judged."""
+    """What `plumbline check` found. ``blind``: what failed or hangs and why; what it knows was not judged."""
 
     host: str
     findings: tuple[Finding, ...]
@@ -200,7 +203,16 @@ class Daemon:
         self._kernel = KernelWatch(
             roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
         )
-        self._storage = StorageWatch(roots)
+        self._presence = presence = DiskPresence(
+            roots, facts=lambda: facts.devices, keep=self._keeps_disk, store=store, wall=time.time
+        )
+        self._asker = asker = DiskAsker(roots, environment)
+        health = HealthWatch(
+            devices=lambda: [each for each in facts.devices if self._keeps_disk(each.name)],
+            ask=asker,
+            interval_s=lambda: self._running.config.devices.health_interval,
+        )
+        self._storage = StorageWatch(roots, zpool=ProcessRunner(environment), health=health)
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )
@@ -221,6 +233,7 @@ class Daemon:
             churns=lambda: links.churns,
             roles=lambda: links.roles,
             infiniband=lambda: fabric.value,
+            disks_seen=lambda: presence.seen,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -239,7 +252,7 @@ class Daemon:
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
             LinkEvents(self._links_changed, settings_group=settings_group),
-            BlockHotplug(self._roots, lambda: kick(DISK_FACTS)),
+            BlockHotplug(self._roots, self._disks_changed),
         ]
         try:
             findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
@@ -249,6 +262,7 @@ class Daemon:
             self._await_facts()
             self._apply(self._running)
             kick("findings")
+            kick(DISK_PRESENCE)  # by now it can tell serial numbers
             self._started_at = time.time()
             address = self._server.address
             print(
@@ -268,6 +282,7 @@ class Daemon:
             Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
             Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
             *self._storage.jobs(),
+            *self._presence.jobs(),
         ]
 
     def _look(self, _cancel: threading.Event) -> None:
@@ -277,12 +292,15 @@ class Daemon:
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
         self._exposition.replace(each for each in self._collectors() if each.name not in NOT_JUDGED)
+        jobs = self._slow_tier()
         for pause_s in (0.0, wait_s):
             time.sleep(pause_s)
-            _run_all(self._slow_tier(), CHECK_WITHIN_S)
+            jobs = _run_all(jobs, CHECK_WITHIN_S)
             snapshot = self._exposition.scrape()
             findings = self._judge.look(snapshot, time.monotonic())
-        blind = {each.name: each.reason for each in snapshot.collectors if not each.success}
+        blind = {f"collector {each.name} fails": each.reason for each in snapshot.collectors if not each.success}
+        hung = {job.name for job in self._slow_tier()} - {job.name for job in jobs}
+        blind |= dict.fromkeys(sorted(hung), f"no answer within {CHECK_WITHIN_S:g} s; see dmesg")
         if not findings:
             raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
         return Examined(self._host, findings, wait_s, blind)
@@ -291,11 +309,20 @@ class Daemon:
         for facts in (NETWORK_FACTS, LINK_FACTS):
             self._housekeeping.kick(facts)
 
+    def _disks_changed(self) -> None:
+        for facts in (DISK_FACTS, DISK_USERS, DISK_PRESENCE):
+            self._housekeeping.kick(facts)
+
     def _await_facts(self) -> None:
         """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
         deadline = time.monotonic() + FACTS_WITHIN_S
-        while not (self._facts.read_once or self._signals.stop) and time.monotonic() < deadline:
+        while not (self._facts_read or self._signals.stop) and time.monotonic() < deadline:
             self._signals.wait(0.02)
+
+    @property
+    def _facts_read(self) -> bool:
+        """All that labels are made of."""
+        return self._facts.read_once and self._storage.users_read
 
     def _loop(self) -> None:
         seen = self._seen_at_start
@@ -323,6 +350,7 @@ class Daemon:
         closing.start()
         for name in self._probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
+        self._asker.runner.stop()
         self._housekeeping.stop(0.1)
         for each in events:
             each.stop()
@@ -407,6 +435,11 @@ class Daemon:
         exclude = self._running.config.devices.nic_exclude
         return not (exclude and re.fullmatch(exclude, name))
 
+    def _keeps_disk(self, name: str) -> bool:
+        return not re.fullmatch(self._running.config.devices.disk_exclude, name)
+        exclude = self._running.config.devices.disk_exclude
+        return not (exclude and re.fullmatch(exclude, name))
+
     def _not_ready_because(self) -> str | None:
         return None if self._started_at else "the host's facts are being read"
 
@@ -425,8 +458,9 @@ class Daemon:
             )
 
 
-def _run_all(jobs: list[Job], within_s: float) -> None:
-    """Each once, side by side. What hangs on a disk is left behind; its slot says so by itself."""
+def _run_all(jobs: list[Job], within_s: float) -> list[Job]:
+    """Each once, side by side; those that ended. What hangs on a disk is left behind, and its slot says so by itself:
+    to ask it again would only hang the next look, too."""
     never = threading.Event()
     threads = [threading.Thread(target=job.run, args=(never,), name=f"look-{job.name}", daemon=True) for job in jobs]
     deadline = time.monotonic() + within_s
@@ -434,6 +468,7 @@ def _run_all(jobs: list[Job], within_s: float) -> None:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
+    return [job for job, thread in zip(jobs, threads, strict=True) if not thread.is_alive()]
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

@@ -70,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_check(commands)
     _add_baseline(commands)
     _add_nic(commands)
+    _add_disk(commands)
     _add_config(commands)
     return parser
 
@@ -140,6 +141,20 @@ def _add_nic(commands: argparse._SubParsersAction[_Parser]) -> None:
     _add_world(nic)
     nic.add_argument("--json", action="store_true", help="machine-readable")
     nic.set_defaults(run=_nic)
+
+
+def _add_disk(commands: argparse._SubParsersAction[_Parser]) -> None:
+    disk = commands.add_parser(
+        "disk",
+        help="say what each disk is and who uses it",
+        description="Each disk with model, class, transport, size, scheduler and who uses it: OSDs, volumes, arrays, "
+        "filesystems, swap. With a name, everything about that one, and what stands on it as a tree. On many "
+        "hosts only root may read which OSD it is.",
+    )
+    disk.add_argument("device", nargs="?", help="only this disk, such as sda or /dev/nvme0n1")
+    _add_world(disk)
+    disk.add_argument("--json", action="store_true", help="machine-readable")
+    disk.set_defaults(run=_disk)
 
 
 def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -229,8 +244,8 @@ def _check(options: argparse.Namespace) -> int:
         _print_json(report.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
     else:
         terminal.print_findings(terminal.make_console(), examined.findings, every=options.all)
-    for name, reason in examined.blind.items():
-        print(f"not judged: collector {name} fails: {reason}", file=sys.stderr)
+    for what, reason in examined.blind.items():
+        print(f"not judged: {what}: {reason}", file=sys.stderr)
     return report.exit_code(examined.findings)
 
 
@@ -302,6 +317,26 @@ def _nic(options: argparse.Namespace) -> int:
         terminal.print_ports(terminal.make_console(), ports)
     for device, reason in skipped:
         print(f"left out: {device}: its driver can't be asked ({reason})", file=sys.stderr)
+    return 0
+
+
+def _disk(options: argparse.Namespace) -> int:
+    from plumbline import describedisks, terminal  # noqa: PLC0415
+    from plumbline.node import read_disks  # noqa: PLC0415
+
+    wanted = options.device and options.device.removeprefix("/dev/")
+    devices, users, skipped = read_disks(config_file=options.config_file, roots=_roots(options), only=wanted)
+    disks = describedisks.pick(describedisks.describe(devices, users), options.device)
+    if options.json:
+        _print_json(disks)
+    elif options.device:
+        terminal.print_disk(terminal.make_console(), disks[0])
+    else:
+        terminal.print_disks(terminal.make_console(), disks)
+    for device, reason in skipped:
+        print(f"left out: {device}: {reason}", file=sys.stderr)
+    for path in users.unreadable:
+        print(f"left out: {path} may not be read, OSDs may be missing; ask as root", file=sys.stderr)
     return 0
 
 

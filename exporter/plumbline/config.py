@@ -26,6 +26,7 @@ DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
 """Loopback, because no authentication is set; the port lies outside 9100-9999, which is fully allocated."""
 
 COLLECTORS = (
+    "array",
     "baseline",
     "bond",
     "canary",
@@ -33,15 +34,20 @@ COLLECTORS = (
     "coalesce",
     "device",
     "disk",
+    "diskpresence",
+    "diskuse",
     "ethtool",
     "finding",
+    "health",
     "infiniband",
     "interrupts",
     "link",
     "linkmode",
     "offload",
     "pause",
+    "pcie",
     "probe",
+    "queue",
     "ring",
     "softnet",
     "sysctl",
@@ -49,6 +55,8 @@ COLLECTORS = (
     "topology",
 )
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
+
+MIN_HEALTH_INTERVAL_S = 60.0
 
 T = TypeVar("T")
 
@@ -66,7 +74,12 @@ class DevicesConfig(Strict, frozen=True):
     """Which devices are reported (regular expressions, matched against the whole name), and which are Ceph's."""
 
     disk_exclude: str = r"(?:loop|ram|zram|fd|sr|nbd)\d+"
-    """Disks to leave out; partitions always are."""
+    """Disks to leave out."""
+    disk_partitions: bool = False
+    """True: the counters (collector `disk`) of partitions, too, as `device="sda1"`. What goes to a partition counts on
+    its disk as well: sums over devices then count it twice."""
+    health_interval: Duration = Duration(300.0)
+    """How often a disk is asked for its health (SMART), at least `1m`; a sleeping disk is left asleep."""
     nic_exclude: str = r""
     """Network devices to leave out, e.g. `veth.*|cali.*` on a container host."""
     ceph_public: tuple[str, ...] = ()
@@ -223,6 +236,13 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
             re.compile(value)
         except re.error as error:
             raise ConfigError(where, f"not a regular expression: {error}", key=f"devices.{key}", value=value) from error
+    if config.devices.health_interval < MIN_HEALTH_INTERVAL_S:
+        raise ConfigError(
+            where,
+            f"at least {MIN_HEALTH_INTERVAL_S:g}s: every question costs the disk some of its time",
+            key="devices.health_interval",
+            value=f"{float(config.devices.health_interval):g}s",
+        )
     seen: set[str] = set()
     for index, probe in enumerate(config.probes):
         key = f"probes[{index}]"

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 
-from plumbline.checks import network
+from plumbline.arrayfacts import array_facts
+from plumbline.checks import array, disk, health, network, pcie
 from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Finding, worst_first
+from plumbline.diskfacts import disk_facts
+from plumbline.healthfacts import health_facts
 from plumbline.networkfacts import network_facts
+from plumbline.pciefacts import pcie_facts
 from plumbline.seriesview import Labels, SeriesView
 from plumbline.snapshot import Snapshot
 
@@ -19,6 +23,7 @@ minute ago must still be there when somebody comes to look."""
 _COUNTERS = frozenset(
     f"plumbline_{name}_total"
     for name in (
+        "disk_media_errors",
         "nic_drops",
         "nic_pause_frames",
         "softnet_processed",
@@ -26,11 +31,16 @@ _COUNTERS = frozenset(
         "softnet_time_squeeze",
         "softnet_time_squeeze_attributed",
         "tcp_receive_drops",
+        "pcie_aer_errors",
     )
 )
 
 DOMAINS: tuple[Callable[[SeriesView, float | None], tuple[Finding, ...]], ...] = (
     lambda view, window_s: network.judge(network_facts(view, window_s)),
+    lambda view, window_s: disk.judge(disk_facts(view, window_s)),
+    lambda view, _window_s: array.judge(array_facts(view)),
+    lambda view, window_s: pcie.judge(pcie_facts(view, window_s)),
+    lambda view, window_s: health.judge(health_facts(view, window_s)),
 )
 """Each part of a host: what is known of it after so many seconds of looking (``None``: one look), judged."""
 

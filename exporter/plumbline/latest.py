@@ -48,7 +48,8 @@ class Latest(Generic[T]):
                 f"{self._what}: no answer for {age_s:.0f} s, a read hangs in the kernel or the device; see dmesg"
             )
         if slot is None:
-            raise Unavailable(f"{self._what} have not been read yet")
+            yet = "have not been read yet" if began_s is None else f"have not answered yet, for {age_s:.0f} s"
+            raise Unavailable(f"{self._what} {yet}")
         if isinstance(slot[1], PlumblineError):
             raise slot[1].with_traceback(None)  # raised once a scrape: it must not collect tracebacks
         return slot[1]

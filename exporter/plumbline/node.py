@@ -17,6 +17,8 @@ from plumbline.config import Config
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.planning import ProbingPlan, make_plan
 from plumbline.roots import Roots
+from plumbline.sources.block import BlockDevice, read_block_devices
+from plumbline.sources.diskusers import DiskUsers, read_disk_users
 from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.network import NetworkReader, PortReading
@@ -51,6 +53,21 @@ def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roo
         profiles=load_profiles(catalogue),
         sites=tuple(read_site(file, host=host, catalogue=catalogue) for file in files),
     )
+
+
+def read_disks(
+    *, config_file: Path | None, roots: Roots, only: str | None = None
+) -> tuple[tuple[BlockDevice, ...], DiskUsers, list[tuple[str, str]]]:
+    """The disks the daemon would report and who uses them, read once; and those that could not be read, with the
+    reason. ``only``: that one, excluded or not."""
+    exclude = re.compile(read_config(config_file, Overrides(), load_catalogue()).devices.disk_exclude)
+    skipped: list[tuple[str, str]] = []
+    devices = read_block_devices(
+        roots,
+        on_skip=lambda name, reason: skipped.append((name, reason)),
+        keep=lambda name: name == only or not exclude.fullmatch(name),
+    )
+    return devices, read_disk_users(roots), skipped
 
 
 def read_ports(*, config_file: Path | None) -> tuple[tuple[PortReading, ...], list[tuple[str, str]]]:

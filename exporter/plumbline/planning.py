@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from plumbline.baseline.model import Target
 from plumbline.config import Config
@@ -25,7 +25,8 @@ from plumbline.probes.kinds import KINDS
 from plumbline.probes.model import ContinuousJob, Host, Identity, PeriodicProbe, Plan
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice, device_below, read_block_devices
-from plumbline.sources.mounts import is_remote, mount_named, read_mounts
+from plumbline.sources.diskusers import read_disk_users
+from plumbline.sources.mounts import is_remote, mount_named, own_mounts
 from plumbline.workloads import WorkloadCatalogue
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ DISKS_ANSWER_WITHIN_S = 1.5
 """What all disks below the probes get to say what they are; one that hangs must not hang a start or a reload."""
 
 T = TypeVar("T")
+_DISKS = Path("all disks")
+"""What is asked when it is no directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,10 @@ def make_plan(
         ceph=config.ceph,
         environment=environment,
         disk_below=below.get,
-        disks=_Once(lambda: read_block_devices(roots, on_skip=lambda _name, _reason: None)),
-        osd_disks=dict,
+        disks=_Once[tuple[BlockDevice, ...]](
+            lambda: read_block_devices(roots, on_skip=lambda _name, _reason: None), otherwise=()
+        ),
+        osd_disks=_Once[Mapping[str, str]](lambda: read_disk_users(roots).osds(), otherwise={}),
     )
     whole = Plan()
     for probe in wanted:
@@ -96,7 +101,7 @@ def make_plan(
 def _on_this_host(directory: str, roots: Roots) -> bool:
     """Whether a disk lies below it: a file system behind a server is not asked, it may be dead."""
     try:
-        mount = mount_named(directory, read_mounts(roots))
+        mount = mount_named(directory, own_mounts(roots))
     except PlumblineError:
         return False
     return mount is not None and not is_remote(mount.filesystem)
@@ -118,16 +123,16 @@ def _targets(identity: Identity) -> list[Target]:
     ]
 
 
-class _Once:
-    """All disks, asked for when somebody wants them; none where they do not answer in time."""
+class _Once(Generic[T]):
+    """Something read when somebody wants it, and then kept; ``otherwise`` where it does not answer in time."""
 
-    def __init__(self, read: Callable[[], tuple[BlockDevice, ...]]) -> None:
-        self._read = read
-        self._known: tuple[BlockDevice, ...] | None = None
+    def __init__(self, read: Callable[[], T], *, otherwise: T) -> None:
+        self._read, self._otherwise = read, otherwise
+        self._known: T | None = None
 
-    def __call__(self) -> tuple[BlockDevice, ...]:
+    def __call__(self) -> T:
         if self._known is None:
-            self._known = _ask_each({Path("/sys/block")}, lambda _path: self._read()).get(Path("/sys/block")) or ()
+            self._known = _ask_each({_DISKS}, lambda _path: self._read()).get(_DISKS, self._otherwise)
         return self._known
 
 

@@ -5,21 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from plumbline.baseline.book import Book
 from plumbline.catalogue import MetricSpec, Sample, Samples
 from plumbline.checks.model import Finding
 from plumbline.collectors import (
+    array,
     baseline,
     bond,
     canary,
     disk,
     finding,
+    health,
     infiniband,
     interrupts,
     knobs,
     nic,
+    pcie,
     probe,
+    queue,
     softnet,
     sysctl,
     tcp,
@@ -29,17 +34,25 @@ from plumbline.config import Config
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, SkipHook
 from plumbline.kernelwatch import KernelWatch
+from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.bonding_proc import Churns
-from plumbline.sources.diskstats import WholeDisks, read_diskstats
+from plumbline.sources.diskstats import WholeDisks, read_whole_disks
 from plumbline.sources.infiniband import InfinibandReading
+from plumbline.sources.md import MdReading
 from plumbline.sources.network import NetworkReader
+from plumbline.sources.pcidevices import PciReading
+from plumbline.sources.queuesettings import QueueReading
 from plumbline.sources.roles import Role
 from plumbline.sources.softnet import read_softnet
 from plumbline.sources.tcp import read_tcp
+from plumbline.sources.zfs import NO_ZFS
+from plumbline.state import DiskSeen
 from plumbline.storagewatch import StorageWatch
+
+T = TypeVar("T")
 
 
 def _no_adapter() -> InfinibandReading:
@@ -68,12 +81,14 @@ class Parts:
     roles: Callable[[], Iterable[Role]] = tuple
     infiniband: Callable[[], InfinibandReading] = _no_adapter
     """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
+    disks_seen: Callable[[], Iterable[DiskSeen]] = tuple
 
 
 def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
     """All that ``config`` leaves switched on, in the order of their work."""
     network, kernel, roots = parts.network, parts.kernel, parts.roots
     disks = WholeDisks(roots, exclude=re.compile(config.devices.disk_exclude))
+    counted = disks.with_partitions() if config.devices.disk_partitions else disks
     baselines = tuple(baseline.samples(book.selection))
     known = [
         _steady(
@@ -95,12 +110,23 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         Collector("bond", bond.SPECS, lambda skip: bond.samples(network.read_bonds(skip), parts.churns())),
         _steady("topology", topology.SPECS, lambda: topology.samples(network.read_relations(), parts.roles())),
         Collector("infiniband", infiniband.SPECS, lambda skip: _infiniband_samples(parts.infiniband(), skip)),
-        _steady("disk", disk.SPECS, lambda: disk.samples(read_diskstats(roots, keep=disks))),
+        _steady("disk", disk.SPECS, lambda: disk.samples(read_whole_disks(roots, counted))),
+        Collector("array", array.SPECS, lambda skip: _array_samples(parts.storage, skip)),
         _steady(
             "device",
             disk.DEVICE_SPECS,
-            lambda: disk.device_samples(each for each in parts.devices() if disks(each.name)),
+            lambda: disk.device_samples((each for each in parts.devices() if disks(each.name)), parts.storage.osds),
         ),
+        _steady("diskuse", disk.USE_SPECS, lambda: disk.use_samples(parts.storage.users.value, disks)),
+        _steady("diskpresence", disk.PRESENCE_SPECS, lambda: disk.presence_samples(parts.disks_seen())),
+        Collector("queue", queue.SPECS, lambda skip: _queue_samples(parts.storage.queues.value, disks, skip)),
+        Collector(
+            "pcie",
+            pcie.SPECS,
+            lambda skip: _pcie_samples(parts.storage.pcie.value, skip),
+            skip_reasons=("malformed",),
+        ),
+        _steady("health", health.SPECS, lambda: health.samples(parts.storage.health)),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
@@ -118,6 +144,42 @@ def _infiniband_samples(reading: InfinibandReading, skip: SkipHook) -> Samples:
     for port, reason in reading.skipped:
         skip(port, reason)
     return infiniband.samples(reading)
+
+
+def _queue_samples(reading: QueueReading, keep: WholeDisks, skip: SkipHook) -> Samples:
+    for device, reason in reading.skipped:
+        if keep(device):
+            skip(device, reason)
+    return queue.samples(each for each in reading.queues if keep(each.device))
+
+
+def _array_samples(watch: StorageWatch, skip: SkipHook) -> Samples:
+    """Each kind for itself: an array that hangs must not hide the pools."""
+    arrays = _slot(watch.md, "md arrays", skip) or MdReading(())
+    for item, reason in arrays.skipped:
+        skip(item, reason)
+    yield from array.md_samples(arrays)
+    pools, statuses = _slot(watch.zfs, "ZFS pools", skip), _slot(watch.zpools, "zpool status", skip)
+    yield from array.zfs_samples(pools or NO_ZFS, statuses)
+    disks = _slot(watch.multipath, "multipath disks", skip)
+    yield from array.multipath_samples(disks or ())
+
+
+def _slot(slot: Latest[T], item: str, skip: SkipHook) -> T | None:
+    """What is there of it; a fault counts as a skipped item."""
+    try:
+        return slot.value
+    except Unavailable:
+        return None
+    except PlumblineError:
+        skip(item, "unreadable")
+        return None
+
+
+def _pcie_samples(reading: PciReading, skip: SkipHook) -> Samples:
+    for address, reason in reading.skipped:
+        skip(address, reason)
+    return pcie.samples(reading)
 
 
 def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:

@@ -1,4 +1,4 @@
-"""What survives a restart: the latest result of every periodic probe and its counters.
+"""What survives a restart: the latest result of every periodic probe and its counters, and the disks there were.
 
 One small JSON file, replaced atomically (write, fsync, rename), so that a crash at any moment leaves the old or the
 new one. A file that can't be read is kept aside under another name and reported: nothing is lost, and a monitor
@@ -12,7 +12,8 @@ import fcntl
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -58,9 +59,29 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class DiskRecord(msgspec.Struct, frozen=True):
+    """A disk that is or was here, and when; Unix seconds."""
+
+    device: str
+    serial: str
+    first_seen: float
+    last_seen: float
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSeen:
+    """A disk that is or was here, as it is shown."""
+
+    device: str
+    serial: str
+    present: bool
+    last_seen_ts: float
+
+
 class _File(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int
     probes: dict[str, ProbeRecord]
+    disks: tuple[DiskRecord, ...] = ()
 
 
 class StateStore:
@@ -72,6 +93,7 @@ class StateStore:
         self._lock = threading.Lock()
         self._lock_fd: int | None = None
         self._probes: dict[str, ProbeRecord] = {}
+        self._disks: tuple[DiskRecord, ...] = ()
         self._save_failed = False
 
     @property
@@ -102,7 +124,8 @@ class StateStore:
                 "with --storage.path"
             ) from error
         self._lock_fd = fd
-        self._probes = self._load()
+        content = self._load()
+        self._probes, self._disks = content.probes, content.disks
 
     def close(self) -> None:
         """Release the directory for the next daemon."""
@@ -118,18 +141,35 @@ class StateStore:
         """Remember, and write to disk. A failing write is logged once and retried at the next ``put``."""
         with self._lock:
             self._probes = {**self._probes, probe: record}
-            self._save(self._probes)
+            self._save()
+
+    @property
+    def disks(self) -> tuple[DiskRecord, ...]:
+        """The disks that are remembered."""
+        return self._disks
+
+    def keep_disks(self, disks: Iterable[DiskRecord]) -> None:
+        """Remember in memory; written with whatever is put next."""
+        with self._lock:
+            self._disks = tuple(disks)
+
+    def put_disks(self, disks: Iterable[DiskRecord]) -> None:
+        """Remember, and write to disk; in memory only, where the directory is not ours (:meth:`open`)."""
+        with self._lock:
+            self._disks = tuple(disks)
+            if self._lock_fd is not None:
+                self._save()
 
     def forget_others(self, probes: frozenset[str]) -> None:
         """Drop probes that the configuration no longer names."""
         with self._lock:
             self._probes = {name: record for name, record in self._probes.items() if name in probes}
 
-    def _load(self) -> dict[str, ProbeRecord]:
+    def _load(self) -> _File:
         try:
             data = self._file.read_bytes()
         except FileNotFoundError:
-            return {}
+            return _EMPTY_FILE
         except OSError as error:
             raise StateError(f"{self._file}: can't be read: {error.strerror}") from error
         try:
@@ -139,8 +179,8 @@ class StateStore:
         except msgspec.DecodeError as error:
             aside = self._set_aside()
             log.error("%s: unreadable state (%s); kept as %s, starting afresh", self._file, error, aside.name)
-            return {}
-        return content.probes
+            return _EMPTY_FILE
+        return content
 
     def _set_aside(self) -> Path:
         """Rename the damaged file to the first free ``state.json.damaged-N``."""
@@ -150,8 +190,8 @@ class StateStore:
         self._file.rename(aside)
         return aside
 
-    def _save(self, probes: Mapping[str, ProbeRecord]) -> None:
-        data = msgspec.json.encode(_File(schema_version=SCHEMA_VERSION, probes=dict(probes)))
+    def _save(self) -> None:
+        data = msgspec.json.encode(_File(schema_version=SCHEMA_VERSION, probes=dict(self._probes), disks=self._disks))
         new = self._file.with_suffix(".json.new")
         try:
             with new.open("wb") as file:
@@ -171,6 +211,7 @@ class StateStore:
 
 
 _EMPTY = ProbeRecord()
+_EMPTY_FILE = _File(schema_version=SCHEMA_VERSION, probes={})
 
 
 def _fsync_directory(path: Path) -> None:

@@ -16,13 +16,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+from rich.tree import Tree
 
-from plumbline import explain
+from plumbline import describedisks, explain
 from plumbline.baseline import record
 from plumbline.baseline.describe import Figure, Shown, ShownRow, Summary
 from plumbline.baseline.units import Latency
 from plumbline.checks import report
 from plumbline.checks.model import Finding, Severity
+from plumbline.describedisks import Disk, Layer, Use
 from plumbline.explain import Explanation
 
 
@@ -121,6 +123,89 @@ def print_ports(console: Console, ports: Sequence[Explanation]) -> None:
         if port.rings:
             rings = (f"{ring.ring} {_or_unknown(ring.entries)} of {_or_unknown(ring.maximum)}" for ring in port.rings)
             _line(console, f"  rings: {', '.join(rings)}")
+
+
+def print_disks(console: Console, disks: Sequence[Disk]) -> None:
+    """``plumbline disk``: one line a disk."""
+    rows = [
+        (
+            disk.device,
+            disk.model or "",
+            disk.device_class or "",
+            disk.transport or "",
+            _capacity(disk.size_bytes),
+            disk.scheduler or "",
+            ", ".join(_used_by(use) for use in describedisks.in_the_end(disk)),
+        )
+        for disk in disks
+    ]
+    _table(console, ("Device", "Model", "Class", "Transport", "Size", "Scheduler", "Used by"), rows)
+
+
+def print_disk(console: Console, disk: Disk) -> None:
+    """``plumbline disk NAME``: all that is known, then the stack as a tree."""
+    _line(console, f"{disk.device}: {disk.model or 'no model'}, {_capacity(disk.size_bytes)}", "bold")
+    rotational = None if disk.rotational is None else "yes" if disk.rotational else "no"
+    for name, value in (
+        ("serial", disk.serial),
+        ("firmware", disk.firmware),
+        ("class", disk.device_class),
+        ("transport", disk.transport),
+        ("rotational", rotational),
+        ("zones", disk.zoned),
+        ("logical block", disk.logical_block_bytes and f"{disk.logical_block_bytes} B"),
+        ("physical block", disk.physical_block_bytes and f"{disk.physical_block_bytes} B"),
+        ("scheduler", disk.scheduler),
+        ("requests in the queue", disk.queue_requests),
+        ("commands the disk takes", disk.queue_depth),
+        ("OSD", disk.osd),
+        ("stands on", ", ".join(disk.lower)),
+    ):
+        if value not in (None, ""):
+            _line(console, f"  {name}: {value}")
+    _line(console, "")
+    if console.is_terminal:
+        tree = Tree(Text(_layer_text(disk.stack)))
+        _grow(tree, disk.stack)
+        console.print(tree)
+    else:
+        for line in _tree_lines(disk.stack, "", ""):
+            _line(console, line)
+
+
+def _grow(tree: Tree, layer: Layer) -> None:
+    for upper in layer.upper:
+        _grow(tree.add(Text(_layer_text(upper))), upper)
+
+
+def _tree_lines(layer: Layer, first: str, rest: str) -> Iterator[str]:
+    """As rich draws it, but never folded."""
+    yield first + _layer_text(layer)
+    for upper in layer.upper:
+        last = upper is layer.upper[-1]
+        yield from _tree_lines(upper, rest + ("└── " if last else "├── "), rest + ("    " if last else "│   "))
+
+
+def _layer_text(layer: Layer) -> str:
+    uses = ", ".join(_used_by(use) for use in layer.uses)
+    return _clean(layer.device + (f"  {layer.what}" if layer.what else "") + (f"  → {uses}" if uses else ""))
+
+
+def _used_by(use: Use) -> str:
+    """An OSD says by its own name what it is."""
+    if use.kind == "osd" and use.name:
+        return use.name
+    return f"{use.kind} {use.name or '(not told whose)'}"
+
+
+def _capacity(size_bytes: int) -> str:
+    """As it is printed on the disk."""
+    size = float(size_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
 
 
 def _sum_of(figure: explain.Figure) -> str:

@@ -69,7 +69,7 @@ def test_a_file_of_proc(
 
         assert states.pop(collector) == state
         assert {success for success, _ in states.values()} == {1}
-        assert not [each for each in metrics.names() if each.startswith(f"plumbline_{collector}_io")]
+        assert not [each for each in metrics.names() if re.fullmatch(rf"plumbline_{collector}_io_.*total", each)]
         assert metrics.series("plumbline_nic_packets_total")
         assert file.rpartition("/")[2] in page
         # repaired, it is back at the next scrape, without a restart

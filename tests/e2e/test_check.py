@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plumbline.config import COLLECTORS
 from support.daemon import eventually, run, running
+from support.hosts import tree
 from support.netns import Namespace, namespace
 
 pytestmark = pytest.mark.timeout(120)
@@ -39,6 +42,67 @@ def test_a_mistake_is_one_line_and_its_own_exit_code(tmp_path: Path) -> None:
     done = run("check", "--wait", "soon")
     assert done.returncode == 3
     assert "--wait" in done.stderr
+
+
+def test_a_disk_that_hangs_is_told_and_holds_nothing_up(tmp_path: Path) -> None:
+    """A pipe without a writer stands for an attribute that waits for the disk."""
+    queue = tmp_path / "sys" / "block" / "sda" / "queue"
+    queue.mkdir(parents=True)
+    os.mkfifo(queue / "scheduler")
+    os.mkfifo(queue.parent / "dev")
+    (queue.parents[1] / "sdb").symlink_to(queue.parent)
+    began = time.monotonic()
+    done = check(tmp_path, "--json", "--path.sysfs", str(tmp_path / "sys"))
+    assert time.monotonic() - began < 50  # ten seconds, once, and room for a busy machine
+    assert done.stderr.splitlines() == [
+        "not judged: disk facts: no answer within 10 s; see dmesg",
+        "not judged: disk queues: no answer within 10 s; see dmesg",
+    ]
+    assert {each["check"].partition(".")[0] for each in json.loads(done.stdout)["findings"]} == {"network"}
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> Path:
+    """A storage node's sysfs: an SSD under bfq, a hard disk whose flushes somebody switched off."""
+    return tree(tmp_path / "host", "disks-storage-node", "disk-queues").sys
+
+
+def of_disks(done: subprocess.CompletedProcess[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """What is not met, by check and subject."""
+    findings = json.loads(done.stdout)["findings"]
+    found = {(each["check"], each["subject"]): each for each in findings if each["check"].startswith("disk.")}
+    return {key: each for key, each in found.items() if not each["met"]}
+
+
+def test_the_commands_for_disks_mend_them(disks: Path, tmp_path: Path) -> None:
+    flags = ("--json", "--path.sysfs", str(disks))
+    found = of_disks(check(tmp_path, *flags))
+    assert found.keys() == {
+        ("disk.scheduler", "sda"),
+        ("disk.read-ahead", "sda"),
+        ("disk.scheduler", "sdc"),
+        ("disk.flushes-omitted", "sdc"),
+    }
+    for each in found.values():
+        command = each["fix"]["now"].replace("/sys/", f"{disks}/")
+        subprocess.run(["sh", "-c", command], check=True)
+    assert of_disks(check(tmp_path, *flags)) == {}
+
+
+def test_findings_on_disks_are_in_the_table_and_in_the_daemons_metric_and_page(disks: Path, tmp_path: Path) -> None:
+    table = check(tmp_path, "--path.sysfs", str(disks)).stdout
+    assert "echo none > /sys/block/sda/queue/scheduler" in table
+    assert 'ENV{ID_SERIAL_SHORT}=="S4EXAMPLE00001", ATTR{queue/scheduler}="none"' in table
+    with running(tmp_path, "--path.sysfs", disks) as daemon:
+
+        def open_ones() -> set[tuple[str, str]]:
+            series = daemon.metrics().series("plumbline_finding")
+            return {(each.labels["check"], each.labels["subject"]) for each in series if each.value}
+
+        assert eventually(lambda: open_ones() >= {("disk.scheduler", "sda"), ("disk.flushes-omitted", "sdc")})
+        page = daemon.page()
+    assert "disk.flushes-omitted" in page
+    assert "/sys/block/sda/queue/scheduler" in page
 
 
 @needs_settings

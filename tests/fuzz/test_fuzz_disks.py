@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 
 from plumbline.collectors import disk
 from plumbline.errors import ParseError
+from plumbline.sources import ceph_osds
+from plumbline.sources.blocktree import BlockNode
 from plumbline.sources.disk_identity import device_class_of, parse_vpd_serial, transport_of
 from plumbline.sources.diskstats import DiskStats, parse_diskstats
+from plumbline.sources.lvm import parse_metadata, tags_by_uuid, volume_of
 from plumbline.sources.mounts import parse_mount_id, parse_mountinfo
+from plumbline.sources.swaps import parse_swaps
 from plumbline.sources.sysfs import clean, parse_number
 from plumbline.sources.udevdb import decode_enc, parse_udev_database
 
@@ -100,3 +104,40 @@ def test_any_link_has_some_transport_or_none(link: str, name: str) -> None:
     transport = transport_of(link, name)
     assert transport is None or re.fullmatch("[a-z]+", transport)
     assert device_class_of(transport, None, name, link) in (None, "nvme", "virtual")
+
+
+lvm_words = st.sampled_from(
+    ["vg", "id", "=", "{", "}", "[", "]", ",", '"', '"x"', "3", "#", "\\", "logical_volumes", "tags"]
+)
+lvm_texts = st.lists(lvm_words, max_size=60).map(" ".join)
+
+
+@given(st.one_of(any_text, lvm_texts, lvm_texts.map("vg {{ {} }}".format)))
+@example("a {" * 200)
+@example('vg { id = "x" logical_volumes { lv { id = ["y"] tags = "z" } } }')
+def test_lvm_metadata(text: str) -> None:
+    with suppress(ParseError):
+        for uuid, tags in tags_by_uuid(parse_metadata(text, source="x")).items():
+            assert uuid.startswith("LVM-")
+            ceph_osds.osd_by_tags(tags)
+
+
+@given(st.lists(st.one_of(any_text, st.sampled_from(["ceph.osd_id=1", "ceph.type=block"])), max_size=6))
+def test_any_tags_name_an_osd_or_none(tags: list[str]) -> None:
+    found = ceph_osds.osd_by_tags(tags)
+    assert found is None or re.fullmatch(r"osd\.\d+", found[1])
+
+
+@given(any_text, any_text)
+def test_any_dm_name_is_a_volume_or_none(name: str, lv: str) -> None:
+    node = BlockNode("dm-0", "", "dm-0", dm_name=name, dm_uuid="LVM-" + 64 * "x")
+    found = volume_of(node)
+    assert found is None or found.volume
+    assert ceph_osds.osd_by_name(lv, {}) is None or lv.startswith("osd-")
+    assert ceph_osds.osd_by_mount_point(lv) is None or lv.startswith("/var/lib/ceph/")
+
+
+@given(st.one_of(any_text, likely_text))
+def test_swaps(text: str) -> None:
+    with suppress(ParseError):
+        assert all(swap.path for swap in parse_swaps(text))

@@ -17,27 +17,39 @@ from plumbline.baseline.model import Target
 from plumbline.catalogue import HistogramValue
 from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import COLLECTORS, BaselineConfig, Config, DevicesConfig
+from plumbline.diskpresence import DiskPresence
 from plumbline.exposition import Exposition
+from plumbline.healthwatch import HealthWatch
+from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.histogram import latency_edges
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.registry import Parts, collectors
 from plumbline.rendering import Format, Renderer
 from plumbline.roots import Roots
+from plumbline.sources.block import BlockDevice
 from plumbline.sources.bonding_proc import read_churns
+from plumbline.sources.diskhealth import NO_ANSWER, Answer, NoHealth
 from plumbline.sources.infiniband import read_infiniband
 from plumbline.sources.links import RTM_GETLINK
+from plumbline.sources.nvme_smart import Limits, health_of, parse_smart_log
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.roles import Role
+from plumbline.sources.smartctl_answer import parse_answer
+from plumbline.sources.zpool_status import parse_text
+from plumbline.state import DiskRecord, StateStore
+from plumbline.storagewatch import StorageWatch
 from plumbline.workloads import load_catalogue
 from support.bond_messages import NO_PARTNER
 from support.golden import check_golden
 from support.hosts import NOW, ixgbe_network, parts, recorded_network, silent_network, tree
+from support.nvme import USED, smart_page
 from support.promtool import complaints
 from support.replay_network import ReplayEthtool, ReplayNetlink
 from support.scraped import Scrape
 
 PAGES = Path(__file__).parent / "hosts"
+HEALTH = Path(__file__).parents[1] / "fixtures" / "disk-health"
 CATALOGUE = load_catalogue()
 WRITE = CATALOGUE.get("randwrite-4k-qd1-j1-dsync", where="test", key="")
 FIO = CATALOGUE.get("randread-4k-qd4-j4", where="test", key="")
@@ -142,6 +154,24 @@ def fio() -> ProbeStatus:
     )
 
 
+def healthy_and_not(given: Parts) -> HealthWatch:
+    """Disks that work, fail, sleep and do not answer."""
+    answers = {"sda": "sata-hdd-failing", "sdb": "sas-hdd", "sdc": "asleep", "nvme1n1": ""}
+
+    def ask(device: BlockDevice) -> Answer:
+        if device.transport == "nvme" and device.name in answers:
+            return health_of(parse_smart_log(smart_page(USED), source=device.name), Limits(343, 353))
+        if device.name not in answers:
+            raise NoHealth(NO_ANSWER, f"{device.name}: no answer")
+        return parse_answer((HEALTH / f"{answers[device.name]}.json").read_bytes(), source=device.name)
+
+    health = HealthWatch(
+        devices=given.devices, ask=ask, interval_s=lambda: 300.0, clock=lambda: 1000.0, wall=lambda: NOW - 60.0
+    )
+    health.refresh(threading.Event())
+    return health
+
+
 def storage_node(tmp_path: Path) -> str:
     """Every kind of disk, an ixgbe port, a canary with a recorded baseline, fio with a documented one that judges."""
     storage = tmp_path / "storage"
@@ -152,9 +182,12 @@ def storage_node(tmp_path: Path) -> str:
         Target("canary", "disk", "nvme", WRITE.id, "write", WRITE.config_hash()),
         Target("fio-randread", "disk", "ssd", FIO.id, "read", FIO.config_hash()),
     )
-    roots = tree(tmp_path / "host", "disks-storage-node", "net-software-links")
+    roots = tree(tmp_path / "host", "disks-storage-node", "disk-queues", "net-software-links")
     given = parts(roots, ixgbe_network(), canaries=(canary(),), probes=(fio(),))
     given.network.refresh()
+    given.storage.users.refresh()
+    given.storage.queues.refresh()
+    given = dataclasses.replace(given, storage=StorageWatch(roots, health=healthy_and_not(given)))
     return page(given, config, book(storage, targets, config.baseline))
 
 
@@ -165,6 +198,8 @@ def virtual_machine(tmp_path: Path) -> str:
     given = parts(roots, recorded_network("net-virtio-guest"))
     given.network.refresh()
     given.kernel.refresh(threading.Event())
+    given.storage.users.refresh()
+    given.storage.queues.refresh()
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
@@ -190,7 +225,66 @@ def fabric_node(tmp_path: Path) -> str:
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
-HOSTS = (storage_node, virtual_machine, dark_host, fabric_node)
+def disks_of(tmp_path: Path, scenario: str, *, disk_partitions: bool = False) -> str:
+    """What the disks are, who uses them, and one that has left since the last start."""
+    roots = tree(tmp_path / "host", scenario)
+    store = StateStore(tmp_path / "state")
+    store.put_disks([DiskRecord("sdz", "ZA1GONE", NOW - 9e6, NOW - 86400)])
+    given = parts(roots, silent_network())
+    facts = tuple(given.devices())
+    presence = DiskPresence(roots, facts=lambda: facts, keep=lambda _: True, store=store, wall=lambda: NOW)
+    presence.look()
+    given.storage.users.refresh()
+    given = dataclasses.replace(given, disks_seen=lambda: presence.seen)
+    names = ("device", "disk", "diskpresence", "diskuse")
+    config = Config(
+        collectors={name: name in names for name in COLLECTORS}, devices=DevicesConfig(disk_partitions=disk_partitions)
+    )
+    return page(given, config, book(tmp_path, (), config.baseline))
+
+
+def cephadm_node(tmp_path: Path) -> str:
+    """Ten OSDs by cephadm, all with their RocksDB on one NVMe disk; with the counters of partitions."""
+    return disks_of(tmp_path, "ceph-cephadm-node", disk_partitions=True)
+
+
+def package_node(tmp_path: Path) -> str:
+    """OSDs of packages in every layout, encryption, arrays, paths; no counters, so that collector says why."""
+    return disks_of(tmp_path, "ceph-package-node")
+
+
+def array_node(tmp_path: Path) -> str:
+    """Arrays and paths of every kind, many of them in trouble; ZFS's tool says what stands in the fixture."""
+    roots = tree(tmp_path / "host", "arrays-storage-node")
+    storage = StorageWatch(roots)
+    storage.zpools = Latest(
+        lambda: parse_text((tmp_path / "host" / "zpool_status.txt").read_text()), what="zpool", stale_after_s=60.0
+    )
+    for job in storage.jobs():
+        job.run(threading.Event())
+    given = dataclasses.replace(parts(roots, silent_network()), storage=storage)
+    config = Config(collectors={name: name == "array" for name in COLLECTORS})
+    return page(given, config, book(tmp_path, (), config.baseline))
+
+
+def pcie_node(tmp_path: Path) -> str:
+    """Drives behind the chipset, on CPUs and asleep, an HBA, network cards that want more lanes."""
+    given = parts(tree(tmp_path / "host", "pcie-storage-node"), silent_network())
+    given.storage.pcie.refresh()
+    config = Config(collectors={name: name == "pcie" for name in COLLECTORS})
+    return page(given, config, book(tmp_path, (), config.baseline))
+
+
+HOSTS = (
+    storage_node,
+    virtual_machine,
+    dark_host,
+    fabric_node,
+    cephadm_node,
+    package_node,
+    array_node,
+    pcie_node,
+)
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.__name__)

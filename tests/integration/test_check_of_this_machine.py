@@ -59,6 +59,8 @@ def has_hardware(device: str) -> bool:
     return path.exists() and path.resolve().name not in {"virtio_net", "vmxnet3", "hv_netvsc", "netfront", "vif", "ena"}
 
 
+OF_PCI = ("lspci ", "setpci ", "journalctl ")
+
 ADVICE: dict[str, Callable[[str], bool]] = {
     # advice that is not met → whether it is right for this subject, judged from elsewhere; which counters grew is over
     "network.netdev-max-backlog": lambda _: softnet(2) > 0,
@@ -112,6 +114,11 @@ def test_every_advice_is_right_for_its_subject(findings: list[dict[str, Any]]) -
                 assert named is None or off(named[1], subject), each
             elif check in ADVICE:
                 assert ADVICE[check](subject), each
+            elif check.startswith("disk."):
+                disk = Path("/sys/block", subject.replace("/", "!")).resolve()
+                assert not {"virtual", "virtio"} & {re.sub(r"\d+$", "", part) for part in disk.parts}, each
+            elif check.startswith("pcie."):
+                assert Path("/sys/bus/pci/devices", subject).exists(), each
             else:  # about bonds, jumbo frames and InfiniBand: there must be such a thing
                 assert check.startswith(("network.bond-", "network.mtu-", "infiniband.")), each
                 assert Path("/sys/class/net", subject).exists() or Path("/sys/class/infiniband").is_dir(), each
@@ -128,6 +135,6 @@ def test_a_command_raises_what_is_there_and_never_lowers_it(findings: list[dict[
             assert wanted != before, each
             assert all(new >= old for new, old in zip(wanted, before, strict=True)), each
         elif now:
-            assert now.startswith(("ethtool ", "ip ", "apt-get install -y irqbalance", "ibstat ", "echo ", "cat ")), (
-                each
-            )
+            assert now.startswith(
+                ("ethtool ", "ip ", "apt-get install -y irqbalance", "ibstat ", "echo ", "cat ", *OF_PCI)
+            ), each

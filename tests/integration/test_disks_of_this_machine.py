@@ -20,7 +20,8 @@ import pytest
 
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice, device_below, read_block_devices
-from plumbline.sources.diskstats import WholeDisks, read_diskstats
+from plumbline.sources.diskstats import WholeDisks, read_diskstats, read_whole_disks
+from plumbline.sources.diskusers import read_disk_users
 
 HERE = Roots.under(Path("/"))
 SIZE = 320 * 2**20  # sparse; mkfs.xfs takes no less than 300 MiB
@@ -201,3 +202,63 @@ def test_a_loop_device_among_the_disks(loop: Callable[..., str], own_disk: Block
     name = Path(loop()).name
     devices = read_block_devices(HERE, on_skip=lambda *_: None, keep=lambda candidate: candidate == name)
     assert [(device.name, device.size_bytes, device.transport) for device in devices] == [(name, SIZE, "loop")]
+
+
+def users_of(device: str) -> set[tuple[str, str]]:
+    return {(kind, name) for used, kind, name in read_disk_users(HERE).uses if used == Path(device).name}
+
+
+@pytest.mark.needs_root
+def test_a_filesystem_on_a_partition_is_a_use_of_the_disk(
+    loop: Callable[..., str], mount: Callable[..., Path], tmp_path: Path
+) -> None:
+    device = loop(tmp_path, "--partscan")
+    assert users_of(device) == set()
+    partition = add_partition(device)
+    make_filesystem("ext4", partition)
+    directory = mount(tmp_path / "mounted here", partition)
+    bound = mount(tmp_path / "bound", "--bind", str(directory))
+    assert bound.is_dir()
+    assert users_of(device) == {("filesystem", str(directory))}
+    assert users_of(partition) == set()  # reported by whole disks
+    keep = WholeDisks(HERE, exclude=re.compile(""), partitions=True)
+    names = {disk.name for disk in read_whole_disks(HERE, keep)}
+    assert {Path(device).name, Path(partition).name} <= names
+
+
+@pytest.mark.needs_root
+def test_a_btrfs_is_a_use_of_all_its_disks(
+    loop: Callable[..., str], mount: Callable[..., Path], tmp_path: Path
+) -> None:
+    if not shutil.which("mkfs.btrfs"):
+        pytest.skip("mkfs.btrfs is not installed")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    devices = [loop(tmp_path / "one"), loop(tmp_path / "two")]
+    run("mkfs.btrfs", "-q", "-f", *devices)
+    if shutil.which("btrfs"):
+        run("btrfs", "device", "scan", *devices)
+    directory = mount(tmp_path / "mounted", devices[1])
+    assert [users_of(device) for device in devices] == [{("filesystem", str(directory))}] * 2
+
+
+@pytest.mark.needs_root
+def test_swap_on_a_disk_and_in_a_file(
+    loop: Callable[..., str], mount: Callable[..., Path], undo: ExitStack, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    device, other = loop(tmp_path / "one"), loop(tmp_path / "two")
+    make_filesystem("ext4", other)
+    file = mount(tmp_path / "mounted", other) / "swap file"
+    file.write_bytes(bytes(4 * 2**20))
+    file.chmod(0o600)
+    for area in (device, str(file)):
+        try:
+            run("mkswap", area)
+            run("swapon", area)
+        except (OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"no swap here: {error}")
+        undo.callback(run, "swapoff", area)
+    assert users_of(device) == {("swap", device)}
+    assert users_of(other) == {("filesystem", str(file.parent)), ("swap", str(file))}

@@ -8,7 +8,13 @@ import pytest
 
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
-from plumbline.sources.block import BlockDevice, device_below, read_block_device, read_block_devices
+from plumbline.sources.block import (
+    BlockDevice,
+    device_below,
+    list_real_disks,
+    read_block_device,
+    read_block_devices,
+)
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 NODE = FIXTURES / "disks-storage-node"
@@ -65,6 +71,7 @@ def test_a_sata_disk_is_named_by_udev(node: dict[str, BlockDevice]) -> None:
         physical_block_bytes=4096,
         scheduler="mq-deadline",
         queue_requests=32,
+        queue_depth=32,
     )
 
 
@@ -83,7 +90,35 @@ def test_nvme(node: dict[str, BlockDevice]) -> None:
     disk = node["nvme0n1"]
     assert (disk.model, disk.serial, disk.firmware) == ("INTEL SSDPE2KX020T8", "PHLJEXAMPLE0012P0GN", "VDV10131")
     assert (disk.transport, disk.device_class, disk.size_bytes) == ("nvme", "nvme", 1920383410176)
-    assert node["nvme1n1"].serial == node["nvme1c1n1"].serial == "S6EXAMPLE00002"
+    assert node["nvme1n1"].serial == "S6EXAMPLE00002"
+
+
+def test_a_hidden_path_of_a_multipath_disk_is_no_disk(node: dict[str, BlockDevice]) -> None:
+    assert "nvme1c1n1" not in node
+
+
+def test_queue_depth_and_zones(node: dict[str, BlockDevice]) -> None:
+    assert (node["sda"].queue_depth, node["sda"].zoned) == (32, None)
+    assert (node["sdb"].queue_depth, node["sdb"].zoned) == (254, "host-managed")
+    assert (node["nvme0n1"].queue_depth, node["nvme0n1"].zoned) == (None, None)
+
+
+def test_real_disks_are_listed_without_asking_them(changing: Path) -> None:
+    for attribute in (changing / "sys/devices").rglob("serial"):
+        attribute.unlink()
+        attribute.mkdir()  # reading it would fail
+    assert list_real_disks(Roots.under(changing)) == (
+        "cciss/c0d0", "mmcblk0", "nvme0n1", "nvme1n1", "sda", "sdb", "sdc", "sdd", "sde", "xvda1",
+    )  # fmt: skip
+    assert list_real_disks(Roots.under(changing / "nowhere")) == ()
+
+
+def test_sticks_and_cards_are_not_built_in(changing: Path) -> None:
+    for name, removable in (("sdd", "1"), ("sdb", "0")):
+        (changing / "sys/block" / name / "removable").write_text(f"{removable}\n")
+    names = list_real_disks(Roots.under(changing))
+    assert "sdd" not in names
+    assert "sdb" in names
 
 
 @pytest.mark.parametrize(
@@ -158,7 +193,7 @@ def test_a_disk_unplugged_between_listing_and_reading(changing: Path) -> None:
         Roots.under(changing), on_skip=lambda name, reason: skipped.append((name, reason)), keep=unplug_sdb
     )
     assert skipped == [("sdb", "vanished")]
-    assert len(devices) == 16
+    assert len(devices) == 15
 
 
 def test_a_disk_half_gone(changing: Path) -> None:
@@ -178,14 +213,14 @@ def test_a_broken_number_costs_one_disk(changing: Path, attribute: str, content:
     skipped = []
     devices = read_block_devices(Roots.under(changing), on_skip=lambda name, reason: skipped.append((name, reason)))
     assert skipped == [("sdb", "malformed")]
-    assert len(devices) == 16
+    assert len(devices) == 15
     with pytest.raises(ParseError, match=f"sys/block/sdb/{attribute}: not "):
         read_block_device("sdb", Roots.under(changing))
 
 
 def test_missing_attributes_are_not_told(changing: Path) -> None:
     shutil.rmtree(changing / "sys/block/sdb/queue")
-    for name in ("vendor", "model", "rev", "wwid", "vpd_pg80"):
+    for name in ("vendor", "model", "rev", "wwid", "vpd_pg80", "queue_depth"):
         (changing / "sys/block/sdb/device" / name).unlink()
     shutil.rmtree(changing / "run")
     assert read_block_device("sdb", Roots.under(changing)) == BlockDevice(

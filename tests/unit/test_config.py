@@ -105,6 +105,10 @@ BAD = {
     "not YAML": ("web: [", "c.yaml:2: not valid YAML: did not find expected node content"),
     "a control character": ("web: \x01", None),
     "a tag": ("web: !!python/object:os.system {}", None),
+    "health asked too often": (
+        "devices: {health_interval: 30s}",
+        "c.yaml: devices.health_interval = '30s': at least 60s: every question costs the disk some of its time",
+    ),
     "unknown collector": (
         "collectors: {softnett: true}",
         f"c.yaml: collectors.softnett: no such collector; there are: {', '.join(COLLECTORS)}",

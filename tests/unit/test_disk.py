@@ -6,6 +6,8 @@ from plumbline.collectors import disk
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice, read_block_devices
 from plumbline.sources.diskstats import DiskStats, parse_diskstats
+from plumbline.sources.diskusers import read_disk_users
+from plumbline.state import DiskSeen
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -41,6 +43,9 @@ def test_sectors_become_bytes_and_milliseconds_seconds() -> None:
         ("plumbline_disk_io_total", "sda", "write"): 2901245,
         ("plumbline_disk_io_total", "sda", "discard"): 10211,
         ("plumbline_disk_io_total", "sda", "flush"): 80123,
+        ("plumbline_disk_io_merged_total", "sda", "read"): 40213,
+        ("plumbline_disk_io_merged_total", "sda", "write"): 1410222,
+        ("plumbline_disk_io_merged_total", "sda", "discard"): 0,
         ("plumbline_disk_io_bytes_total", "sda", "read"): 5023915008,
         ("plumbline_disk_io_bytes_total", "sda", "write"): 45117616128,
         ("plumbline_disk_io_bytes_total", "sda", "discard"): 262200492032,
@@ -67,7 +72,7 @@ def test_what_an_old_kernel_does_not_count_has_no_series() -> None:
 def test_a_measured_zero_is_a_series() -> None:
     text = "8 0 sda 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
     samples = by_name(disk.samples(parse_diskstats(text, keep=lambda _: True)))
-    assert len(samples) == 14
+    assert len(samples) == 17
     assert set(samples.values()) == {0}
 
 
@@ -78,12 +83,18 @@ def test_the_underflow_of_old_kernels_is_no_queue() -> None:
 
 
 def test_labels_fit_their_specs() -> None:
-    devices = read_block_devices(Roots.under(FIXTURES / "disks-storage-node"), on_skip=lambda *_: None)
+    node = Roots.under(FIXTURES / "disks-storage-node")
+    devices = read_block_devices(node, on_skip=lambda *_: None)
     specs = set()
-    for spec, labels, _ in [*disk.samples([ALL]), *disk.device_samples(devices)]:
+    for spec, labels, _ in [
+        *disk.samples([ALL]),
+        *disk.device_samples(devices, {}),
+        *disk.use_samples(read_disk_users(node), lambda _: True),
+        *disk.presence_samples([DiskSeen("sdb", "ZC1EXAMPLE", True, 1.0)]),
+    ]:
         assert len(labels) == len(spec.labels), spec.name
         specs.add(spec)
-    assert specs == {*disk.SPECS, *disk.DEVICE_SPECS}
+    assert specs == {*disk.SPECS, *disk.DEVICE_SPECS, *disk.USE_SPECS, *disk.PRESENCE_SPECS}
 
 
 def test_info_and_size() -> None:
@@ -98,16 +109,47 @@ def test_info_and_size() -> None:
         rotational=True,
         transport="sas",
         device_class="hdd",
+        logical_block_bytes=512,
+        physical_block_bytes=4096,
+        queue_depth=254,
+        zoned="host-aware",
     )
-    assert list(disk.device_samples([device])) == [
-        (disk.INFO, ("sdb", "ST4000NM0025", "ZC1EXAMPLE", "N003", "1", "sas", "hdd", ""), 1),
+    assert list(disk.device_samples([device], {"sda": "osd.1", "sdb": "osd.3,osd.4"})) == [
+        (disk.INFO, ("sdb", "ST4000NM0025", "ZC1EXAMPLE", "N003", "1", "sas", "hdd", "osd.3,osd.4"), 1),
         (disk.SIZE, ("sdb",), 4000787030016),
+        (disk.LOGICAL_BLOCK, ("sdb",), 512),
+        (disk.PHYSICAL_BLOCK, ("sdb",), 4096),
+        (disk.QUEUE_DEPTH, ("sdb",), 254),
+        (disk.ZONED, ("sdb", "host-aware"), 1),
     ]
 
 
 def test_what_is_not_known_is_an_empty_label() -> None:
     device = BlockDevice(name="loop0", major=7, minor=0, size_bytes=0)
-    assert list(disk.device_samples([device])) == [
+    assert list(disk.device_samples([device], {})) == [
         (disk.INFO, ("loop0", "", "", "", "", "", "", ""), 1),
         (disk.SIZE, ("loop0",), 0),
     ]
+
+
+def test_uses_and_relations_of_the_disks_that_are_kept() -> None:
+    users = read_disk_users(Roots.under(FIXTURES / "ceph-cephadm-node"))
+    assert by_name(disk.use_samples(users, lambda name: name in ("sdb", "dm-0"))) == {
+        ("plumbline_disk_use_info", "sdb", "osd", "osd.0"): 1,
+        ("plumbline_disk_use_info", "dm-0", "osd", "osd.0"): 1,
+        (
+            "plumbline_disk_use_info", "sdb", "lvm",
+            "ceph-0000b10c-1111-4222-8333-000000000000/osd-block-0000005d-1111-4222-8333-000000000000",
+        ): 1,
+        ("plumbline_disk_relation_info", "dm-0", "sdb"): 1,
+    }  # fmt: skip
+
+
+def test_a_disk_that_left_is_zero_and_was_last_seen() -> None:
+    seen = (DiskSeen("sda", "A", True, 20.0), DiskSeen("sdb", "", False, 10.0))
+    assert by_name(disk.presence_samples(seen)) == {
+        ("plumbline_disk_present", "sda", "A"): 1,
+        ("plumbline_disk_last_seen_timestamp_seconds", "sda", "A"): 20.0,
+        ("plumbline_disk_present", "sdb", ""): 0,
+        ("plumbline_disk_last_seen_timestamp_seconds", "sdb", ""): 10.0,
+    }

@@ -1,13 +1,21 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
-from plumbline.sources.diskstats import DiskStats, WholeDisks, parse_diskstats, read_diskstats
+from plumbline.sources.diskstats import (
+    DiskStats,
+    WholeDisks,
+    merge_paths,
+    parse_diskstats,
+    read_diskstats,
+    read_whole_disks,
+)
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SDA = "   8       0 sda 25 12 1000 18 28 11 5056 63 4 9650 82"
@@ -17,9 +25,12 @@ def everything(_name: str) -> bool:
     return True
 
 
-def read(scenario: str, exclude: str = r"(?:loop|ram|zram|fd|sr|nbd)\d+") -> dict[str, DiskStats]:
+def read(
+    scenario: str, exclude: str = r"(?:loop|ram|zram|fd|sr|nbd)\d+", *, partitions: bool = False
+) -> dict[str, DiskStats]:
     roots = Roots.under(FIXTURES / scenario)
-    return {disk.name: disk for disk in read_diskstats(roots, keep=WholeDisks(roots, exclude=re.compile(exclude)))}
+    disks = WholeDisks(roots, exclude=re.compile(exclude), partitions=partitions)
+    return {disk.name: disk for disk in read_whole_disks(roots, disks)}
 
 
 def test_twenty_columns_of_a_real_kernel() -> None:
@@ -130,7 +141,6 @@ def test_whole_disks_by_default() -> None:
         "md127",
         "mmcblk0",
         "nvme0n1",
-        "nvme1c1n1",
         "nvme1n1",
         "rbd0",
         "sda",
@@ -200,3 +210,42 @@ def test_this_machine() -> None:
     present = {path.name.replace("!", "/") for path in Path("/sys/block").iterdir()}
     assert names <= present
     assert {name for name in present if not re.fullmatch(r"(?:loop|ram|zram)\d+", name)} <= names
+
+
+def test_partitions_of_kept_disks_on_demand() -> None:
+    names = read("disks-storage-node", partitions=True)
+    assert {"sda1", "sda2", "nvme0n1p1"} <= set(names)
+    assert set(names) - {"sda1", "sda2", "nvme0n1p1"} == set(read("disks-storage-node"))
+    assert not {"sda", "sda1", "sda2"} & set(read("disks-storage-node", exclude="sda", partitions=True))
+
+
+def test_what_a_hidden_path_counts_is_its_disks() -> None:
+    """Before Linux 6.4 the disk itself counts nothing."""
+    disks = read("disks-storage-node")
+    assert "nvme1c1n1" not in disks
+    assert (disks["nvme1n1"].reads, disks["nvme1n1"].writes, disks["nvme1n1"].busy_ms) == (7114230, 7832012, 227661)
+
+
+@pytest.mark.parametrize("iostats", ["1\n", None])
+def test_a_disk_that_counts_itself_is_not_counted_twice(tmp_path: Path, iostats: str | None) -> None:
+    shutil.copytree(FIXTURES / "disks-storage-node", tmp_path, symlinks=True, dirs_exist_ok=True)
+    attribute = tmp_path / "sys/block/nvme1n1/queue/iostats"
+    attribute.unlink()
+    if iostats is not None:
+        attribute.write_text(iostats)
+    roots = Roots.under(tmp_path)
+    disks = read_whole_disks(roots, WholeDisks(roots, exclude=re.compile("")))
+    assert [(disk.name, disk.reads) for disk in disks if disk.name.startswith("nvme1")] == [("nvme1n1", 0)]
+
+
+def test_an_excluded_disk_takes_its_paths_along() -> None:
+    assert not [name for name in read("disks-storage-node", exclude="nvme1n1") if name.startswith("nvme1")]
+
+
+def test_paths_are_added_with_what_each_kernel_counts() -> None:
+    old = " 259 2 nvme1n1 1 1 1 1 1 1 1 1 1 1 1\n 259 3 nvme1c0n1 2 2 2 2 2 2 2 2 2 2 2\n"
+    both = old + " 259 4 nvme1c1n1 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3\n 8 0 sda 9 9 9 9 9 9 9 9 9 9 9\n"
+    paths = {"nvme1c0n1": "nvme1n1", "nvme1c1n1": "nvme1n1"}
+    merged = merge_paths(parse_diskstats(both, keep=everything), paths)
+    assert [(disk.name, disk.reads, disk.flushes) for disk in merged] == [("nvme1n1", 6, 3), ("sda", 9, None)]
+    assert [disk.name for disk in merge_paths(merged, {})] == ["nvme1n1", "sda"]

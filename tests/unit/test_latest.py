@@ -75,3 +75,17 @@ def test_a_first_read_that_hangs_becomes_a_fault() -> None:
     latest.refresh()
     assert during == ["Unavailable", "PlumblineError"]
     assert latest.value == 1
+
+
+def test_a_first_read_that_hangs_says_for_how_long() -> None:
+    clock = Clock()
+
+    def read() -> object:
+        clock.now += 10
+        with pytest.raises(Unavailable, match="counters have not answered yet, for 10 s"):
+            _ = latest.value
+        return 7
+
+    latest = Latest(read, what="counters", stale_after_s=60.0, clock=clock)
+    latest.refresh()
+    assert latest.value == 7

@@ -6,7 +6,7 @@ import pytest
 
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
-from plumbline.sources.mounts import Mount, mount_of, parse_mount_id, parse_mountinfo
+from plumbline.sources.mounts import Mount, mount_of, parse_mount_id, parse_mountinfo, read_mounts
 
 HERE = Roots.under(Path("/"))
 
@@ -18,6 +18,7 @@ def test_the_manual_pages_example() -> None:
             mount_id=36,
             major=98,
             minor=0,
+            root="/mnt1",
             mount_point="/mnt2",
             filesystem="ext3",
             source="/dev/root",
@@ -91,3 +92,14 @@ def test_a_mount_of_another_namespace(tmp_path: Path) -> None:
     (own / "proc/self/fdinfo").symlink_to("/proc/self/fdinfo")
     (own / "proc/self/mountinfo").write_text("999999 1 254:0 / / rw - ext4 /dev/vda rw\n")
     assert mount_of(Path("/"), Roots.under(own)) is None
+
+
+def test_the_hosts_mounts_or_else_our_own(tmp_path: Path) -> None:
+    roots = Roots.under(tmp_path)
+    with pytest.raises(Unavailable, match=r"mountinfo: can't be read; is procfs mounted there\?"):
+        read_mounts(roots)
+    line = "1 1 0:5 / {} rw - tmpfs none rw\n"
+    for process, mount_point in (("self", "/own"), ("1", "/hosts")):
+        (tmp_path / "proc" / process).mkdir(parents=True)
+        (tmp_path / "proc" / process / "mountinfo").write_text(line.format(mount_point))
+        assert [(mount.root, mount.mount_point) for mount in read_mounts(roots)] == [("/", mount_point)]

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+import plumbline
 from plumbline.errors import Unavailable
 from plumbline.probes.runner import ProcessRunner
+from support.programs import need
 
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "SECRET": "not for probes", "LANG": "de_DE.UTF-8"}
 
@@ -246,11 +248,38 @@ def test_a_process_that_outlives_sigkill_is_reported_and_reaped_later(runner: Pr
         frozen = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
         assert done.timed_out
         assert done.returncode is None
+        assert runner.stuck
         assert took < 5
         assert len(frozen) == 1
+        assert runner.holds(["sh", "-c", script])
+        assert not runner.holds(["sh", "-c", "another"])
     finally:
         (group / "freezer.state").write_text("THAWED")
         assert eventually(lambda: not any(alive(int(pid)) for pid in (group / "cgroup.procs").read_text().split()))
-        runner.run(["true"], timeout_s=10)  # reaps what was abandoned
+        assert eventually(lambda: not runner.stuck)  # reaps what was abandoned
+        assert not runner.holds(["sh", "-c", script])
         group.rmdir()
     assert not Path(f"/proc/{frozen[0]}").exists()
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_ambient_capabilities_reach_a_command_only_when_asked_for(keep: bool) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root to give itself ambient capabilities as somebody else")
+    script = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); from plumbline.probes.runner import ProcessRunner;"
+        f"done = ProcessRunner(os.environ, keep_capabilities={keep}).run(['cat', '/proc/self/status'], timeout_s=60);"
+        "print(done.stdout.decode(), done.stderr.decode())"
+    )
+    package = Path(plumbline.__file__).parents[1]
+    # the second one lets nobody start this Python, wherever it stands
+    capability = ("--inh-caps", "+sys_rawio,+dac_override", "--ambient-caps", "+sys_rawio,+dac_override")
+    both = 1 << 17 | 1 << 1
+    done = subprocess.run(
+        [need("setpriv"), "--reuid", "65534", "--clear-groups", *capability, sys.executable, "-c", script, package],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if "CapAmb" not in done.stdout:
+        pytest.skip(f"nobody can't run this Python: {done.stderr[-200:]}")
+    sets = dict(line.split() for line in done.stdout.splitlines() if line.startswith(("CapAmb", "CapEff")))
+    assert (int(sets["CapAmb:"], 16), int(sets["CapEff:"], 16)) == ((both, both) if keep else (0, 0))

@@ -52,10 +52,10 @@ def mtu(device: str, mtu_bytes: int, *, caution: str) -> Fix:
 
 def _udev_rule(nic: Nic, command: str) -> str:
     """By the hardware's address, which no renaming changes; ``$name`` is the port's name when the rule runs."""
-    match = f'KERNELS=="{nic.bus}"' if _BUS_ADDRESS.fullmatch(nic.bus) else f'KERNEL=="{_glob_free(nic.device)}"'
+    match = f'KERNELS=="{nic.bus}"' if _BUS_ADDRESS.fullmatch(nic.bus) else f'KERNEL=="{glob_free(nic.device)}"'
     return f'ACTION=="add", SUBSYSTEM=="net", {match}, RUN+="{command}"'
 
 
-def _glob_free(name: str) -> str:
+def glob_free(name: str) -> str:
     """A name as a udev pattern that matches it alone; what udev would read otherwise matches any one character."""
     return re.sub(r'[*?\[\]|"\\$%]', "?", name)

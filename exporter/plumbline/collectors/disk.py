@@ -1,12 +1,14 @@
-"""Disks as samples: ``samples`` maps the kernel's counters, ``device_samples`` what each disk is."""
+"""Disks as samples: the kernel's counters, what each disk is, who uses it, and whether it is still there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.diskstats import DiskStats
+from plumbline.sources.diskusers import DiskUsers
+from plumbline.state import DiskSeen
 
 _SECTOR_BYTES = 512  # /proc/diskstats counts these, whatever the disk's own sector is
 _OPERATION = ("device", "operation")
@@ -32,7 +34,13 @@ WEIGHTED_SECONDS = MetricSpec(
     "Time weighted by the requests in flight; its rate is the mean queue length.",
     ("device",),
 )
-SPECS: tuple[MetricSpec, ...] = (IO, IO_BYTES, IO_SECONDS, BUSY_SECONDS, QUEUE_LENGTH, WEIGHTED_SECONDS)
+IO_MERGED = MetricSpec(
+    "plumbline_disk_io_merged_total",
+    Kind.COUNTER,
+    "Requests that were joined to one already waiting, and are not counted by themselves.",
+    _OPERATION,
+)
+SPECS: tuple[MetricSpec, ...] = (IO, IO_MERGED, IO_BYTES, IO_SECONDS, BUSY_SECONDS, QUEUE_LENGTH, WEIGHTED_SECONDS)
 
 INFO = MetricSpec(
     "plumbline_disk_info",
@@ -41,7 +49,53 @@ INFO = MetricSpec(
     ("device", "model", "serial", "firmware", "rotational", "transport", "device_class", "osd"),
 )
 SIZE = MetricSpec("plumbline_disk_size_bytes", Kind.GAUGE, "Capacity of the disk.", ("device",))
-DEVICE_SPECS: tuple[MetricSpec, ...] = (INFO, SIZE)
+LOGICAL_BLOCK = MetricSpec(
+    "plumbline_disk_logical_block_bytes", Kind.GAUGE, "Smallest unit the disk can be addressed in.", ("device",)
+)
+PHYSICAL_BLOCK = MetricSpec(
+    "plumbline_disk_physical_block_bytes",
+    Kind.GAUGE,
+    "Smallest unit the disk writes at once; less, or unaligned, and it reads first.",
+    ("device",),
+)
+QUEUE_DEPTH = MetricSpec(
+    "plumbline_disk_queue_depth", Kind.GAUGE, "Commands a SCSI, SAS or SATA disk takes at once.", ("device",)
+)
+ZONED = MetricSpec(
+    "plumbline_disk_zoned_info",
+    Kind.GAUGE,
+    "A disk (SMR, ZNS) with zones: host-managed (must be written in order), host-aware (should be).",
+    ("device", "model"),
+)
+DEVICE_SPECS: tuple[MetricSpec, ...] = (INFO, SIZE, LOGICAL_BLOCK, PHYSICAL_BLOCK, QUEUE_DEPTH, ZONED)
+
+USE = MetricSpec(
+    "plumbline_disk_use_info",
+    Kind.GAUGE,
+    "Who uses the disk, its partitions or what stands on them: kind osd (its data), osd-db, osd-wal, lvm, dm, md, zfs,"
+    " bcache, filesystem, swap; an empty name: it is not told whose.",
+    ("device", "kind", "name"),
+)
+RELATION = MetricSpec(
+    "plumbline_disk_relation_info",
+    Kind.GAUGE,
+    "device (dm, md, bcache) stands on lower: what goes to device counts on lower once more.",
+    ("device", "lower"),
+)
+USE_SPECS: tuple[MetricSpec, ...] = (USE, RELATION)
+
+_SEEN = ("device", "serial")
+PRESENT = MetricSpec(
+    "plumbline_disk_present",
+    Kind.GAUGE,
+    "0: the disk was here within the last 7 days and is not any more. Built-in disks only (no software or removable"
+    " devices), and none that are excluded.",
+    _SEEN,
+)
+LAST_SEEN = MetricSpec(
+    "plumbline_disk_last_seen_timestamp_seconds", Kind.GAUGE, "When the disk was last here, Unix time.", _SEEN
+)
+PRESENCE_SPECS: tuple[MetricSpec, ...] = (PRESENT, LAST_SEEN)
 
 
 def samples(disks: Iterable[DiskStats]) -> Iterator[Sample]:
@@ -50,6 +104,8 @@ def samples(disks: Iterable[DiskStats]) -> Iterator[Sample]:
         device, read, write = (disk.name,), (disk.name, "read"), (disk.name, "write")
         yield IO, read, disk.reads
         yield IO, write, disk.writes
+        yield IO_MERGED, read, disk.reads_merged
+        yield IO_MERGED, write, disk.writes_merged
         yield IO_BYTES, read, disk.sectors_read * _SECTOR_BYTES
         yield IO_BYTES, write, disk.sectors_written * _SECTOR_BYTES
         yield IO_SECONDS, read, disk.reading_ms / 1000
@@ -62,6 +118,8 @@ def samples(disks: Iterable[DiskStats]) -> Iterator[Sample]:
         if disk.discards is not None and disk.sectors_discarded is not None and disk.discarding_ms is not None:
             discard = (disk.name, "discard")
             yield IO, discard, disk.discards
+            if disk.discards_merged is not None:
+                yield IO_MERGED, discard, disk.discards_merged
             yield IO_BYTES, discard, disk.sectors_discarded * _SECTOR_BYTES
             yield IO_SECONDS, discard, disk.discarding_ms / 1000
         if disk.flushes is not None and disk.flushing_ms is not None:
@@ -70,18 +128,46 @@ def samples(disks: Iterable[DiskStats]) -> Iterator[Sample]:
             yield IO_SECONDS, flush, disk.flushing_ms / 1000
 
 
-def device_samples(devices: Iterable[BlockDevice]) -> Iterator[Sample]:
-    """One info and one size a disk. ``rotational`` is the kernel's flag, 0 or 1; judge by ``device_class``."""
+def device_samples(devices: Iterable[BlockDevice], osds: Mapping[str, str]) -> Iterator[Sample]:
+    """What each disk is. ``rotational`` is the kernel's flag, 0 or 1; judge by ``device_class``. ``osds`` by disk."""
     for device in devices:
+        name = device.name
         labels = (
-            device.name,
+            name,
             device.model or "",
             device.serial or "",
             device.firmware or "",
             "" if device.rotational is None else str(int(device.rotational)),
             device.transport or "",
             device.device_class or "",
-            "",  # the OSD comes with Ceph
+            osds.get(name, ""),
         )
         yield INFO, labels, 1
-        yield SIZE, (device.name,), device.size_bytes
+        yield SIZE, (name,), device.size_bytes
+        for spec, number in (
+            (LOGICAL_BLOCK, device.logical_block_bytes),
+            (PHYSICAL_BLOCK, device.physical_block_bytes),
+            (QUEUE_DEPTH, device.queue_depth),
+        ):
+            if number is not None:
+                yield spec, (name,), number
+        if device.zoned is not None:
+            yield ZONED, (name, device.zoned), 1
+
+
+def use_samples(users: DiskUsers, keep: Callable[[str], bool]) -> Iterator[Sample]:
+    """Uses and relations of the disks for which ``keep`` holds."""
+    for device, kind, name in users.uses:
+        if keep(device):
+            yield USE, (device, kind, name), 1
+    for device, lower in users.tree.relations():
+        if keep(device) and keep(lower):
+            yield RELATION, (device, lower), 1
+
+
+def presence_samples(disks: Iterable[DiskSeen]) -> Iterator[Sample]:
+    """Two samples a disk that is or was here."""
+    for disk in disks:
+        labels = (disk.device, disk.serial)
+        yield PRESENT, labels, int(disk.present)
+        yield LAST_SEEN, labels, disk.last_seen_ts

@@ -25,7 +25,7 @@ from plumbline.probes.mount_look import DEAD
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import Completed
 from plumbline.roots import Roots
-from plumbline.sources.mounts import Mount, mount_named, read_mounts
+from plumbline.sources.mounts import Mount, mount_named, own_mounts
 from plumbline.workloads import BlockWorkload, Metadata
 
 LOOK_WITHIN_S = 5.0
@@ -262,7 +262,7 @@ def look_at(directory: Path, expected: str | None, *, run: Run, roots: Roots) ->
         )
     if answer.mount_id is None:
         raise ProbeRefused("missing", f"{directory}: {answer.error}; create the parent directory first")
-    mount = next((each for each in read_mounts(roots) if each.mount_id == answer.mount_id), None)
+    mount = next((each for each in own_mounts(roots) if each.mount_id == answer.mount_id), None)
     if mount is None:
         raise ProbeRefused("not-mounted", f"{directory}: the kernel's list does not hold its mount; mount it here")
     if wrong := _wrong(mount, expected):
@@ -292,7 +292,7 @@ def _wrong(mount: Mount, expected: str | None) -> str | None:
 
 def _mount_by_name(directory: str, roots: Roots) -> Mount | None:
     try:
-        return mount_named(directory, read_mounts(roots))
+        return mount_named(directory, own_mounts(roots))
     except PlumblineError:
         return None
 

@@ -76,10 +76,18 @@ class Runner(Protocol):
 class ProcessRunner:
     """The real thing. Safe to call from several threads; each call runs its own command.
 
-    ``env`` is the environment to take ``PATH`` and ``HOME`` from; the rest of it is withheld.
+    ``env`` is the environment to take ``PATH`` and ``HOME`` from; the rest of it is withheld, and so are ambient
+    capabilities unless ``keep_capabilities``.
     """
 
-    def __init__(self, env: Mapping[str, str], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        *,
+        keep_capabilities: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._capabilities = "keep" if keep_capabilities else "drop"
         self._env = {key: env[key] for key in ("PATH", "HOME") if key in env} | {"LC_ALL": "C"}
         self._clock = clock
         self._stopping = threading.Event()
@@ -93,6 +101,12 @@ class ProcessRunner:
     def stop(self) -> None:
         """End every command under way within a second, and begin no other. For good: the daemon is ending."""
         self._stopping.set()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a command that outlived SIGKILL is still there."""
+        self._reap_abandoned()
+        return bool(self._abandoned)
 
     def run(
         self,
@@ -125,6 +139,14 @@ class ProcessRunner:
             _signal_group(process, signal.SIGKILL)
             self._abandon(process)
             raise
+
+    def holds(self, argv: Sequence[str]) -> bool:
+        """Whether a command of exactly these words outlived SIGKILL and is still in the kernel."""
+        self._reap_abandoned()
+        words = tuple(argv)
+        with self._lock:
+            started = [process.args for process in self._abandoned]
+        return any(isinstance(args, tuple) and args[-len(words) :] == words for args in started)
 
     def _follow(
         self,
@@ -159,7 +181,7 @@ class ProcessRunner:
         launch = str(Path(__file__).with_name("launch.py"))
         try:
             return subprocess.Popen(
-                (sys.executable, "-I", "-S", launch, str(os.getpid()), *command),
+                (sys.executable, "-I", "-S", launch, str(os.getpid()), self._capabilities, *command),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

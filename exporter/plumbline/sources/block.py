@@ -49,6 +49,8 @@ class BlockDevice:
     physical_block_bytes: int | None = None
     scheduler: str | None = None  # the one in force
     queue_requests: int | None = None  # nr_requests
+    queue_depth: int | None = None  # commands a SCSI disk takes at once
+    zoned: str | None = None  # ``host-managed`` or ``host-aware``
     lower: tuple[str, ...] = ()  # whole disks that a dm, md or bcache device is made of
 
 
@@ -60,8 +62,9 @@ def read_block_devices(
 ) -> tuple[BlockDevice, ...]:
     """All whole disks (no partitions) for whose name ``keep`` holds, by name.
 
-    A disk that is unplugged between listing and reading goes to ``on_skip(name, "vanished")``, one whose numbers
-    can't be read to ``on_skip(name, "malformed")``; the others are returned. :class:`Unavailable` without sysfs.
+    What the kernel hides (:func:`is_hidden`) is no disk. One that is unplugged between listing and reading goes to
+    ``on_skip(name, "vanished")``, one whose numbers can't be read to ``on_skip(name, "malformed")``; the others are
+    returned. :class:`Unavailable` without sysfs.
     """
     directory = roots.sys / "block"
     try:
@@ -70,7 +73,7 @@ def read_block_devices(
         raise Unavailable(f"{directory}: {error.strerror}; is sysfs mounted there?") from error
     devices: dict[str, BlockDevice] = {}
     for name in names:
-        if keep is not None and not keep(name):
+        if (keep is not None and not keep(name)) or is_hidden(directory / name.replace("/", "!")):
             continue
         try:
             devices[name] = read_block_device(name, roots)
@@ -86,6 +89,30 @@ def read_block_devices(
         replace(device, device_class=_physical(device, listed_below).device_class) if device.lower else device
         for device in devices.values()
     )
+
+
+def list_real_disks(roots: Roots) -> tuple[str, ...]:
+    """Names of the disks that are built in, asking none of them; empty without sysfs.
+
+    Not what the kernel makes from other things, and no sticks, cards and discs (``removable``); a disk in a
+    hot-plug bay is not removable in that sense.
+    """
+    directory = roots.sys / "block"
+    return tuple(
+        name.replace("!", "/")
+        for name in entries(directory)
+        if not disk_identity.is_software(link_text(directory / name) or "/virtual/block/")
+        and not is_hidden(directory / name)
+        and read_text(directory / name / "removable") != "1"
+    )
+
+
+def is_hidden(directory: Path) -> bool:
+    """Whether the ``/sys/block`` entry is a path below an NVMe disk with native multipath (``nvme1c1n1``, Linux 4.15).
+
+    Such a path has no device node; what goes over it is the disk's (``nvme1n1``).
+    """
+    return read_text(directory / "hidden") == "1"
 
 
 def read_block_device(name: str, roots: Roots) -> BlockDevice:
@@ -123,6 +150,8 @@ def read_block_device(name: str, roots: Roots) -> BlockDevice:
         physical_block_bytes=read_number(directory / "queue/physical_block_size"),
         scheduler=_scheduler(directory),
         queue_requests=read_number(directory / "queue/nr_requests"),
+        queue_depth=None if software else read_number(directory / "device/queue_depth"),
+        zoned=disk_identity.read_zoned(directory),
         lower=_lower_names(directory),
     )
     sectors = read_number(directory / "size")

@@ -98,6 +98,12 @@ def read_firmware(directory: Path, properties: Mapping[str, bytes]) -> str | Non
     return _first(directory, "device/firmware_rev", "device/rev", "device/fwrev")  # nvme, scsi, mmc
 
 
+def read_zoned(directory: Path) -> str | None:
+    """The zone model of a zoned disk, in the kernel's words; ``None`` where any sector may be written at any time."""
+    model = read_text(directory / "queue/zoned")
+    return None if model == "none" else model
+
+
 def parse_vpd_serial(page: bytes) -> str | None:
     """The serial of a SCSI VPD page 0x80 (SPC-4, 7.8.15): code in byte 1, length in 2-3, then ASCII."""
     if len(page) < 4 or page[1] != 0x80:

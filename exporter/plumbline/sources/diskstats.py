@@ -11,7 +11,7 @@ one request at a time, and Prometheus takes a wrap for the counter reset it know
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +19,10 @@ import msgspec
 
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
+from plumbline.sources.block import is_hidden
+from plumbline.sources.sysfs import link_text, read_text
 
+_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 _NUMBERS = frozenset({11, 15, 17})  # after the name: to 4.17, to 5.4, since 5.5
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -95,11 +98,21 @@ class WholeDisks:
     Only sysfs knows: ``xvda1`` and ``mmcblk0`` are disks, ``nvme0n1p1`` and ``sda1`` are not. A name is looked up
     when it is first seen and then costs one dictionary lookup a scrape. What is neither disk nor partition yet
     (just being plugged in) is asked again next time.
+
+    Hidden paths of an NVMe disk with native multipath are no disks. Before Linux 6.4 they count and the disk itself
+    does not (its ``queue/iostats`` is 0): then the path is kept, and :attr:`paths` says whose it is.
     """
 
-    def __init__(self, roots: Roots, *, exclude: re.Pattern[str]) -> None:
-        self._sys, self._exclude = roots.sys, exclude
+    def __init__(self, roots: Roots, *, exclude: re.Pattern[str], partitions: bool = False) -> None:
+        """``partitions``: those of the disks that are kept, too."""
+        self._roots, self._exclude, self._partitions = roots, exclude, partitions
         self._known: dict[str, bool] = {}
+        self.paths: dict[str, str] = {}
+        """Hidden path → the disk it counts for."""
+
+    def with_partitions(self) -> WholeDisks:
+        """The same disks, and their partitions."""
+        return WholeDisks(self._roots, exclude=self._exclude, partitions=True)
 
     def __call__(self, name: str) -> bool:
         known = self._known.get(name)
@@ -109,15 +122,54 @@ class WholeDisks:
         if self._exclude.fullmatch(name):
             self._known[name] = False
             return False
-        entry = name.replace("/", "!")
-        if _exists(self._sys / "block" / entry):
-            self._known[name] = True
-            return True
-        if _exists(self._sys / "class" / "block" / entry / "partition"):
-            self._known[name] = False
-        elif not _exists(self._sys / "block"):
-            raise Unavailable(f"{self._sys / 'block'}: not there, so disks and partitions look alike; mount sysfs")
+        blocks, entry = self._roots.sys / "block", name.replace("/", "!")
+        if _exists(blocks / entry):
+            self._known[name] = not is_hidden(blocks / entry) or self._counts_for_its_disk(name)
+            return self._known[name]
+        partition = self._roots.sys / "class" / "block" / entry
+        if _exists(partition / "partition"):
+            disk = (link_text(partition) or "").split("/")[-2:][0].replace("!", "/")
+            self._known[name] = self._partitions and self(disk)
+            return self._known[name]
+        if not _exists(blocks):
+            raise Unavailable(f"{blocks}: not there, so disks and partitions look alike; mount sysfs")
         return False
+
+    def _counts_for_its_disk(self, name: str) -> bool:
+        """The kernel names paths after disk and controller: ``nvme1c0n1`` is one of ``nvme1n1``'s."""
+        match = _PATH.fullmatch(name)
+        disk = f"{match[1]}{match[2]}" if match else ""
+        if not disk or read_text(self._roots.sys / "block" / disk / "queue/iostats") != "0" or not self(disk):
+            return False
+        self.paths[name] = disk
+        return True
+
+
+def read_whole_disks(roots: Roots, disks: WholeDisks) -> tuple[DiskStats, ...]:
+    """As :func:`read_diskstats`, with the counters of hidden paths added to their disk's."""
+    return merge_paths(read_diskstats(roots, keep=disks), disks.paths)
+
+
+def merge_paths(disks: tuple[DiskStats, ...], paths: Mapping[str, str]) -> tuple[DiskStats, ...]:
+    """``disks`` without those that are ``paths`` (path → disk), whose counters are added to the disk's.
+
+    A request takes one path, so that sums are the disk's own numbers; busy time alone may exceed the clock's where
+    several paths work at once.
+    """
+    if not paths:
+        return disks
+    merged = {disk.name: disk for disk in disks if disk.name not in paths}
+    for path in disks:
+        head = merged.get(paths.get(path.name, ""))
+        if head is not None:
+            pairs = zip(_counts(head), _counts(path), strict=True)
+            sums = (one if other is None else other if one is None else one + other for one, other in pairs)
+            merged[head.name] = DiskStats(head.name, *sums)  # type: ignore[arg-type]
+    return tuple(merged.values())
+
+
+def _counts(disk: DiskStats) -> tuple[int | None, ...]:
+    return tuple(getattr(disk, name) for name in disk.__struct_fields__[1:])
 
 
 def _exists(path: Path) -> bool:

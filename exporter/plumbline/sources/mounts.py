@@ -16,6 +16,7 @@ from pathlib import Path
 
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
+from plumbline.sources.sysfs import read_bytes
 
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _BEFORE_SEPARATOR = 6
@@ -29,6 +30,7 @@ class Mount:
     mount_id: int
     major: int
     minor: int
+    root: str  # of the filesystem's tree: "/", a subvolume, or what is bound
     mount_point: str
     filesystem: str
     source: str
@@ -56,10 +58,11 @@ def parse_mountinfo(text: str, *, source: str = "mountinfo") -> tuple[Mount, ...
                     mount_id=int(fields[0]),
                     major=int(major),
                     minor=int(minor),
-                    mount_point=_unescape(fields[4]),
-                    filesystem=_unescape(filesystem),
-                    source=_unescape(device),
-                    options=tuple(_unescape(option) for option in options.split(",")),
+                    root=unescape(fields[3]),
+                    mount_point=unescape(fields[4]),
+                    filesystem=unescape(filesystem),
+                    source=unescape(device),
+                    options=tuple(unescape(option) for option in options.split(",")),
                 )
             )
         except ValueError as error:
@@ -123,6 +126,19 @@ def mount_named(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
     return best
 
 
+def read_mounts(roots: Roots) -> tuple[Mount, ...]:
+    """The host's mounts: those of process 1, which a service with a mount namespace of its own sees too.
+
+    Where that can't be read, this process's. :class:`Unavailable` without procfs.
+    """
+    for process in ("1", "self"):
+        path = roots.proc / process / "mountinfo"
+        data = read_bytes(path)
+        if data is not None:
+            return parse_mountinfo(os.fsdecode(data), source=str(path))
+    raise Unavailable(f"{path}: can't be read; is procfs mounted there?")
+
+
 def mount_of(path: Path, roots: Roots) -> Mount | None:
     """The mount that ``path`` lies on, or ``None`` where the kernel doesn't list it (another namespace's).
 
@@ -138,10 +154,10 @@ def mount_of(path: Path, roots: Roots) -> Mount | None:
             os.close(descriptor)
     except OSError as error:
         raise Unavailable(f"{error.filename or path}: {error.strerror}; can't tell which mount {path} is on") from error
-    return next((mount for mount in read_mounts(roots) if mount.mount_id == mount_id), None)
+    return next((mount for mount in own_mounts(roots) if mount.mount_id == mount_id), None)
 
 
-def read_mounts(roots: Roots) -> tuple[Mount, ...]:
+def own_mounts(roots: Roots) -> tuple[Mount, ...]:
     """All mounts of this process's namespace; asks no file system. :class:`Unavailable` where proc can't be read."""
     mountinfo = roots.proc / "self" / "mountinfo"
     try:
@@ -151,6 +167,6 @@ def read_mounts(roots: Roots) -> tuple[Mount, ...]:
     return parse_mountinfo(text, source=str(mountinfo))
 
 
-def _unescape(text: str) -> str:
+def unescape(text: str) -> str:
     """Undo the kernel's octal escapes of blank, tab, newline, comma and backslash."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), text) if "\\" in text else text

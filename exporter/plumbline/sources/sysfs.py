@@ -10,7 +10,7 @@ from plumbline.errors import ParseError
 
 def clean(data: bytes) -> str | None:
     """Device text as a label: padding, NULs and control characters gone, bytes that are no UTF-8 shown as U+FFFD."""
-    text = data.decode("utf-8", "replace")
+    text = data.decode("utf-8", "replace").strip()
     if not text.isprintable():
         text = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(text.split()) or None
@@ -44,10 +44,10 @@ def parse_number(text: str, *, source: str) -> int:
 
 
 def link_text(path: Path) -> str | None:
-    """What a symbolic link says, unresolved; ``None`` where it is gone or no link."""
+    """What a symbolic link says, unresolved; ``None`` where it is gone, no link, or no path at all (a NUL in it)."""
     try:
         return str(path.readlink())
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 

@@ -39,7 +39,12 @@ def decode_enc(value: bytes) -> bytes:
 
 def read_block_properties(roots: Roots, major: int, minor: int) -> Mapping[str, bytes]:
     """udev's properties of the block device ``major:minor``; empty where udev knows nothing of it."""
+    return read_properties(roots, f"b{major}:{minor}")
+
+
+def read_properties(roots: Roots, device: str) -> Mapping[str, bytes]:
+    """The same by udev's own name of a device: ``b8:0``, ``+pci:0000:01:00.0``."""
     try:
-        return parse_udev_database((roots.udev / "data" / f"b{major}:{minor}").read_bytes())
+        return parse_udev_database((roots.udev / "data" / device).read_bytes())
     except OSError:
         return {}

@@ -1,0 +1,20 @@
+"""Every check of the disk layer, literally."""
+
+from __future__ import annotations
+
+from plumbline.checks.disk import cache, completion, medium, queueing
+from plumbline.checks.disk_facts import DiskFacts
+from plumbline.checks.model import Check, Finding, worst_first
+
+CHECKS: tuple[Check[DiskFacts], ...] = (
+    *medium.CHECKS,
+    *queueing.CHECKS,
+    *completion.CHECKS,
+    *cache.CHECKS,
+)
+"""What the disk is taken for, how requests wait, how they complete, when a write is done."""
+
+
+def judge(facts: DiskFacts) -> tuple[Finding, ...]:
+    """All findings about one host's disks, the worst first."""
+    return worst_first(finding for check in CHECKS for finding in check.findings(facts))

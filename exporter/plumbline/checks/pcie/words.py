@@ -1,0 +1,25 @@
+"""PCI Express in words, and what can only be looked at."""
+
+from __future__ import annotations
+
+import shlex
+
+from plumbline.checks.model import Fix
+from plumbline.checks.pcie_facts import PcieDevice
+from plumbline.checks.text import listed
+
+
+def on(device: PcieDevice) -> str:
+    """`` (nvme0n1, slot 3)``: what stands there, for people who do not know addresses by heart."""
+    words = [*([listed(device.devices)] if device.devices else []), *([f"slot {device.slot}"] if device.slot else [])]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def addresses(devices: tuple[PcieDevice, ...]) -> str:
+    """The first few."""
+    return listed(f"{each.address}{on(each)}" for each in devices)
+
+
+def show(address: str, caution: str) -> Fix:
+    """A remedy that no command can be: the command shows what is to be seen."""
+    return Fix(f"lspci -vv -s {shlex.quote(address)}", caution=f"This only shows. {caution}")

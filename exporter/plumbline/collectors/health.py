@@ -1,0 +1,159 @@
+"""Disks' health as metrics; a disk that does not answer has no figures, but still says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.sources.diskhealth import DiskHealth, DiskState
+
+_DISK = ("device",)
+
+
+def _gauge(name: str, text: str, *labels: str) -> MetricSpec:
+    return MetricSpec(f"plumbline_disk_{name}", Kind.GAUGE, text, (*_DISK, *labels))
+
+
+def _counter(name: str, text: str) -> MetricSpec:
+    return MetricSpec(f"plumbline_disk_{name}_total", Kind.COUNTER, text, _DISK)
+
+
+AVAILABLE = _gauge(
+    "health_available",
+    "1: the disk answers when asked for its health (a sleeping one, too); 0: it stopped answering or never could.",
+)
+UNAVAILABLE = _gauge(
+    "health_unavailable_info",
+    "Why the disk's health can't be had, always 1: no-permission, no-smartctl, not-supported (a RAID volume, no SMART),"
+    " no-answer, malformed, gone.",
+    "reason",
+)
+LAST_SUCCESS = _gauge(
+    "health_last_success_timestamp_seconds",
+    "When the disk last gave figures, Unix time; they are not shown after that.",
+)
+IN_FLIGHT = _gauge("health_in_flight_seconds", "How long the question under way has been waiting; 0: none is.")
+ASLEEP = _gauge("asleep", "1: the disk is in standby and was not woken, so it has no figures now.")
+PASSED = _gauge("smart_passed", "SMART's overall verdict of a SATA or SAS disk: 0 the disk expects to fail.")
+WARNING = _gauge(
+    "critical_warning",
+    "NVMe's critical warnings: spare (below its threshold), temperature (beyond a threshold), reliability (degraded),"
+    " read-only, backup (of volatile memory failed), memory-region (unreliable).",
+    "warning",
+)
+WEAR = _gauge("wear_ratio", "Share of the rated endurance used, by the disk's own estimate; may exceed 1.")
+SPARE = _gauge("spare_ratio", "Spare blocks left.")
+SPARE_THRESHOLD = _gauge("spare_threshold_ratio", "Below this share of spare blocks the disk gives a warning.")
+MEDIA_ERRORS = _counter("media_errors", "Reads and writes whose data the disk could not correct.")
+UNSAFE_SHUTDOWNS = _counter("unsafe_shutdowns", "Losses of power without notice.")
+POWER_CYCLES = _counter("power_cycles", "Times the disk was powered on.")
+POWER_ON = _counter("power_on_seconds", "Time powered on; disks count hours.")
+WRITTEN = _counter(
+    "host_written_bytes", "Written by hosts over the disk's life. SAS: gigabytes processed, by its error counter log."
+)
+READ = _counter("host_read_bytes", "Read by hosts over the disk's life. SAS: gigabytes processed.")
+TEMPERATURE = _gauge("temperature_celsius", "The disk's own; NVMe: composite.")
+LIMIT = _gauge(
+    "temperature_limit_celsius",
+    "The disk's own limits: warning (NVMe WCTEMP; SATA: specified maximum operating), critical (NVMe CCTEMP; SAS: trip"
+    " temperature).",
+    "level",
+)
+REALLOCATED = _gauge("reallocated_sectors", "Replaced by spare ones; SAS: grown defects.")
+PENDING = _gauge("pending_sectors", "Could not be read and wait for being written or replaced.")
+UNCORRECTABLE = _gauge("offline_uncorrectable_sectors", "Found unreadable by the disk's own scans.")
+INTERFACE_ERRORS = _counter("interface_errors", "CRC errors between disk and host: cable, backplane, expander.")
+ENDURANCE_LEFT = _gauge(
+    "endurance_left_seconds",
+    "Forecast of powered-on time until the rated endurance is used up, at the disk's own pace so far: power-on time"
+    " × (1 - wear) / wear. Absent below 1 % wear.",
+)
+SPECS: tuple[MetricSpec, ...] = (
+    AVAILABLE,
+    UNAVAILABLE,
+    LAST_SUCCESS,
+    IN_FLIGHT,
+    ASLEEP,
+    PASSED,
+    WARNING,
+    WEAR,
+    SPARE,
+    SPARE_THRESHOLD,
+    MEDIA_ERRORS,
+    UNSAFE_SHUTDOWNS,
+    POWER_CYCLES,
+    POWER_ON,
+    WRITTEN,
+    READ,
+    TEMPERATURE,
+    LIMIT,
+    REALLOCATED,
+    PENDING,
+    UNCORRECTABLE,
+    INTERFACE_ERRORS,
+    ENDURANCE_LEFT,
+)
+
+_SECONDS_PER_HOUR = 3600
+_PERCENT = 100
+
+
+def samples(states: Iterable[DiskState]) -> Iterator[Sample]:
+    """Some 20 samples a disk that answers, four for one that does not."""
+    for state in states:
+        labels = (state.device,)
+        yield AVAILABLE, labels, 1 if state.available else 0
+        if state.reason:
+            yield UNAVAILABLE, (state.device, state.reason), 1
+        if state.last_success_at is not None:
+            yield LAST_SUCCESS, labels, state.last_success_at
+        yield IN_FLIGHT, labels, state.in_flight_s
+        if state.available:
+            yield ASLEEP, labels, 1 if state.asleep else 0
+        if state.health is not None:
+            yield from _figures(state.device, state.health)
+
+
+def endurance_left_seconds(health: DiskHealth) -> float | None:
+    """What is left if the disk wears as fast as on average so far; ``None`` below 1 %, where the estimate is coarse.
+
+    A disk worn to the share w in t powered-on seconds wears out after t / w, of which t / w - t = t × (1 - w) / w are
+    left; 0 for one that is beyond. Disks estimate wear in whole percents, so at 1 % it may be wrong by half.
+    """
+    if health.wear_percent is None or health.wear_percent < 1 or health.power_on_hours is None:
+        return None
+    wear = health.wear_percent / _PERCENT
+    return max(0.0, health.power_on_hours * _SECONDS_PER_HOUR * (1 - wear) / wear)
+
+
+def _figures(device: str, health: DiskHealth) -> Iterator[Sample]:
+    for name, on in health.warnings.items():
+        yield WARNING, (device, name), 1 if on else 0
+    for level, celsius in (("warning", health.warning_celsius), ("critical", health.critical_celsius)):
+        if celsius is not None:
+            yield LIMIT, (device, level), celsius
+    passed = health.smart_passed
+    for spec, value in (
+        (PASSED, None if passed is None else int(passed)),
+        (WEAR, _ratio(health.wear_percent)),
+        (SPARE, _ratio(health.spare_percent)),
+        (SPARE_THRESHOLD, _ratio(health.spare_threshold_percent)),
+        (MEDIA_ERRORS, health.media_errors),
+        (UNSAFE_SHUTDOWNS, health.unsafe_shutdowns),
+        (POWER_CYCLES, health.power_cycles),
+        (POWER_ON, None if health.power_on_hours is None else health.power_on_hours * _SECONDS_PER_HOUR),
+        (WRITTEN, health.written_bytes),
+        (READ, health.read_bytes),
+        (TEMPERATURE, health.temperature_celsius),
+        (REALLOCATED, health.reallocated_sectors),
+        (PENDING, health.pending_sectors),
+        (UNCORRECTABLE, health.offline_uncorrectable_sectors),
+        (INTERFACE_ERRORS, health.interface_errors),
+        (ENDURANCE_LEFT, endurance_left_seconds(health)),
+    ):
+        if value is not None:
+            yield spec, (device,), value
+
+
+def _ratio(percent: int | None) -> float | None:
+    return None if percent is None else percent / _PERCENT

@@ -1,0 +1,89 @@
+"""The C prototypes behind ``librados.py``.
+
+https://github.com/ceph/ceph/blob/main/src/include/rados/librados.h
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ssize_t, c_uint8, c_uint64, c_void_p
+from typing import Any
+
+from plumbline.errors import Unavailable
+
+LIBRARY = "librados.so.2"
+
+
+class Timeval(ctypes.Structure):
+    """``struct timeval``."""
+
+    _fields_ = (("tv_sec", ctypes.c_long), ("tv_usec", ctypes.c_long))
+
+
+time_t = ctypes.c_long
+"""C's, on every 64-bit Linux."""
+_OUT = POINTER(c_void_p)
+_CALLS: dict[str, tuple[Any, ...]] = {
+    "rados_create2": (c_int, _OUT, c_char_p, c_char_p, c_uint64),
+    "rados_conf_read_file": (c_int, c_void_p, c_char_p),
+    "rados_conf_set": (c_int, c_void_p, c_char_p, c_char_p),
+    "rados_connect": (c_int, c_void_p),
+    "rados_shutdown": (None, c_void_p),
+    "rados_cluster_fsid": (c_int, c_void_p, c_char_p, c_size_t),
+    "rados_get_instance_id": (c_uint64, c_void_p),
+    "rados_mon_command": (
+        c_int, c_void_p, POINTER(c_char_p), c_size_t, c_char_p, c_size_t,
+        _OUT, POINTER(c_size_t), _OUT, POINTER(c_size_t),
+    ),
+    "rados_buffer_free": (None, c_void_p),
+    "rados_ioctx_create": (c_int, c_void_p, c_char_p, _OUT),
+    "rados_ioctx_destroy": (None, c_void_p),
+    "rados_ioctx_set_namespace": (None, c_void_p, c_char_p),
+    "rados_set_pool_full_try": (None, c_void_p),
+    "rados_write_full": (c_int, c_void_p, c_char_p, c_char_p, c_size_t),
+    "rados_read": (c_int, c_void_p, c_char_p, c_char_p, c_size_t, c_uint64),
+    "rados_remove": (c_int, c_void_p, c_char_p),
+    "rados_stat": (c_int, c_void_p, c_char_p, POINTER(c_uint64), POINTER(time_t)),
+    "rados_nobjects_list_open": (c_int, c_void_p, _OUT),
+    "rados_nobjects_list_next": (c_int, c_void_p, POINTER(c_char_p), POINTER(c_char_p), POINTER(c_char_p)),
+    "rados_nobjects_list_close": (None, c_void_p),
+    "rados_aio_create_completion2": (c_int, c_void_p, c_void_p, _OUT),
+    "rados_aio_write_full": (c_int, c_void_p, c_char_p, c_void_p, c_char_p, c_size_t),
+    "rados_aio_read": (c_int, c_void_p, c_char_p, c_void_p, c_char_p, c_size_t, c_uint64),
+    "rados_aio_remove": (c_int, c_void_p, c_char_p, c_void_p),
+    "rados_aio_wait_for_complete": (c_int, c_void_p),
+    "rados_aio_is_complete": (c_int, c_void_p),
+    "rados_aio_get_return_value": (c_int, c_void_p),
+    "rados_aio_release": (None, c_void_p),
+    "rados_lock_exclusive": (
+        c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_char_p, POINTER(Timeval), c_uint8,
+    ),
+    "rados_unlock": (c_int, c_void_p, c_char_p, c_char_p, c_char_p),
+    "rados_list_lockers": (
+        c_ssize_t, c_void_p, c_char_p, c_char_p, POINTER(c_int), *(c_char_p, POINTER(c_size_t)) * 4,
+    ),
+    "rados_break_lock": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_char_p),
+}  # fmt: skip
+
+
+def load(library: str = LIBRARY) -> ctypes.CDLL:
+    """The library with the types of the calls used here; :class:`Unavailable` without it."""
+    try:
+        found = ctypes.CDLL(library)
+    except OSError:
+        raise Unavailable(f"{library} is not installed (Debian package librados2)") from None
+    for name, (result, *arguments) in _CALLS.items():
+        try:
+            function = getattr(found, name)
+        except AttributeError:
+            raise Unavailable(f"{library} has no {name}: Ceph 16 or newer is needed") from None
+        function.restype, function.argtypes = result, arguments
+    return found
+
+
+def check(code: int, where: str) -> int:
+    """What a call returned; ``OSError`` about ``where`` for a negative one."""
+    if code < 0:
+        raise OSError(-code, os.strerror(-code), where)
+    return code

@@ -1,0 +1,456 @@
+"""A real Ceph cluster on loopback: one monitor, one or two managers, three BlueStore OSDs, an S3 gateway on request.
+
+Plain processes of the Debian packages in ``requirements/debian-ceph.txt``, with a configuration, keys, ports and
+sockets of their own in one temporary directory: nothing of a cluster this host may belong to is read or touched.
+https://docs.ceph.com/en/pacific/install/manual-deployment/ (the same steps, by hand)
+
+Every OSD stands on a "host" of its own in the CRUSH map, as in a small real cluster. The daemons die with the thread
+that started them (parent-death signal), also where the tests are killed outright; the directory such a death leaves
+behind is removed at the next start, as nobody holds its lock any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .ceph_files import OSDS, conf_text, key_entry, new_secret
+from .daemon import eventually
+from .ports import free_port
+
+PROGRAMS = ("ceph", "ceph-mon", "ceph-mgr", "ceph-osd", "monmaptool", "rados", "rbd", "setpriv")
+WITHIN_S = 240.0
+"""For every step of the cluster's own, on a busy machine too: they take seconds on a quiet one."""
+_PREFIX = "plumbline-ceph-"
+_BASE = Path("/var/tmp")
+"""On a disk everywhere; BlueStore needs O_DIRECT. Short, too: a socket's path has at most 107 bytes."""
+
+
+class CephError(AssertionError):
+    """A command failed or the cluster did not get where it should; the message holds what was said."""
+
+
+@dataclass(frozen=True, slots=True)
+class S3:
+    """An S3 endpoint and a user of it."""
+
+    endpoint: str
+    access_key: str
+    secret_key: str
+
+
+def missing(*others: str) -> list[str]:
+    """The programs a cluster (and what else is asked) needs and this machine lacks."""
+    return [name for name in (*PROGRAMS, *others) if shutil.which(name) is None]
+
+
+@contextlib.contextmanager
+def ceph_cluster(
+    *, managers: int = 1, osd_gib: int = 4, options: Mapping[str, str] | None = None
+) -> Iterator[CephCluster]:
+    """Start one and wait until it is healthy; ended and removed afterwards, whatever happens.
+
+    ``options`` go to the configuration's ``[global]`` section.
+    """
+    sweep()
+    new = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=_BASE))
+    lock = os.open(new, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    folder = new.rename(_BASE / new.name[1:])  # only now may another start's sweep look at it
+    try:
+        cluster = CephCluster(folder, managers=managers, osd_gib=osd_gib, options=options or {})
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
+    finally:
+        shutil.rmtree(folder)
+        os.close(lock)
+
+
+class CephCluster:
+    """Commands, users and faults of one cluster; made by :func:`ceph_cluster`."""
+
+    def __init__(self, folder: Path, *, managers: int, osd_gib: int, options: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.conf = folder / "ceph.conf"
+        self.admin_keyring = self.keyring("client.admin")
+        self.fsid = str(uuid.uuid4())
+        self.managers = {chr(ord("x") + index): free_port() for index in range(managers)}
+        """Name → port of its ``/metrics``."""
+        self.start_s: dict[str, float] = {}
+        """Step of the start → seconds since its beginning."""
+        self._frozen: set[str] = set()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._all: list[subprocess.Popen[bytes]] = []
+        self._osd_uuids = [str(uuid.uuid4()) for _ in range(OSDS)]
+        self._mon_ports = free_port(), free_port()
+        self._s3: S3 | None = None
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("CEPH_")},
+            "CEPH_CONF": str(self.conf),
+            "LC_ALL": "C.UTF-8",
+        }
+        """For every program that shall find this cluster, fio's engines too."""
+        for part in ("run", "log", "crash", "mon", "mgr"):
+            (folder / part).mkdir()
+        self.conf.write_text(conf_text(folder, self.fsid, self._mon_ports, osd_gib=osd_gib, options=options))
+
+    # -- commands
+
+    def run(self, *argv: str | Path, stdin: str = "", timeout_s: float = WITHIN_S) -> str:
+        """Standard output of a program that talks to this cluster; :class:`CephError` with its errors when it fails."""
+        done = self.try_run(*argv, stdin=stdin, timeout_s=timeout_s)
+        if done.returncode:
+            raise CephError(f"{' '.join(map(str, argv))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def try_run(
+        self, *argv: str | Path, stdin: str = "", timeout_s: float = WITHIN_S
+    ) -> subprocess.CompletedProcess[str]:
+        """The same for a program that may fail."""
+        return subprocess.run(
+            argv, input=stdin, capture_output=True, text=True, timeout=timeout_s, env=self.environment, check=False
+        )
+
+    def ceph(self, *arguments: str, stdin: str = "") -> str:
+        """``ceph …`` as the administrator: its text."""
+        return self.run("ceph", *arguments, stdin=stdin)
+
+    def ceph_json(self, *arguments: str) -> Any:
+        """``ceph … -f json`` as the administrator, decoded."""
+        return json.loads(self.ceph(*arguments, "-f", "json"))
+
+    def daemon(self, name: str, *command: str) -> Any:
+        """A daemon's admin socket (``osd.0 perf dump``), decoded."""
+        return json.loads(self.run("ceph", "daemon", self.socket(name), *command))
+
+    def socket(self, name: str) -> Path:
+        """The path of a daemon's admin socket."""
+        return self.folder / "run" / f"ceph-{name}.asok"
+
+    def keyring(self, name: str) -> Path:
+        """The key file of a user, ``client.admin`` among them; the configuration finds it there, too."""
+        return self.folder / f"ceph.{name}.keyring"
+
+    # -- users and pools
+
+    def add_user(self, name: str, caps: Mapping[str, str]) -> Path:
+        """Create ``client.…`` with these capabilities (``{"mon": "allow r"}``); the path of its keyring."""
+        words = [word for pair in caps.items() for word in pair]
+        path = self.keyring(name)
+        path.write_text(self.ceph("auth", "get-or-create", name, *words))
+        path.chmod(0o600)
+        return path
+
+    def remove_user(self, name: str) -> None:
+        """Forget a user and its keyring."""
+        self.ceph("auth", "del", name)
+        self.keyring(name).unlink(missing_ok=True)
+
+    def add_pool(self, name: str, *, size: int = 2, pg_num: int = 8, application: str = "plumbline") -> None:
+        """A replicated pool whose placement groups are all active."""
+        confirm = ["--yes-i-really-mean-it"] if size == 1 else []
+        self.ceph("osd", "pool", "create", name, str(pg_num), str(pg_num), "replicated")
+        self.ceph("osd", "pool", "set", name, "size", str(size), *confirm)
+        self.ceph("osd", "pool", "application", "enable", name, application)
+        self.wait_clean()
+
+    def remove_pool(self, name: str) -> None:
+        """Delete a pool with all it holds."""
+        self.ceph("osd", "pool", "delete", name, name, "--yes-i-really-really-mean-it")
+
+    # -- daemons and faults
+
+    def pid(self, name: str) -> int:
+        """The process id of ``mon.a``, ``mgr.x``, ``osd.1`` …"""
+        return self._running[name].pid
+
+    @property
+    def osd_pids(self) -> dict[int, int]:
+        """OSD number → process id, of those that run."""
+        found = {name: process.pid for name, process in self._running.items() if process.poll() is None}
+        return {int(name[4:]): pid for name, pid in found.items() if name.startswith("osd.")}
+
+    def kill(self, name: str) -> None:
+        """SIGKILL to one daemon, as a crash."""
+        self._frozen.discard(name)
+        _end_groups([self._running.pop(name)])
+
+    def stop_osd(self, number: int) -> None:
+        """End an OSD in order and wait until the monitor has it down."""
+        self._end_osd(number, signal.SIGTERM)
+
+    def kill_osd(self, number: int) -> None:
+        """Crash an OSD and wait until its peers have told the monitor."""
+        self._end_osd(number, signal.SIGKILL)
+
+    def start_osd(self, number: int) -> None:
+        """Start a stopped OSD again and wait until it is up."""
+        self.start_daemon(f"osd.{number}")
+        self._eventually(lambda: self._is_up(number), f"osd.{number} is not up")
+
+    def freeze_osd(self, number: int) -> None:
+        """SIGSTOP: it answers nothing any more; the monitor marks it down after ``osd_heartbeat_grace`` (20 s)."""
+        self.freeze(f"osd.{number}")
+
+    def thaw_osd(self, number: int) -> None:
+        """Let a frozen OSD go on."""
+        self.thaw(f"osd.{number}")
+
+    def freeze(self, name: str) -> None:
+        """SIGSTOP to any daemon."""
+        os.kill(self.pid(name), signal.SIGSTOP)
+        self._frozen.add(name)
+
+    def thaw(self, name: str) -> None:
+        """SIGCONT to any daemon."""
+        os.kill(self.pid(name), signal.SIGCONT)
+        self._frozen.discard(name)
+
+    def heal(self) -> None:
+        """Undo every fault that was not undone: all daemons run again and the cluster is healthy."""
+        wanted = {"mon.a", *(f"mgr.{name}" for name in self.managers), *(f"osd.{number}" for number in range(OSDS))}
+        lost = wanted - self._running.keys()
+        if not lost and not self._frozen:
+            return
+        for name in tuple(self._frozen):
+            self.thaw(name)
+        for name in sorted(lost):  # the monitor before the OSDs
+            self.start_daemon(name)
+        self.wait_healthy()
+
+    def kill_mon(self) -> None:
+        """Crash the one monitor."""
+        self.kill("mon.a")
+
+    def start_daemon(self, name: str) -> None:
+        """Start ``mon.a``, ``mgr.x`` or ``osd.1`` (again)."""
+        kind, _, identity = name.partition(".")
+        self._spawn(name, f"ceph-{kind}", "-i", identity, "-f")
+
+    def fail_over(self) -> str:
+        """Let the standby manager take over; its name."""
+        before = self.ceph_json("mgr", "dump")["active_name"]
+        self.ceph("mgr", "fail", before)
+
+        def other() -> str:
+            now = self.ceph_json("mgr", "dump")
+            return str(now["active_name"]) if now["available"] and now["active_name"] != before else ""
+
+        return str(self._eventually(other, "no other manager took over"))
+
+    def metrics(self) -> str:
+        """The active manager's Prometheus page, as soon as it has one."""
+        name = self.ceph_json("mgr", "dump")["active_name"]
+        return str(self._eventually(lambda: _page(f"http://127.0.0.1:{self.managers[name]}/metrics"), "no /metrics"))
+
+    def start_rgw(self) -> S3:
+        """The S3 gateway (Debian package ``radosgw``) with one user, started at the first call."""
+        if self._s3 is None:
+            self._s3 = self._start_rgw()
+        return self._s3
+
+    # -- waiting
+
+    def health(self) -> str:
+        """``HEALTH_OK``, ``HEALTH_WARN`` or ``HEALTH_ERR``."""
+        return str(self.ceph_json("health")["status"])
+
+    def wait_healthy(self, within_s: float = WITHIN_S) -> None:
+        """All OSDs up, a manager active, all placement groups clean, no warning."""
+
+        def healthy() -> bool:
+            status = self.ceph_json("status")
+            osds = status["osdmap"]
+            up = osds["num_up_osds"] == osds["num_in_osds"] == OSDS
+            return up and status["mgrmap"]["available"] and status["health"]["status"] == "HEALTH_OK" and _clean(status)
+
+        self._eventually(healthy, "the cluster is not healthy", within_s)
+
+    def wait_clean(self, within_s: float = WITHIN_S) -> None:
+        """All placement groups active and clean."""
+        self._eventually(lambda: _clean(self.ceph_json("status")), "placement groups are not clean", within_s)
+
+    # -- start and stop
+
+    def start(self) -> None:
+        """Everything; the OSDs' file systems are made while the monitor starts."""
+        began = time.monotonic()
+        self._make_mon()
+        made = self._begin_osds()
+        self.start_daemon("mon.a")
+        self._note("monitor", began)
+        # one client for all: each start of it costs most of a second
+        said = self.try_run("ceph", "--connect-timeout", f"{WITHIN_S:.0f}", stdin="\n".join(self._first_commands()))
+        if said.returncode or "Error" in said.stderr:  # a failed line does not end it
+            raise CephError(f"the first commands failed\n{said.stderr}")
+        for name in self.managers:
+            self.start_daemon(f"mgr.{name}")
+        self._note("manager", began)
+        for number, process in enumerate(made):
+            if process.wait(WITHIN_S):
+                raise CephError(f"mkfs of osd.{number} failed\n{self.last_words(f'mkfs.{number}')}")
+            self.start_daemon(f"osd.{number}")
+        self._note("mkfs", began)
+        self.wait_healthy()
+        self._note("healthy", began)
+
+    def stop(self) -> None:
+        """Kill every process group at once: the data is thrown away anyway."""
+        _end_groups(self._all)
+        self._running.clear()
+        self._all.clear()
+
+    def last_words(self, name: str, lines: int = 15) -> str:
+        """The end of what a daemon wrote to its standard error."""
+        with contextlib.suppress(OSError):
+            text = (self.folder / "log" / f"{name}.stderr").read_text(errors="replace")
+            return "\n".join(f"    {line}" for line in text.splitlines()[-lines:])
+        return ""
+
+    def _note(self, step: str, began: float) -> None:
+        self.start_s[step] = round(time.monotonic() - began, 1)
+
+    def _make_mon(self) -> None:
+        """Its store already knows every daemon's key: no command is needed for that later."""
+        everything = dict.fromkeys(("mon", "osd", "mgr", "mds"), "allow *")
+        known = [key_entry("mon.", new_secret(), {"mon": "allow *"}), self._new_key("client.admin", everything)]
+        known += [
+            self._new_key(f"mgr.{name}", {"mon": "allow profile mgr", "osd": "allow *"}) for name in self.managers
+        ]
+        of_osds = {"mon": "allow profile osd", "mgr": "allow profile osd", "osd": "allow *"}
+        known += [self._new_key(f"osd.{number}", of_osds) for number in range(OSDS)]
+        seed, monmap = self.folder / "seed.keyring", self.folder / "monmap"
+        seed.write_text("".join(known))
+        address = "[v2:127.0.0.1:{},v1:127.0.0.1:{}]".format(*self._mon_ports)
+        self.run("monmaptool", "--create", "--fsid", self.fsid, "--addv", "a", address, monmap)
+        self.run("ceph-mon", "-i", "a", "--mkfs", "--monmap", monmap, "--keyring", seed)
+
+    def _new_key(self, name: str, caps: Mapping[str, str]) -> str:
+        """A new key, written where its owner looks for it; the monitor's entry for it."""
+        secret = new_secret()
+        self.keyring(name).write_text(key_entry(name, secret, {}))
+        self.keyring(name).chmod(0o600)
+        return key_entry(name, secret, caps)
+
+    def _begin_osds(self) -> list[subprocess.Popen[bytes]]:
+        """All at a time: a mkfs mostly waits for its disk."""
+        made = []
+        for number, osd_uuid in enumerate(self._osd_uuids):
+            (self.folder / "osd" / str(number)).mkdir(parents=True)
+            argv = ("ceph-osd", "-i", str(number), "--mkfs", "--no-mon-config", "--osd-uuid", osd_uuid)
+            made.append(self._popen(f"mkfs.{number}", *argv))
+        return made
+
+    def _first_commands(self) -> Iterator[str]:
+        for number, osd_uuid in enumerate(self._osd_uuids):
+            yield f"osd new {osd_uuid} {number}"
+        # forced, because no manager has told yet which options its modules have
+        yield "config set mgr mgr/devicehealth/enable_monitoring false --force"  # it makes a pool
+        yield "config set mgr mgr/prometheus/server_addr 127.0.0.1 --force"
+        for name, port in self.managers.items():
+            yield f"config set mgr mgr/prometheus/{name}/server_port {port} --force"
+
+    def _end_osd(self, number: int, how: signal.Signals) -> None:
+        name = f"osd.{number}"
+        process = self._running.pop(name)
+        process.send_signal(how)
+        process.send_signal(signal.SIGCONT)
+        self._frozen.discard(name)
+        process.wait(WITHIN_S)
+        self._eventually(lambda: not self._is_up(number), f"osd.{number} is not down")
+
+    def _is_up(self, number: int) -> bool:
+        (osd,) = [osd for osd in self.ceph_json("osd", "dump")["osds"] if osd["osd"] == number]
+        return bool(osd["up"])
+
+    def _start_rgw(self) -> S3:
+        port = free_port()
+        self.add_user("client.rgw.a", {"mon": "allow rw", "osd": "allow rwx"})
+        self._spawn(
+            "client.rgw.a", "radosgw", "-n", "client.rgw.a", "-f",
+            f"--rgw-frontends=beast endpoint=127.0.0.1:{port}", "--rgw-thread-pool-size=16",
+        )  # fmt: skip
+        endpoint = f"http://127.0.0.1:{port}"
+        self._eventually(lambda: _page(endpoint), "the S3 gateway does not answer")
+        user = self.run("radosgw-admin", "user", "create", "--uid=plumbline", "--display-name=Plumbline")
+        key = json.loads(user)["keys"][0]
+        return S3(endpoint, key["access_key"], key["secret_key"])
+
+    def _spawn(self, name: str, *argv: str) -> None:
+        self._running[name] = self._popen(name, *argv)
+
+    def _popen(self, name: str, *argv: str) -> subprocess.Popen[bytes]:
+        with (self.folder / "log" / f"{name}.stderr").open("ab") as output:
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *argv],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self.environment, process_group=0,
+            )  # fmt: skip
+        self._all.append(process)
+        return process
+
+    def _eventually(self, look: Any, otherwise: str, within_s: float = WITHIN_S) -> Any:
+        def alive_and_done() -> Any:
+            for name, process in self._running.items():
+                if process.poll() is not None:
+                    raise CephError(f"{name} ended by itself ({process.returncode})\n{self.last_words(name)}")
+            return look()
+
+        try:
+            return eventually(alive_and_done, within_s=within_s, every_s=0.3)
+        except CephError:
+            raise
+        except AssertionError as late:
+            said = self.try_run("ceph", "--connect-timeout", "10", "health", "detail")
+            raise CephError(f"{otherwise}: {late}\n{said.stdout}{said.stderr}") from late
+
+
+def _clean(status: Mapping[str, Any]) -> bool:
+    pgs = status["pgmap"]
+    clean = sum(state["count"] for state in pgs["pgs_by_state"] if state["state_name"] == "active+clean")
+    return bool(clean == pgs["num_pgs"])
+
+
+def _page(url: str) -> str:
+    """A page's body; empty while there is none."""
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return str(answer.read().decode())
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return ""
+
+
+def _end_groups(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    running = [process for process in processes if process.poll() is None]  # another's id may be somebody else's by now
+    for process in running:
+        os.killpg(process.pid, signal.SIGKILL)
+    for process in running:
+        process.wait(WITHIN_S)
+
+
+def sweep() -> None:
+    """Remove what clusters left whose tests were killed; their daemons died with them."""
+    for folder in _BASE.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+            finally:
+                os.close(fd)
