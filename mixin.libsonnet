@@ -12,5 +12,6 @@
 + (import 'alerts/alerts/degradation.libsonnet')
 + (import 'alerts/alerts/network.libsonnet')
 + (import 'alerts/alerts/link.libsonnet')
++ (import 'alerts/alerts/mount.libsonnet')
 + (import 'alerts/alerts/finding.libsonnet')
 + (import 'alerts/lib/links.libsonnet')

@@ -248,6 +248,12 @@
         namedInterfaces: 5,
       },
 
+      PlumblineMountDead: {
+        // Every program that touches it hangs, and with it logins, backups, the node's own services.
+        severity: 'critical',
+        // Asked every 30 s: four questions without an answer; the fail-over of an NFS server or an MDS takes a minute.
+        'for': '2m',
+      },
       PlumblineInfinibandPortDown: {
         severity: 'warning',
         'for': '5m',

@@ -43,6 +43,7 @@ COLLECTORS = (
     "interrupts",
     "link",
     "linkmode",
+    "mount",
     "offload",
     "pause",
     "pcie",

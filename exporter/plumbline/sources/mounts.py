@@ -102,9 +102,21 @@ REMOTE = frozenset(
     }
 )
 """Types whose data is behind a network, beside those of :data:`_FUSE`."""
-_FUSE = "fuse."
+_FUSE = "fuse."  # and the name of what serves it: fuse.glusterfs, fuse.sshfs, fuse.mfs (LizardFS)
 _FUSE_LOCAL = frozenset({"fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.portal", "fuse.snapfuse"})
 """A desktop's and a container host's own: not what a storage node serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class MountState:
+    """Whether a mount that depends on a server answers."""
+
+    mount_point: str
+    filesystem: str
+    up: bool | None
+    """``None``: not known, or it may not be asked."""
+    in_flight_s: float
+    """Of the question that is under way; 0 when there is none."""
 
 
 def is_remote(filesystem: str) -> bool:
