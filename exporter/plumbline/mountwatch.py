@@ -11,16 +11,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from plumbline.errors import Unavailable
-from plumbline.probes import launch
 from plumbline.probes.apart import argv_of
 from plumbline.probes.mount_look import DEAD
+from plumbline.probes.runner import launched
 from plumbline.roots import Roots
 from plumbline.sources.mounts import Mount, MountState, is_remote, own_mounts
 
@@ -37,9 +35,8 @@ Start = Callable[[str], "subprocess.Popen[bytes]"]
 
 
 def _start(mount_point: str) -> subprocess.Popen[bytes]:
-    argv = (sys.executable, "-I", "-S", str(Path(launch.__file__)), str(os.getpid()))
     return subprocess.Popen(
-        (*argv, *argv_of("mount_look", mount_point)),
+        launched(argv_of("mount_look", mount_point)),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -90,6 +90,7 @@ REMOTE = frozenset(
         "ceph",
         "cifs",
         "fhgfs",
+        "fuse",
         "gfs2",
         "gpfs",
         "lustre",
