@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from plumbline.errors import Unavailable
+from plumbline.errors import PlumblineError, Unavailable
 from plumbline.probes.apart import argv_of
 from plumbline.probes.mount_look import DEAD
 from plumbline.probes.runner import launched
@@ -79,14 +79,19 @@ class MountWatch:
 
     def __init__(self, roots: Roots, *, clock: Callable[[], float] = time.monotonic, start: Start = _start) -> None:
         self._roots, self._clock, self._start = roots, clock, start
-        self._questions: dict[str, _Question] | None = None
+        self._questions: dict[str, _Question] = {}
+        self._error: PlumblineError | None = Unavailable("mounts have not been looked at yet")
         self._leaving: list[_Question] = []
 
     def refresh(self, cancel: threading.Event) -> None:
         """Ask every mount, and wait for the answers a few seconds; what hangs is looked at again next time."""
-        known = self._questions or {}
-        now: dict[str, _Question] = {}
-        for mount in own_mounts(self._roots):
+        try:
+            mounts = own_mounts(self._roots)
+        except PlumblineError as error:
+            self._error = error
+            return
+        known, now = self._questions, dict[str, _Question]()
+        for mount in mounts:
             if not is_remote(mount.filesystem):
                 now.pop(mount.mount_point, None)  # mounted over
             elif mount.mount_point in now or len(now) < MOUNTS_MAX:
@@ -94,7 +99,7 @@ class MountWatch:
                 same = before is not None and before.mount.mount_id == mount.mount_id
                 now[mount.mount_point] = before if before is not None and same else _Question(mount)
         self._leaving += [each for each in known.values() if each not in now.values()]
-        self._questions = now  # replaced whole: a scrape may be going through the old one
+        self._questions, self._error = now, None  # replaced whole: a scrape may be going through the old ones
         for each in (*self._leaving, *now.values()):
             each.take_answer()
         self._leaving = [each for each in self._leaving if each.process is not None]
@@ -106,9 +111,9 @@ class MountWatch:
 
     @property
     def states(self) -> tuple[MountState, ...]:
-        """Every mount now; :class:`Unavailable` before the first look."""
-        if self._questions is None:
-            raise Unavailable("mounts have not been looked at yet")
+        """Every mount now; :class:`Unavailable` before the first look and where the kernel does not tell of mounts."""
+        if self._error is not None:
+            raise self._error.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
         return tuple(self._state(each) for each in self._questions.values())
 
     def _state(self, question: _Question) -> MountState:

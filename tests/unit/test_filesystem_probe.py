@@ -147,8 +147,10 @@ def test_the_mount_by_name_alone():
 
 @pytest.mark.parametrize(
     ("filesystem", "remote"),
-    [("ceph", True), ("nfs4", True), ("fuse.glusterfs", True), ("fuse", True), ("lustre", True)]
-    + [("xfs", False), ("zfs", False), ("fuse.lxcfs", False), ("fuseblk", False)],
+    [
+        *((each, True) for each in ("ceph", "nfs4", "fuse.glusterfs", "fuse", "lustre")),
+        *((each, False) for each in ("xfs", "zfs", "fuse.lxcfs", "fuseblk")),
+    ],
 )
 def test_which_depend_on_a_server(filesystem: str, remote: bool):
     assert is_remote(filesystem) is remote
@@ -187,9 +189,10 @@ def test_verdicts(said: bytes, up: bool | None):
 def test_answers_are_understood_or_refused(said: bytes):
     for kind in (MountAnswer, MetadataDone):
         try:
-            assert isinstance(parse_answer(said, kind, source="x"), kind)
-        except ParseError as error:
-            assert "x: not the expected answer" in str(error)
+            found = parse_answer(said, kind, source="x")
+        except ParseError:
+            continue
+        assert isinstance(found, kind)
     assert verdict(said) in (True, False, None)
 
 

@@ -120,12 +120,11 @@ def test_credentials_that_are_wrong(text: str, says: str):
 def test_credentials_are_read_or_refused_without_a_word_of_them(text: str):
     try:
         found = parse_credentials(text, source="keys")
-    except ParseError as error:
-        assert str(error).startswith("keys")
-    else:
-        assert found.access_key
-        assert found.secret_key
-        assert repr(found) == "Credentials(…)"
+    except ParseError:
+        return
+    assert found.access_key
+    assert found.secret_key
+    assert repr(found) == "Credentials(…)"
 
 
 @pytest.mark.parametrize(
