@@ -41,10 +41,10 @@ demo: $(VENV)/.installed-$(KEY) ## the daemon, a real Prometheus and Alertmanage
 demo-slow: $(VENV)/.installed-$(KEY) ## the same, then slow the probed disk and watch the alert fire and resolve
 	@exec $(VENV)/bin/python -m deploy.demo --slow $(ARGS)
 
-$(VENV)/.deps-$(KEY): requirements/run.txt requirements/build.txt requirements/make-venv
+$(VENV)/.deps-$(KEY): requirements/run.txt requirements/s3.txt requirements/build.txt requirements/make-venv
 	@echo "creating $(VENV) with the pinned dependencies" >&2
 	@requirements/make-venv $(VENV) $(PYTHON)
-	@$(VENV)/bin/python $(PIP_INSTALL) -r requirements/run.txt -r requirements/build.txt
+	@$(VENV)/bin/python $(PIP_INSTALL) -r requirements/run.txt -r requirements/s3.txt -r requirements/build.txt
 	@touch $@
 
 $(VENV)/.installed-$(KEY): $(VENV)/.deps-$(KEY) $(SOURCES) requirements/debian-bpf.txt
@@ -116,10 +116,10 @@ debian-packages:
 ceph-packages:
 	@requirements/need-debian -f requirements/debian-ceph.txt || true
 
-$(TEST_VENV)/.deps-$(KEY): requirements/run.txt requirements/build.txt requirements/dev.txt requirements/make-venv
+$(TEST_VENV)/.deps-$(KEY): requirements/run.txt requirements/s3.txt requirements/build.txt requirements/dev.txt requirements/make-venv
 	@echo "creating $(TEST_VENV) with the pinned test dependencies" >&2
 	@requirements/make-venv $(TEST_VENV) $(PYTHON)
-	@$(TEST_VENV)/bin/python $(PIP_INSTALL) -r requirements/run.txt -r requirements/build.txt -r requirements/dev.txt
+	@$(TEST_VENV)/bin/python $(PIP_INSTALL) -r requirements/run.txt -r requirements/s3.txt -r requirements/build.txt -r requirements/dev.txt
 	@touch $@
 
 # The built wheel is what the tests import and run, never the source tree.
@@ -145,6 +145,7 @@ PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(LOCK_VENV)/bin/pip-compile --
 .PHONY: lock
 lock: $(LOCK_VENV)/.deps-$(KEY) ## resolve the dependencies anew and pin them with hashes
 	@$(PIP_COMPILE) -o requirements/run.txt pyproject.toml
+	@$(PIP_COMPILE) --extra s3 -c requirements/run.txt -o requirements/s3.txt pyproject.toml
 	@$(PIP_COMPILE) -o requirements/build.txt requirements/build.in
 	@$(PIP_COMPILE) -o requirements/dev.txt requirements/dev.in
 	@$(PIP_COMPILE) -o requirements/lock.txt requirements/lock.in

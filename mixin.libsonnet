@@ -19,5 +19,6 @@
 + (import 'alerts/alerts/pcie.libsonnet')
 + (import 'alerts/alerts/array.libsonnet')
 + (import 'alerts/alerts/network_probe.libsonnet')
++ (import 'alerts/alerts/mount.libsonnet')
 + (import 'alerts/alerts/finding.libsonnet')
 + (import 'alerts/lib/links.libsonnet')

@@ -300,6 +300,12 @@
       // Single ones happen, so most of the last runs have to have lost some.
       PlumblineNetworkLoss: { severity: 'warning', 'for': '5m', share: 0 },
 
+      PlumblineMountDead: {
+        // Every program that touches it hangs, and with it logins, backups, the node's own services.
+        severity: 'critical',
+        // Asked every 30 s: four questions without an answer; the fail-over of an NFS server or an MDS takes a minute.
+        'for': '2m',
+      },
       PlumblineInfinibandPortDown: {
         severity: 'warning',
         'for': '5m',

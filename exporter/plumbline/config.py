@@ -44,6 +44,7 @@ COLLECTORS = (
     "latency",
     "link",
     "linkmode",
+    "mount",
     "offload",
     "pause",
     "pcie",

@@ -31,6 +31,7 @@ from plumbline.sources.block import BlockDevice, device_below, read_block_device
 from plumbline.sources.diskusers import read_disk_users
 from plumbline.sources.resolve import resolve
 from plumbline.sources.routes import Way, read_way
+from plumbline.sources.mounts import is_remote, mount_named, own_mounts
 from plumbline.workloads import WorkloadCatalogue
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,8 @@ def make_plan(
     directories = {
         Path(probe.directory or storage / probe.name)
         for probe in wanted
-        if isinstance(probe, CanaryConfig | FioConfig | FilesystemConfig)
+        if isinstance(probe, CanaryConfig | FioConfig)
+        or (isinstance(probe, FilesystemConfig) and _on_this_host(probe.directory, roots))
     }
     ways: dict[tuple[str, str | None], Way] = _ask_each(
         {
@@ -122,6 +124,16 @@ def make_plan(
 
 def targets_of(identity: Identity) -> list[Target]:
     """What a probe measures, one target for each operation."""
+def _on_this_host(directory: str, roots: Roots) -> bool:
+    """Whether a disk lies below it: a file system behind a server is not asked, it may be dead."""
+    try:
+        mount = mount_named(directory, own_mounts(roots))
+    except PlumblineError:
+        return False
+    return mount is not None and not is_remote(mount.filesystem)
+
+
+def _targets(identity: Identity) -> list[Target]:
     return [
         Target(
             probe=identity.probe,

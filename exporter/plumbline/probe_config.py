@@ -234,6 +234,9 @@ class FilesystemConfig(Periodic, frozen=True, kw_only=True, tag_field="type", ta
 
     directory: str
     """A directory of our own on it: new, empty, or marked by an earlier run."""
+    filesystem: str | None = None
+    """Its type as the kernel lists it (`ceph`, `fuse.glusterfs`, `nfs4`, `lustre`, `zfs`, `xfs` …): the probe is
+    refused while the directory lies on any other. ``None``: any but the root file system."""
     workload: str = "fs-randwrite-4k-qd1-j1"
     """A catalogue id of a block workload in the layer `filesystem`, or of kind `metadata`."""
     runtime: Duration = Duration(10.0)
@@ -245,7 +248,10 @@ class FilesystemConfig(Periodic, frozen=True, kw_only=True, tag_field="type", ta
 
 
 class S3Config(Periodic, frozen=True, kw_only=True, tag_field="type", tag="s3"):
-    """Put, get, list and delete of objects at an S3 endpoint (RGW or any other), in a bucket of our own."""
+    """Put, get, list and delete of objects at an S3 endpoint (RGW or any other), in a bucket of our own.
+
+    Needs `plumbline[s3]`. A small get that takes 40 ms more than a put is Nagle's algorithm at work in RGW: its
+    frontend option `tcp_nodelay=1` ends that."""
 
     endpoint: str
     """`https://rgw.example.org` or `http://127.0.0.1:7480`."""
@@ -261,6 +267,8 @@ class S3Config(Periodic, frozen=True, kw_only=True, tag_field="type", tag="s3"):
     """Certificates to trust for `https`. ``None``: the system's."""
     operations: Annotated[int, Meta(ge=1, le=10_000)] = 50
     """Of each kind in one run."""
+    request_timeout: Duration = Duration(10.0)
+    """Of one request; a slower one fails the run. Nothing is tried again."""
 
 
 ProbeConfig = (
@@ -294,6 +302,9 @@ WORKLOADS: dict[type, tuple[Any, str]] = {
     S3Config: (S3Ops, "object"),
 }
 """Type of probe → kind and layer of the workloads it can run."""
+_FILESYSTEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_ENDPOINT = re.compile(r"https?://(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?/?")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")  # Amazon's rules for bucket names; RGW takes more
 _DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9!_-]{0,31}")
 
 
@@ -324,6 +335,10 @@ def check_probe(probe: ProbeConfig, where: str, key: str, catalogue: WorkloadCat
             raise ConfigError(where, "name a directory or devices, not both", key=f"{key}.devices")
     if isinstance(probe, IperfConfig | RttConfig | PathMtuConfig):
         _check_network(probe, workload, where, key)
+    if isinstance(probe, FilesystemConfig):
+        _check_filesystem(probe, where, key)
+    if isinstance(probe, S3Config):
+        _check_s3(probe, where, key)
     if isinstance(probe, RawCanaryConfig):
         _check_raw(probe.devices, workload, where, key)
         if not _single_direct(workload):
@@ -411,6 +426,27 @@ def _check_iperf(probe: IperfConfig, workload: Workload, where: str, key: str) -
         )
     if probe.rate is not None and probe.rate < 2**10:
         raise ConfigError(where, "at least 1KiB a second", key=f"{key}.rate", value=int(probe.rate))
+def _check_filesystem(probe: FilesystemConfig, where: str, key: str) -> None:
+    if not probe.directory.startswith("/") or ".." in probe.directory.split("/"):
+        raise ConfigError(where, "an absolute path", key=f"{key}.directory", value=probe.directory)
+    if probe.filesystem is not None and not _FILESYSTEM.fullmatch(probe.filesystem):
+        raise ConfigError(
+            where, "a type as in /proc/filesystems or mount's output", key=f"{key}.filesystem", value=probe.filesystem
+        )
+
+
+def _check_s3(probe: S3Config, where: str, key: str) -> None:
+    if not _ENDPOINT.fullmatch(probe.endpoint):
+        # without the value: a password may stand in it
+        raise ConfigError(where, "http:// or https:// with a host and nothing else", key=f"{key}.endpoint")
+    if not _BUCKET.fullmatch(probe.bucket):
+        raise ConfigError(
+            where, "3 to 63 lower-case letters, digits, '.' and '-'", key=f"{key}.bucket", value=probe.bucket
+        )
+    for name in ("credentials_file", "ca_file"):
+        path = getattr(probe, name)
+        if path is not None and not path.startswith("/"):
+            raise ConfigError(where, "an absolute path", key=f"{key}.{name}", value=path)
 
 
 def _check_raw(devices: tuple[str, ...], workload: Workload, where: str, key: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from plumbline.errors import Unavailable
 from plumbline.healthwatch import LOOK_EVERY_S, HealthWatch
 from plumbline.latest import Latest
+from plumbline.mountwatch import MOUNTS, MOUNTS_EVERY_S, MountWatch
 from plumbline.roots import Roots
 from plumbline.scheduler import Job
 from plumbline.sources.diskhealth import DiskState
@@ -65,6 +66,7 @@ class StorageWatch:
         self.multipath = Latest[tuple[MultipathDisk, ...]](
             lambda: read_multipath(roots), what="multipath disks", stale_after_s=4 * ARRAYS_EVERY_S
         )
+        self.mounts = MountWatch(roots)
         self._zpool_runner = zpool
         self.zpools = Latest[tuple[PoolStatus, ...]](
             ZpoolStatus(roots, zpool).read if zpool else tuple, what="zpool status", stale_after_s=4 * ZPOOL_EVERY_S
@@ -77,6 +79,7 @@ class StorageWatch:
         return [
             *health,
             Job(DISK_USERS, DISK_USERS_EVERY_S, 0.0, self._refresh_users),
+            Job(MOUNTS, MOUNTS_EVERY_S, 0.0, self.mounts.refresh),
             Job(QUEUES, QUEUES_EVERY_S, 0.0, self.queues.refresh),
             Job(PCIE, PCIE_EVERY_S, 0.0, self.pcie.refresh),
             Job("md arrays", ARRAYS_EVERY_S, 0.0, self.md.refresh),

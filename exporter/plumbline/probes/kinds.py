@@ -9,6 +9,8 @@ from plumbline.probe_config import CanaryConfig, FioConfig, RawCanaryConfig
 from plumbline.probes import canary_job, fio_raw, raw_canary_job
 from plumbline.probe_config import CanaryConfig, FioConfig, IperfConfig, PathMtuConfig, RttConfig
 from plumbline.probes import canary_job, fio, iperf3, path_mtu, rtt
+from plumbline.probe_config import CanaryConfig, FilesystemConfig, FioConfig, S3Config
+from plumbline.probes import canary_job, filesystem, fio, s3
 from plumbline.probes.model import Host, Plan
 
 KINDS: dict[type, Callable[[Any, Host], Plan]] = {
@@ -19,5 +21,7 @@ KINDS: dict[type, Callable[[Any, Host], Plan]] = {
     IperfConfig: iperf3.build,
     RttConfig: rtt.build,
     PathMtuConfig: path_mtu.build,
+    FilesystemConfig: filesystem.build,
+    S3Config: s3.build,
 }
 """``Any``: each builder takes the struct it stands beside. :class:`ConfigError` is for what no host could run."""

@@ -87,7 +87,7 @@ class ProcessRunner:
         keep_capabilities: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._capabilities = "keep" if keep_capabilities else "drop"
+        self._keep_capabilities = keep_capabilities
         self._env = {key: env[key] for key in ("PATH", "HOME") if key in env} | {"LC_ALL": "C"}
         self._clock = clock
         self._stopping = threading.Event()
@@ -183,10 +183,9 @@ class ProcessRunner:
         )
 
     def _start(self, command: tuple[str, ...], cwd_fd: int | None, keep_fds: Sequence[int]) -> subprocess.Popen[bytes]:
-        launch = str(Path(__file__).with_name("launch.py"))
         try:
             return subprocess.Popen(
-                (sys.executable, "-I", "-S", launch, str(os.getpid()), self._capabilities, *command),
+                launched(command, keep_capabilities=self._keep_capabilities),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -303,6 +302,13 @@ class _Pipes:
             room = self._cap - len(sink)
             sink += chunk[:room]
             self.overflowed = self.overflowed or len(chunk) > room
+
+
+def launched(command: Sequence[str], *, keep_capabilities: bool = False) -> tuple[str, ...]:
+    """``command`` as ``launch.py`` starts it: it dies with the thread that started it, and works below everything."""
+    launch = str(Path(__file__).with_name("launch.py"))
+    capabilities = "keep" if keep_capabilities else "drop"
+    return (sys.executable, "-I", "-S", launch, str(os.getpid()), capabilities, *command)
 
 
 def _exited(process: subprocess.Popen[bytes]) -> bool:

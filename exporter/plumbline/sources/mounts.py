@@ -82,6 +82,63 @@ def parse_mount_id(text: str, *, source: str = "fdinfo") -> int:
     raise ParseError(source, "has no mnt_id line")
 
 
+REMOTE = frozenset(
+    {
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "fhgfs",
+        "fuse",
+        "gfs2",
+        "gpfs",
+        "lustre",
+        "nfs",
+        "nfs4",
+        "ocfs2",
+        "orangefs",
+        "pvfs2",
+        "smb3",
+    }
+)
+"""Types whose data is behind a network, beside those of :data:`_FUSE`."""
+_FUSE = "fuse."  # and the name of what serves it: fuse.glusterfs, fuse.sshfs, fuse.mfs (LizardFS)
+_FUSE_LOCAL = frozenset({"fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.portal", "fuse.snapfuse"})
+"""A desktop's and a container host's own: not what a storage node serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class MountState:
+    """Whether a mount that depends on a server answers."""
+
+    mount_point: str
+    filesystem: str
+    up: bool | None
+    """``None``: not known, or it may not be asked."""
+    in_flight_s: float
+    """Of the question that is under way; 0 when there is none."""
+
+
+def is_remote(filesystem: str) -> bool:
+    """Whether a type of file system depends on a server or a daemon, so that it may be mounted and dead."""
+    return filesystem in REMOTE or (filesystem.startswith(_FUSE) and filesystem not in _FUSE_LOCAL)
+
+
+def mount_named(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
+    """The mount that ``path`` lies on by its name alone, without touching the file system; ``None`` for none.
+
+    The last of several on one mount point is the one on top. Symbolic links are not followed: :func:`mount_of` knows.
+    """
+    best: Mount | None = None
+    for mount in mounts:
+        point = mount.mount_point.rstrip("/")
+        inside = path == point or path.startswith(f"{point}/")
+        if inside and (best is None or len(mount.mount_point) >= len(best.mount_point)):
+            best = mount
+    return best
+
+
 def read_mounts(roots: Roots) -> tuple[Mount, ...]:
     """The host's mounts: those of process 1, which a service with a mount namespace of its own sees too.
 
@@ -101,7 +158,6 @@ def mount_of(path: Path, roots: Roots) -> Mount | None:
     By the mount id of an O_PATH descriptor: exact under bind mounts, overmounts and btrfs subvolumes, where
     comparing ``st_dev`` or path prefixes is not. Raises :class:`Unavailable` where path or proc can't be read.
     """
-    mountinfo = roots.proc / "self" / "mountinfo"
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
@@ -109,11 +165,19 @@ def mount_of(path: Path, roots: Roots) -> Mount | None:
             mount_id = parse_mount_id(fdinfo.read_text("utf-8"), source=str(fdinfo))
         finally:
             os.close(descriptor)
-        text = os.fsdecode(mountinfo.read_bytes())
     except OSError as error:
         raise Unavailable(f"{error.filename or path}: {error.strerror}; can't tell which mount {path} is on") from error
-    mounts = parse_mountinfo(text, source=str(mountinfo))
-    return next((mount for mount in mounts if mount.mount_id == mount_id), None)
+    return next((mount for mount in own_mounts(roots) if mount.mount_id == mount_id), None)
+
+
+def own_mounts(roots: Roots) -> tuple[Mount, ...]:
+    """All mounts of this process's namespace; asks no file system. :class:`Unavailable` where proc can't be read."""
+    mountinfo = roots.proc / "self" / "mountinfo"
+    try:
+        text = os.fsdecode(mountinfo.read_bytes())
+    except OSError as error:
+        raise Unavailable(f"{mountinfo}: {error.strerror}; can't tell what is mounted") from error
+    return parse_mountinfo(text, source=str(mountinfo))
 
 
 def unescape(text: str) -> str:

@@ -1,0 +1,22 @@
+// File systems behind a server: mounted, and dead.
+local alert = import '../lib/alert.libsonnet';
+
+{
+  local config = $._config,
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'plumbline-mount',
+      rules: [
+        alert.new(
+          config,
+          'PlumblineMountDead',
+          'plumbline_mount_up == 0',
+          { layer: 'filesystem', signal: 'health' },
+          'A mounted file system does not answer.',
+          '{{ $labels.mountpoint }} ({{ $labels.filesystem }}) on {{ $labels.instance }} does not answer: its server is gone or can not be reached, and every program that touches it hangs.',
+        ),
+      ],
+    }],
+  },
+}

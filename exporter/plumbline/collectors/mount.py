@@ -1,0 +1,34 @@
+"""Mounts that depend on a server as samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.sources.mounts import MountState
+
+_LABELS = ("mountpoint", "filesystem")
+
+UP = MetricSpec(
+    "plumbline_mount_up",
+    Kind.GAUGE,
+    "1: a file system behind a server (ceph, nfs, lustre, fuse.*) answers; 0: it is dead or hangs. Absent where it"
+    " may not be asked.",
+    _LABELS,
+)
+IN_FLIGHT = MetricSpec(
+    "plumbline_mount_check_in_flight_seconds",
+    Kind.GAUGE,
+    "For how long the question whether it answers has been under way; 0 between two of them.",
+    _LABELS,
+)
+SPECS: tuple[MetricSpec, ...] = (UP, IN_FLIGHT)
+
+
+def samples(states: Iterable[MountState]) -> Iterator[Sample]:
+    """Both for each mount point."""
+    for state in states:
+        labels = (state.mount_point, state.filesystem)
+        if state.up is not None:
+            yield UP, labels, int(state.up)
+        yield IN_FLIGHT, labels, state.in_flight_s

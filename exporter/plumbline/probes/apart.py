@@ -1,0 +1,67 @@
+"""Code of ours in a process of its own: what may hang in the kernel, or is too heavy for the daemon.
+
+The daemon starts it through a :class:`.runner.Runner`, so that it is bounded in time and killed as a group, and reads
+one JSON document from its standard output. Arguments stand in the process list: no secret among them.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline.errors import ParseError, ProbeRefused
+from plumbline.probes.runner import Completed
+
+# before everything else in the path: the code that started it, not another version that is installed, too
+_BOOTSTRAP = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from importlib import import_module; "
+    "sys.exit(import_module(sys.argv[2]).main(sys.argv[3:]))"
+)
+_CODE = str(Path(__file__).resolve().parents[2])
+_NOTE_MAX = 300
+
+
+class Refused(msgspec.Struct, frozen=True, tag_field="kind", tag="refused"):
+    """The worker says what :class:`ProbeRefused` says."""
+
+    reason: str
+    message: str
+
+
+class Failed(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"):
+    """It began and went wrong; ``timeout``: it ran out of its time."""
+
+    message: str
+    timeout: bool = False
+
+
+def argv_of(module: str, *arguments: str, site_packages: bool = False) -> tuple[str, ...]:
+    """The command line that calls ``main(arguments)`` of ``plumbline.probes.<module>`` in an isolated interpreter.
+
+    Without ``site_packages`` only the standard library and light modules of ours are there: 15 ms instead of 100.
+    """
+    switches = ("-I",) if site_packages else ("-I", "-S")
+    return (sys.executable, *switches, "-c", _BOOTSTRAP, _CODE, f"plumbline.probes.{module}", *arguments)
+
+
+def parse_answer(output: bytes, kind: Any, *, source: str) -> Any:
+    """The document a worker printed, as ``kind`` (a struct or a union); :class:`ParseError` where it is none."""
+    try:
+        return msgspec.json.decode(output, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ParseError(source, f"not the expected answer: {' '.join(str(error).split())[:_NOTE_MAX]}") from error
+
+
+def refuse_if_stopped(completed: Completed) -> None:
+    """A command that was ended from outside is a refusal, no result."""
+    if completed.cancelled:
+        raise ProbeRefused("stopped", "ended from outside; the next start runs it again")
+
+
+def last_line(completed: Completed) -> str:
+    """Of standard error: where an interpreter says what went wrong."""
+    lines = completed.stderr.decode("utf-8", "replace").split("\n")
+    return next((line.strip()[:_NOTE_MAX] for line in reversed(lines) if line.strip()), "")

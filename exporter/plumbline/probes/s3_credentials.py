@@ -1,0 +1,68 @@
+"""The two lines of a credentials file, and whether it is kept as a secret should be."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import msgspec
+
+from plumbline.errors import ParseError, ProbeRefused
+
+MAX_BYTES = 4096
+_KEYS = ("access_key", "secret_key")
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """Never shown: not even by ``repr``."""
+
+    access_key: str
+    secret_key: str
+
+    def __repr__(self) -> str:
+        return "Credentials(…)"
+
+
+def parse_credentials(text: str, *, source: str) -> Credentials:
+    """``access_key = …`` and ``secret_key = …``; empty lines and ``#`` comments besides.
+
+    :class:`ParseError` tells the line and never what stands in it.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        written = line.strip()
+        if not written or written.startswith("#"):
+            continue
+        key, equals, value = (part.strip() for part in written.partition("="))
+        if not equals or key not in _KEYS:
+            raise ParseError(source, "expected access_key = … or secret_key = …", line=number)
+        if key in found:
+            raise ParseError(source, f"{key} stands twice", line=number)
+        if not value or not value.isascii() or not value.isprintable() or " " in value:
+            raise ParseError(source, f"{key} is empty or holds what no key holds", line=number)
+        found[key] = value
+    for key in _KEYS:
+        if key not in found:
+            raise ParseError(source, f"there is no {key}")
+    return Credentials(found["access_key"], found["secret_key"])
+
+
+def open_credentials(path: str) -> int:
+    """A descriptor of the file, for the worker alone to read; refuses (``credentials``) a file others could read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise ProbeRefused("credentials", f"{path}: can't be opened: {error.strerror}; see credentials_file") from error
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        wrong = "is not a plain file"
+    elif found.st_uid not in (os.geteuid(), 0):
+        wrong = f"belongs to user {found.st_uid}; chown it to the user who runs this"
+    elif found.st_mode & 0o077:
+        wrong = f"may be used by others (mode {stat.S_IMODE(found.st_mode):04o}); chmod 600 it"
+    elif found.st_size > MAX_BYTES:
+        wrong = "is too big for two keys"
+    else:
+        return descriptor
+    os.close(descriptor)
+    raise ProbeRefused("credentials", f"{path}: {wrong}")

@@ -1,0 +1,236 @@
+"""Real mounts that hang, die or are missing: FUSE whose process is stopped and killed, xfs on a loop device."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plumbline.config_types import Duration, Size
+from plumbline.errors import ProbeRefused
+from plumbline.mountwatch import ANSWER_WITHIN_S, MountWatch
+from plumbline.probe_config import FilesystemConfig
+from plumbline.probes.filesystem import FilesystemProbe
+from plumbline.probes.model import Run
+from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.runner import ProcessRunner
+from plumbline.roots import Roots
+from plumbline.workloads import load_catalogue
+from support.daemon import eventually
+from support.filesystems import Mounts, run, skip_without_root
+
+pytestmark = pytest.mark.needs_root
+HERE = Roots.under(Path("/"))
+CATALOGUE = load_catalogue()
+
+
+@pytest.fixture(autouse=True)
+def _root() -> None:
+    skip_without_root("mounts file systems")
+
+
+class Fuse:
+    """bindfs: a directory seen through FUSE, by a process of ours."""
+
+    def __init__(self, below: Path) -> None:
+        self.point = below / "fuse"
+        (below / "behind").mkdir()
+        self.point.mkdir()
+        self.process = subprocess.Popen(
+            ["bindfs", "-f", below / "behind", self.point],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        eventually(lambda: f" {self.point} " in Path("/proc/self/mountinfo").read_text(), within_s=30)
+
+    def close(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait(30)
+        subprocess.run(["umount", "-l", self.point], check=False, timeout=30, capture_output=True)
+
+
+@pytest.fixture
+def fuse(tmp_path: Path) -> Iterator[Fuse]:
+    if shutil.which("bindfs") is None or not Path("/dev/fuse").exists():
+        pytest.skip("bindfs or /dev/fuse is missing")
+    mounted = Fuse(tmp_path)
+    yield mounted
+    mounted.close()
+
+
+@pytest.fixture
+def mounts(tmp_path: Path) -> Iterator[Mounts]:
+    made = Mounts(tmp_path)
+    yield made
+    made.close()
+
+
+def xfs(mounts: Mounts, tmp_path: Path) -> Path:
+    image = tmp_path / "xfs.img"
+    with image.open("wb") as file:
+        file.truncate(400 << 20)
+    run("mkfs.xfs", "-q", image)
+    return mounts.mount("xfs", "-o", "loop", image)
+
+
+def probe(directory: Path, workload: str, **changes: object) -> FilesystemProbe:
+    settings = {"runtime": Duration(1), "timeout": Duration(60), "file_size": Size(4 << 20)} | changes
+    config = FilesystemConfig(name="fs", directory=str(directory), workload=workload, **settings)
+    found = CATALOGUE.by_id[workload]
+    return FilesystemProbe(config, found, device_class="x", filesystem="", device="", roots=HERE)
+
+
+def go(which: FilesystemProbe, stopping: threading.Event | None = None) -> ProbeResult:
+    stopping = stopping or threading.Event()
+    runner = ProcessRunner(os.environ).within(stopping)
+    return which.run(Run(runner=runner, clock=time.time, stopping=stopping))
+
+
+def workers() -> list[str]:
+    """Processes of ours that ask or use a mount."""
+    said = run("ps", "-eo", "pid,ppid,args").splitlines()
+    return [line for line in said if "plumbline.probes." in line and f" {os.getpid()} " in f" {line.split()[1]} "]
+
+
+@pytest.mark.parametrize(
+    "workload",
+    ["fs-metadata-1k", "fs-randwrite-4k-qd1-j1", "fs-write-4m-qd1-j1", "fs-randwrite-4k-qd1-j1-dsync-buffered"],
+)
+def test_on_xfs(mounts: Mounts, tmp_path: Path, workload: str) -> None:
+    if workload != "fs-metadata-1k" and shutil.which("fio") is None:
+        pytest.skip("fio is not installed")
+    point = xfs(mounts, tmp_path)
+    which = probe(point / "probe", workload, filesystem="xfs")
+    result = go(which)
+    assert (result.outcome, result.message) == (Outcome.SUCCESS, "")
+    assert tuple(each.operation for each in result.operations) == which.workload.operations
+    for each in result.operations:
+        assert each.iops > 0
+        assert 0 < each.latency["p50"] <= each.latency["max"] < 60
+    left = sorted(path.name for path in (point / "probe").iterdir())
+    assert left == ([".plumbline-probe"] if workload == "fs-metadata-1k" else [".plumbline-probe", "fio.0"])
+
+
+def test_what_should_be_mounted_and_is_not(mounts: Mounts, tmp_path: Path) -> None:
+    point = xfs(mounts, tmp_path)
+    which = probe(point / "probe", "fs-metadata-1k", filesystem="xfs")
+    assert go(which).outcome is Outcome.SUCCESS
+    mounts.unmount(point)
+    with pytest.raises(ProbeRefused, match="not on xfs") as refusal:
+        go(which)
+    assert refusal.value.reason == "not-mounted"
+    assert not any(point.iterdir())  # nothing went to the file system below
+
+
+def test_the_root_file_system_needs_its_name(tmp_path: Path) -> None:
+    with pytest.raises(ProbeRefused) as refusal:
+        go(probe(Path("/plumbline-no-such"), "fs-metadata-1k"))
+    assert refusal.value.reason == "not-mounted"
+    assert not Path("/plumbline-no-such").exists()
+
+
+def test_files_of_an_earlier_life_are_removed_and_foreign_ones_left(mounts: Mounts, tmp_path: Path) -> None:
+    point = xfs(mounts, tmp_path)
+    which = probe(point / "probe", "fs-metadata-1k")
+    assert go(which).outcome is Outcome.SUCCESS
+    folder = point / "probe" / "metadata"
+    folder.mkdir(mode=0o700)
+    for number in range(50):
+        (folder / f"plumbline-{number:06d}").touch()
+    runner = ProcessRunner(os.environ)
+    which.clean_up(Run(runner=runner, clock=time.time, stopping=threading.Event()))
+    assert not folder.exists()
+    folder.mkdir(mode=0o700)
+    (folder / "thesis.tex").touch()
+    with pytest.raises(ProbeRefused) as refusal:
+        go(which)
+    assert refusal.value.reason == "not-ours"
+    assert (folder / "thesis.tex").exists()
+
+
+def test_works_through_fuse(fuse: Fuse) -> None:
+    result = go(probe(fuse.point / "probe", "fs-metadata-1k"))
+    assert (result.outcome, result.message) == (Outcome.SUCCESS, "")
+
+
+@pytest.mark.parametrize("workload", ["fs-metadata-1k", "fs-randwrite-4k-qd1-j1-buffered"])
+def test_a_mount_that_hangs_is_refused_and_not_waited_for(fuse: Fuse, workload: str) -> None:
+    fuse.process.send_signal(signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(ProbeRefused) as refusal:
+        go(probe(fuse.point / "probe", workload))
+    assert refusal.value.reason == "mount-dead"
+    assert "fuse" in str(refusal.value)
+    assert time.monotonic() - began < 30
+
+
+def test_a_mount_without_its_process_is_refused(fuse: Fuse) -> None:
+    fuse.process.kill()
+    fuse.process.wait(30)
+    with pytest.raises(ProbeRefused, match="Transport endpoint is not connected") as refusal:
+        go(probe(fuse.point / "probe", "fs-metadata-1k"))
+    assert refusal.value.reason == "mount-dead"
+
+
+def test_a_mount_that_hangs_under_way_ends_in_a_timeout(fuse: Fuse) -> None:
+    """Stopped when the first file is there; the worker is killed and the result says so."""
+    folder = fuse.point.parent / "behind" / "probe" / "metadata"
+    hung = threading.Thread(
+        target=lambda: (
+            eventually(lambda: folder.is_dir() and any(folder.iterdir()), within_s=60, every_s=0.001),
+            fuse.process.send_signal(signal.SIGSTOP),
+        )
+    )
+    hung.start()
+    result = go(probe(fuse.point / "probe", "fs-metadata-1k", timeout=Duration(5)))
+    hung.join()
+    assert result.outcome is Outcome.TIMEOUT
+    assert "did not let it end" in result.message
+    fuse.process.send_signal(signal.SIGCONT)
+    eventually(lambda: not workers(), within_s=60)
+    result = go(probe(fuse.point / "probe", "fs-metadata-1k"))  # and it sweeps before
+    assert (result.outcome, result.message) == (Outcome.SUCCESS, "")
+    assert not folder.exists()
+
+
+def test_stopped_under_way(fuse: Fuse) -> None:
+    folder = fuse.point.parent / "behind" / "probe" / "metadata"
+    stopping = threading.Event()
+    stopper = threading.Thread(
+        target=lambda: (eventually(folder.is_dir, within_s=60, every_s=0.001), stopping.set()),
+    )
+    stopper.start()
+    with pytest.raises(ProbeRefused) as refusal:
+        go(probe(fuse.point / "probe", "fs-metadata-1k"), stopping)
+    stopper.join()
+    assert refusal.value.reason == "stopped"
+    eventually(lambda: not workers(), within_s=60)
+
+
+def test_the_watch_tells_up_from_dead_and_asks_once_at_a_time(fuse: Fuse) -> None:
+    watch, never = MountWatch(HERE), threading.Event()
+
+    def state() -> tuple[bool | None, float]:
+        watch.refresh(never)
+        (found,) = [each for each in watch.states if each.mount_point == str(fuse.point)]
+        return found.up, found.in_flight_s
+
+    eventually(lambda: state() == (True, 0.0), within_s=60)
+    fuse.process.send_signal(signal.SIGSTOP)
+    began = time.monotonic()
+    assert state()[0] is not True or time.monotonic() - began < ANSWER_WITHIN_S
+    assert time.monotonic() - began < ANSWER_WITHIN_S + 20
+    assert eventually(lambda: state()[0] is False, within_s=60)
+    assert len([line for line in workers() if str(fuse.point) in line]) <= 1
+    fuse.process.send_signal(signal.SIGCONT)
+    eventually(lambda: state() == (True, 0.0), within_s=60)
+    fuse.process.kill()
+    fuse.process.wait(30)
+    assert state() == (False, 0.0)
