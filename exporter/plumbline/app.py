@@ -25,9 +25,8 @@ from plumbline.capabilities import Capability, effective, give_up
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
-from plumbline.config import COLLECTORS, Config, split_address
+from plumbline.config import COLLECTORS, Config, NetworkServerConfig, split_address
 from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
-from plumbline.config import Config, NetworkServerConfig, split_address
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, Exposition
 from plumbline.healthwatch import DiskAsker, HealthWatch
@@ -38,16 +37,16 @@ from plumbline.latest import Latest
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
 from plumbline.planning import ProbingPlan, make_plan
-from plumbline.probes.runner import ProcessRunner
 from plumbline.probes.iperf3_server import IperfServer, ServerPlan
+from plumbline.probes.runner import ProcessRunner
 from plumbline.probing import Probing
 from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
-from plumbline.sources.blocklatency import BlockLatency
 from plumbline.sources.block import BlockDevice
+from plumbline.sources.blocklatency import BlockLatency
 from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family, settings_group
 from plumbline.sources.hotplug import BlockHotplug
@@ -208,7 +207,6 @@ class Daemon:
         self._reload_error = ""
         self._overview = Overview(host=self._host, started=time.time())
         self._page_lock = threading.Lock()
-        self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
         self._network_server: IperfServer | None = None
         self._vantage = found_vantage(config, roots, environment)
         self._probing = Probing(
@@ -548,9 +546,6 @@ class Daemon:
             )
 
 
-def _run_all(jobs: list[Job], within_s: float) -> list[Job]:
-    """Each once, side by side; those that ended. What hangs on a disk is left behind, and its slot says so by itself:
-    to ask it again would only hang the next look, too."""
 def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) -> str:
     """The ``vantage`` label: as configured, or as it looks. Fixed for the daemon's life, as the machine's is."""
     if config.vantage is not None:
@@ -560,8 +555,9 @@ def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) 
     return vantage.value
 
 
-def _run_all(jobs: list[Job], within_s: float) -> None:
-    """Each once, side by side. What hangs on a disk is left behind; its slot says so by itself."""
+def _run_all(jobs: list[Job], within_s: float) -> list[Job]:
+    """Each once, side by side; those that ended. What hangs on a disk is left behind, and its slot says so by itself:
+    to ask it again would only hang the next look, too."""
     never = threading.Event()
     threads = [threading.Thread(target=job.run, args=(never,), name=f"look-{job.name}", daemon=True) for job in jobs]
     deadline = time.monotonic() + within_s

@@ -126,7 +126,7 @@ def _add_nic(commands: argparse._SubParsersAction[Parser]) -> None:
     nic.set_defaults(run=_nic)
 
 
-def _add_disk(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_disk(commands: argparse._SubParsersAction[Parser]) -> None:
     disk = commands.add_parser(
         "disk",
         help="say what each disk is and who uses it",
@@ -135,12 +135,11 @@ def _add_disk(commands: argparse._SubParsersAction[_Parser]) -> None:
         "hosts only root may read which OSD it is.",
     )
     disk.add_argument("device", nargs="?", help="only this disk, such as sda or /dev/nvme0n1")
-    _add_world(disk)
+    add_world(disk)
     disk.add_argument("--json", action="store_true", help="machine-readable")
     disk.set_defaults(run=_disk)
 
 
-def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
 def _add_check(commands: argparse._SubParsersAction[Parser]) -> None:
     check = commands.add_parser(
         "check",
@@ -280,10 +279,10 @@ def _disk(options: argparse.Namespace) -> int:
     from plumbline.node import read_disks  # noqa: PLC0415
 
     wanted = options.device and options.device.removeprefix("/dev/")
-    devices, users, skipped = read_disks(config_file=options.config_file, roots=_roots(options), only=wanted)
+    devices, users, skipped = read_disks(config_file=options.config_file, roots=roots(options), only=wanted)
     disks = describedisks.pick(describedisks.describe(devices, users), options.device)
     if options.json:
-        _print_json(disks)
+        print_json(disks)
     elif options.device:
         terminal.print_disk(terminal.make_console(), disks[0])
     else:
@@ -293,21 +292,6 @@ def _disk(options: argparse.Namespace) -> int:
     for path in users.unreadable:
         print(f"left out: {path} may not be read, OSDs may be missing; ask as root", file=sys.stderr)
     return 0
-
-
-def _print_json(data: object) -> None:
-    import msgspec  # noqa: PLC0415
-
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
-
-
-def _duration(text: str | None, flag: str) -> float | None:
-    if text is None:
-        return None
-    try:
-        return float(Duration.parse(text))
-    except ValueError as error:
-        raise ConfigError(flag, str(error), value=text) from None
 
 
 def _config_check(options: argparse.Namespace) -> int:

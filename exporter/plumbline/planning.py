@@ -29,9 +29,9 @@ from plumbline.probes.raw_canary_job import RawCanaryJob
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice, device_below, read_block_devices
 from plumbline.sources.diskusers import read_disk_users
+from plumbline.sources.mounts import is_remote, mount_named, own_mounts
 from plumbline.sources.resolve import resolve
 from plumbline.sources.routes import Way, read_way
-from plumbline.sources.mounts import is_remote, mount_named, own_mounts
 from plumbline.workloads import WorkloadCatalogue
 
 log = logging.getLogger(__name__)
@@ -112,8 +112,6 @@ def make_plan(
             lambda: read_block_devices(roots, on_skip=lambda _name, _reason: None), otherwise=disks_before
         ),
         osd_disks=_Once[Mapping[str, str]](lambda: read_disk_users(roots).osds(), otherwise={}),
-        disks=_Once(lambda: read_block_devices(roots, on_skip=lambda _name, _reason: None)),
-        osd_disks=dict,
         way_to=lambda name, bind: ways.get((name, bind)),
     )
     whole = Plan()
@@ -122,8 +120,6 @@ def make_plan(
     return ProbingPlan(whole.periodic, whole.continuous)
 
 
-def targets_of(identity: Identity) -> list[Target]:
-    """What a probe measures, one target for each operation."""
 def _on_this_host(directory: str, roots: Roots) -> bool:
     """Whether a disk lies below it: a file system behind a server is not asked, it may be dead."""
     try:
@@ -133,7 +129,8 @@ def _on_this_host(directory: str, roots: Roots) -> bool:
     return mount is not None and not is_remote(mount.filesystem)
 
 
-def _targets(identity: Identity) -> list[Target]:
+def targets_of(identity: Identity) -> list[Target]:
+    """What a probe measures, one target for each operation."""
     return [
         Target(
             probe=identity.probe,

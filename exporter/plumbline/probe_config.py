@@ -426,6 +426,8 @@ def _check_iperf(probe: IperfConfig, workload: Workload, where: str, key: str) -
         )
     if probe.rate is not None and probe.rate < 2**10:
         raise ConfigError(where, "at least 1KiB a second", key=f"{key}.rate", value=int(probe.rate))
+
+
 def _check_filesystem(probe: FilesystemConfig, where: str, key: str) -> None:
     if not probe.directory.startswith("/") or ".." in probe.directory.split("/"):
         raise ConfigError(where, "an absolute path", key=f"{key}.directory", value=probe.directory)

@@ -207,29 +207,6 @@ class Probing:
     def clean_up(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> bool:
         """Remove what an earlier life of this probe left behind; what can't be is tried at the next start.
 
-    def _gates(self, probe: PeriodicProbe, cancel: threading.Event) -> Gates:
-        cpus, config, device = os.cpu_count() or 1, probe.config, probe.identity.device
-        throughout: list[gates.Gate] = []
-        before: list[gates.Gate] = [
-            lambda: gates.check_load(self._roots, limit=config.max_load_per_cpu, cpus=cpus),
-        ]
-        if probe.heavy:
-            quiet = self._rules.quiet_hours
-            throughout.append(lambda: gates.check_quiet_hours(quiet, time.localtime(self._clock())))
-        if probe.identity.cluster and self._cluster is not None:
-            throughout.append(self._cluster.check)
-        if device and probe.identity.layer != "network":
-            before.append(
-                lambda: gates.check_device_busy(
-                    lambda: device_busy_ms(self._roots, device),
-                    device=device,
-                    limit=config.max_device_busy,
-                    wait=cancel.wait,
-                )
-            )
-        if device and probe.heavy and probe.identity.layer == "network":
-            before.append(lambda: self._check_nic(device, config.max_device_busy, cancel))
-        return Gates(before, throughout)
         False: not now, because another heavy probe is at work (``plumbline probe run`` may have made what lies there).
         """
         name = probe.identity.probe
@@ -243,21 +220,6 @@ class Probing:
         except PlumblineError as error:
             log.warning("probe %s: what an earlier run left could not be removed: %s", name, error)
         return True
-
-    def _check_nic(self, device: str, limit: float, cancel: threading.Event) -> None:
-        """Where a port has no speed (a virtual one), nobody can say how much of it is left."""
-        try:
-            speed_mbps = read_device_speed_mbps(device, self._roots)
-        except PlumblineError as error:
-            raise ProbeRefused("device-gone", str(error)) from error
-        if speed_mbps is not None:
-            gates.check_nic_busy(
-                lambda: nic_bytes(device),
-                device=device,
-                speed_mbps=speed_mbps,
-                limit=limit,
-                wait=cancel.wait,
-            )
 
     def _status(self, probe: PeriodicProbe) -> ProbeStatus:
         identity = probe.identity
@@ -343,7 +305,19 @@ def gates_of(
                 lambda: device_busy_ms(roots, device), device=device, limit=config.max_device_busy, wait=wait
             )
         )
+    if not force and device and probe.heavy and probe.identity.layer == "network":
+        before.append(lambda: _check_nic(device, config.max_device_busy, roots, wait))
     return Gates(before, throughout)
+
+
+def _check_nic(device: str, limit: float, roots: Roots, wait: Callable[[float], object]) -> None:
+    """Where a port has no speed (a virtual one), nobody can say how much of it is left."""
+    try:
+        speed_mbps = read_device_speed_mbps(device, roots)
+    except PlumblineError as error:
+        raise ProbeRefused("device-gone", str(error)) from error
+    if speed_mbps is not None:
+        gates.check_nic_busy(lambda: nic_bytes(device), device=device, speed_mbps=speed_mbps, limit=limit, wait=wait)
 
 
 def device_busy_ms(roots: Roots, device: str) -> tuple[float, float]:

@@ -1,5 +1,4 @@
-"""What survives a restart: the latest result of every periodic probe and its counters, and the disks there were.
-"""What survives a restart: the latest result of every periodic probe, its counters and its histograms.
+"""What survives a restart: of every periodic probe the latest result, counters and histograms; the disks there were.
 
 One small JSON file, replaced atomically (write, fsync, rename), so that a crash at any moment leaves the old or the
 new one. A file that can't be read is kept aside under another name and reported: nothing is lost, and a monitor
@@ -13,7 +12,7 @@ import fcntl
 import logging
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,7 +111,7 @@ def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
     """What a daemon remembers, read beside it: nothing is locked, made or moved. :class:`StateError` says why not."""
     file = directory / STATE_FILE
     try:
-        return _decode(file.read_bytes())
+        return _decode(file.read_bytes()).probes
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -121,12 +120,12 @@ def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
         raise StateError(f"{file}: unreadable state ({error}); the daemon sets it aside at its next start") from error
 
 
-def _decode(data: bytes) -> dict[str, ProbeRecord]:
+def _decode(data: bytes) -> _File:
     content = msgspec.json.decode(data, type=_File)
     if content.schema_version not in READABLE_VERSIONS:
         known = " or ".join(map(str, READABLE_VERSIONS))
         raise msgspec.ValidationError(f"schema version {content.schema_version}, not {known}")
-    return content.probes
+    return content
 
 
 class StateStore:
@@ -223,8 +222,6 @@ class StateStore:
             aside = self._set_aside()
             log.error("%s: unreadable state (%s); kept as %s, starting afresh", self._file, error, aside.name)
             return _EMPTY_FILE
-        return content
-            return {}
 
     def _set_aside(self) -> Path:
         """Rename the damaged file to the first free ``state.json.damaged-N``."""

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -24,6 +23,7 @@ from plumbline.checks import report
 from plumbline.checks.model import Finding, Severity
 from plumbline.describedisks import Disk, Layer, Use
 from plumbline.explain import Explanation
+from plumbline.textout import clean as _clean
 from plumbline.textout import line as _line
 from plumbline.textout import make_console as make_console  # noqa: PLC0414  (for those who print)
 from plumbline.textout import table as _table

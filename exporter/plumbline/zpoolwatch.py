@@ -25,9 +25,8 @@ _NOT_FOUND = 127
 class ToolRunner(Runner, Protocol):
     """A runner that knows what it had to leave behind."""
 
-    @property
-    def stuck(self) -> bool:
-        """Whether a command that outlived SIGKILL is still there."""
+    def stuck(self) -> tuple[int, ...]:
+        """Process ids of earlier commands that outlived SIGKILL and are still there."""
         ...
 
     def stop(self) -> None:
@@ -47,7 +46,7 @@ class ZpoolStatus:
         pools = [name for name, state in read_zfs(self._roots).pools.items() if state != SUSPENDED]
         if not pools:
             return ()
-        if self._runner.stuck:
+        if self._runner.stuck():
             raise PlumblineError("zpool status: the last one still hangs in the kernel; see dmesg and zpool events")
         form, done = self._ask(pools)
         if done.cancelled:

@@ -248,7 +248,7 @@ def test_a_process_that_outlives_sigkill_is_reported_and_reaped_later(runner: Pr
         frozen = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
         assert done.timed_out
         assert done.returncode is None
-        assert runner.stuck
+        assert runner.stuck()
         assert took < 5
         assert len(frozen) == 1
         assert runner.holds(["sh", "-c", script])
@@ -256,7 +256,7 @@ def test_a_process_that_outlives_sigkill_is_reported_and_reaped_later(runner: Pr
     finally:
         (group / "freezer.state").write_text("THAWED")
         assert eventually(lambda: not any(alive(int(pid)) for pid in (group / "cgroup.procs").read_text().split()))
-        assert eventually(lambda: not runner.stuck)  # reaps what was abandoned
+        assert eventually(lambda: not runner.stuck())  # reaps what was abandoned
         assert not runner.holds(["sh", "-c", script])
         group.rmdir()
     assert not Path(f"/proc/{frozen[0]}").exists()

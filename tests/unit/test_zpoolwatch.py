@@ -23,7 +23,11 @@ class Tool:
     """Answers one after the other."""
 
     def __init__(self, *answers: Completed) -> None:
-        self.answers, self.asked, self.stuck = list(answers), list[tuple[str, ...]](), False
+        self.answers, self.asked = list(answers), list[tuple[str, ...]]()
+        self.hanging: tuple[int, ...] = ()
+
+    def stuck(self) -> tuple[int, ...]:
+        return self.hanging
 
     def stop(self) -> None:
         raise AssertionError("nobody ends it here")
@@ -74,11 +78,11 @@ def test_one_that_hangs_is_not_joined_by_another() -> None:
     status = ZpoolStatus(Roots.under(NODE), tool)
     with pytest.raises(PlumblineError, match="no answer within 10 s, a pool hangs"):
         status.read()
-    tool.stuck = True
+    tool.hanging = (17,)
     with pytest.raises(PlumblineError, match="the last one still hangs in the kernel"):
         status.read()
     assert len(tool.asked) == 1
-    tool.stuck = False
+    tool.hanging = ()
     assert status.read() == ()
 
 
@@ -103,7 +107,7 @@ def test_a_tool_of_that_name_is_run_and_ended(tmp_path: Path) -> None:
     zpool.chmod(0o755)
     runner = ProcessRunner({"PATH": f"{tmp_path}:/usr/bin:/bin"})
     assert [pool.state for pool in ZpoolStatus(Roots.under(NODE), runner).read()] == ["DEGRADED", "ONLINE"]
-    assert not runner.stuck
+    assert not runner.stuck()
 
 
 def test_without_the_tool(tmp_path: Path) -> None:
@@ -138,7 +142,7 @@ def test_a_tool_stuck_in_the_kernel_stays_the_only_one(tmp_path: Path, monkeypat
     finally:
         (group / "freezer.state").write_text("THAWED")
         deadline = time.monotonic() + 30
-        while (runner.stuck or (group / "cgroup.procs").read_text()) and time.monotonic() < deadline:
+        while (runner.stuck() or (group / "cgroup.procs").read_text()) and time.monotonic() < deadline:
             time.sleep(0.05)
         group.rmdir()
     (tmp_path / "zpool").write_text("#!/bin/sh\necho '{\"pools\": {}}'\n")

@@ -80,11 +80,10 @@ def _state(reading: CanaryReading, vantage: str) -> Iterator[Sample]:
     # it runs several workloads: they and their hashes stand in WORKLOAD
     layer = reading.workloads[0].layer if reading.workloads else ""
     version = plumbline.__version__
-    yield probe.INFO, (reading.probe, reading.kind, "plumbline", version, layer, reading.device_class, "", ""), 1
+    info = (reading.probe, reading.kind, "plumbline", version, layer, reading.device_class, "", "", vantage)
+    yield probe.INFO, info, 1
     if reading.target:
         yield probe.TARGET, (reading.probe, reading.target), 1
-    info = (reading.probe, "canary", "plumbline", version, layer, reading.device_class, "", "", vantage)
-    yield probe.INFO, info, 1
 
 
 def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plumbline.probe_config import CanaryConfig, FioConfig, RawCanaryConfig
-from plumbline.probes import canary_job, fio_raw, raw_canary_job
-from plumbline.probe_config import CanaryConfig, FioConfig, IperfConfig, PathMtuConfig, RttConfig
-from plumbline.probes import canary_job, fio, iperf3, path_mtu, rtt
-from plumbline.probe_config import CanaryConfig, FilesystemConfig, FioConfig, S3Config
-from plumbline.probes import canary_job, filesystem, fio, s3
+from plumbline.probe_config import (
+    CanaryConfig,
+    FilesystemConfig,
+    FioConfig,
+    IperfConfig,
+    PathMtuConfig,
+    RawCanaryConfig,
+    RttConfig,
+    S3Config,
+)
+from plumbline.probes import canary_job, filesystem, fio_raw, iperf3, path_mtu, raw_canary_job, rtt, s3
 from plumbline.probes.model import Host, Plan
 
 KINDS: dict[type, Callable[[Any, Host], Plan]] = {
     CanaryConfig: canary_job.build,
     FioConfig: fio_raw.build,
     RawCanaryConfig: raw_canary_job.build,
-    FioConfig: fio.build,
     IperfConfig: iperf3.build,
     RttConfig: rtt.build,
     PathMtuConfig: path_mtu.build,

@@ -102,11 +102,6 @@ class ProcessRunner:
         """End every command under way within a second, and begin no other. For good: the daemon is ending."""
         self._stopping.set()
 
-    @property
-    def stuck(self) -> bool:
-        """Whether a command that outlived SIGKILL is still there."""
-        self._reap_abandoned()
-        return bool(self._abandoned)
     def stuck(self) -> tuple[int, ...]:
         """Process ids of earlier commands that outlived SIGKILL and are still there."""
         self._reap_abandoned()
