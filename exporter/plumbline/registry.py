@@ -140,7 +140,6 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         ),
         _steady("health", health.SPECS, lambda: health.samples(parts.storage.health)),
         _steady("latency", latency.SPECS, lambda: latency.samples(_shown(parts.latency(), disks))),
-        _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries(), vantage=parts.vantage)),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
