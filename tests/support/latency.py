@@ -72,16 +72,16 @@ class Watch:
 
 
 @contextmanager
-def watching(*, own_notes: bool = False, foreseen: bool = True) -> Iterator[Watch]:
+def watching(only: str = "", *, own_notes: bool = False, foreseen: bool = True) -> Iterator[Watch]:
     """The program in the kernel; skips the test where it can't be loaded for want of rights or packages.
 
     ``own_notes``: as on a queue where the kernel does not note the issue, which no setting brings about on the devices
-    there are here; ``foreseen``: sysfs tells.
+    there are here; ``foreseen``: sysfs tells. ``only``: one disk, instead of all.
     """
     if os.geteuid() != 0 or Capability.BPF not in effective(HERE):
         pytest.skip("loading a BPF program needs root")
     latency = BlockLatency(
-        HERE, keep=lambda _name: True, own_notes=own_notes, notes=lambda *_: not (own_notes and foreseen)
+        HERE, keep=lambda name: only in ("", name), own_notes=own_notes, notes=lambda *_: not (own_notes and foreseen)
     )
     latency.open()
     try:
