@@ -88,6 +88,8 @@ NOT_JUDGED = frozenset({"baseline", "canary", "finding", "latency", "probe"})
 """Collectors that have nothing to say in a daemon that does not run."""
 
 LATENCY, LATENCY_DISKS = "latency", "disk latencies"
+LATENCY_DISKS_EVERY_S = 15.0
+"""Requests that nobody notes are lost until then."""
 CAPABILITIES: Mapping[str, frozenset[Capability]] = {
     "health": frozenset({Capability.SYS_ADMIN, Capability.SYS_RAWIO}),
     "pcie": frozenset({Capability.SYS_ADMIN}),
@@ -325,7 +327,7 @@ class Daemon:
             *self._facts.jobs(),
             Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self._link_facts.refresh),
             Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
-            Job(LATENCY_DISKS, FACTS_EVERY_S, FACTS_EVERY_S, self._latency.refresh),
+            Job(LATENCY_DISKS, LATENCY_DISKS_EVERY_S, LATENCY_DISKS_EVERY_S, self._latency.refresh),
             Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
             *self._storage.jobs(),
             *self._presence.jobs(),

@@ -34,6 +34,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.disk_latency", description=__doc__)
     parser.add_argument("--pairs", type=int, default=60, help="of stretches with and without (60)")
     parser.add_argument("--stretch", type=float, default=0.25, help="seconds each (0.25)")
+    parser.add_argument("--own-notes", action="store_true", help="as where the kernel does not note the issue")
+    parser.add_argument("--rate", type=int, default=0, help="IOPS that fio is held to; compares CPU time instead")
     options = parser.parse_args()
     print("\ndisk latency histograms", flush=True)
     missing = [program for program in ("fio", "losetup", "mount") if shutil.which(program) is None]
@@ -42,13 +44,14 @@ def main() -> int:
         return 0
     with ExitStack() as undo:
         device = undo.enter_context(memory_disk())
-        latency = BlockLatency(Roots.under(Path("/")), keep=lambda _name: True)
+        own = options.own_notes
+        latency = BlockLatency(Roots.under(Path("/")), keep=lambda _name: True, notes=lambda *_: not own, own_notes=own)
         latency.open()
         undo.callback(latency.close)
         if not latency.is_open:
             print("(left out: the program can't be loaded; `plumbline serve` says why)")
             return 0
-        _compare(device, latency, options.pairs, options.stretch)
+        _compare(device, latency, options.pairs, options.stretch, options.rate)
         _nanoseconds(device, latency)
     _reading()
     return 0
@@ -72,9 +75,10 @@ def memory_disk() -> Iterator[Path]:
 
 
 @contextmanager
-def fio(device: Path) -> Iterator[None]:
-    """fio as fast as it goes, until the block ends."""
-    argv = ["fio", *FIO, f"--filename={device}", "--ioengine=libaio", "--runtime=3600"]
+def fio(device: Path, rate: int = 0) -> Iterator[None]:
+    """fio as fast as it goes, or at so many requests a second, until the block ends."""
+    held = [f"--rate_iops={rate // 2}"] if rate else []  # a job
+    argv = ["fio", *FIO, *held, f"--filename={device}", "--ioengine=libaio", "--runtime=3600"]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(2)
@@ -84,30 +88,43 @@ def fio(device: Path) -> Iterator[None]:
         process.wait(30)
 
 
-def _compare(device: Path, latency: BlockLatency, pairs: int, stretch_s: float) -> None:
+def _compare(device: Path, latency: BlockLatency, pairs: int, stretch_s: float, rate: int) -> None:
+    """At the highest rate: requests a second. At a rate that is held: CPU time a request, of the whole machine."""
     ratios, rates = [], []
-    with fio(device):
+    with fio(device, rate):
         for pair in range(pairs):
             measured = {}
             for on in (True, False) if pair % 2 else (False, True):
                 (latency.resume if on else latency.pause)()
-                measured[on] = _rate(device, stretch_s)
-            ratios.append(measured[True] / measured[False])
-            rates.append(measured[False])
+                requests_s, busy_s = _stretch(device, stretch_s)
+                measured[on] = busy_s / max(1.0, requests_s) if rate else requests_s
+                if not on:
+                    rates.append(requests_s)
+            if all(measured.values()):  # else fio did not get a CPU, or there was not a tick
+                ratios.append(measured[True] / measured[False])
         latency.resume()
     ratios.sort()
-    spread = statistics.stdev(ratios) / len(ratios) ** 0.5
+    error = statistics.stdev(ratios) / len(ratios) ** 0.5
     print(f"IOPS without: {statistics.median(rates):,.0f} (median); fio randread 4 KiB, 2 jobs × 32, {device.name}")
     quartiles = f"{ratios[len(ratios) // 4]:.3f} {ratios[3 * len(ratios) // 4]:.3f}"
-    mean = f"{statistics.mean(ratios):.4f} ± {spread:.4f}"
-    median = f"{statistics.median(ratios):.4f} (median of {pairs} pairs)"
-    print(f"IOPS with ÷ without: {median}, mean {mean}, quartiles {quartiles}", flush=True)
+    median = f"{statistics.median(ratios):.4f} ± {1.25 * error:.4f} (median of {len(ratios)} pairs)"
+    what = "CPU time a request" if rate else "IOPS"
+    mean = f"{statistics.mean(ratios):.4f} ± {error:.4f}"
+    print(f"{what} with ÷ without: {median}, mean {mean}, quartiles {quartiles}", flush=True)
 
 
-def _rate(device: Path, stretch_s: float) -> float:
-    began, before = time.monotonic(), _reads(device)
+def _stretch(device: Path, stretch_s: float) -> tuple[float, float]:
+    """Requests a second, and seconds of CPU a second."""
+    began, before, busy = time.monotonic(), _reads(device), _busy_s()
     time.sleep(stretch_s)
-    return (_reads(device) - before) / (time.monotonic() - began)
+    took = time.monotonic() - began
+    return (_reads(device) - before) / took, (_busy_s() - busy) / took
+
+
+def _busy_s() -> float:
+    """All CPUs' time that was not idle, counted in ticks."""
+    user, nice, system, _idle, _iowait, irq, softirq = map(int, Path("/proc/stat").read_text().split()[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def _reads(device: Path) -> int:

@@ -45,12 +45,12 @@ class Watch:
     def __init__(self, latency: BlockLatency) -> None:
         self._latency = latency
 
-    def during(self, device: str, work: Callable[[], object]) -> During:
-        """Do ``work`` and wait until the device rests."""
+    def during(self, device: str, work: Callable[[], object], *, settle: bool = True) -> During:
+        """Do ``work`` and wait until the device rests, if it ever does."""
         self._latency.refresh()
         before, counted_before = self._latency.value, _stats(device)
         work()
-        counted = _settled(device)
+        counted = _settled(device) if settle else _stats(device)
         after = self._latency.value
         (old,) = [each for each in before.disks if each.device == device]
         (new,) = [each for each in after.disks if each.device == device]
@@ -62,17 +62,27 @@ class Watch:
             {name: _ticks(counted)[name] - _ticks(counted_before)[name] for name in OPERATIONS},
         )
 
+    def refresh(self) -> None:
+        """Look which disks there are."""
+        self._latency.refresh()
+
     def reading(self) -> LatencyReading:
         """All of it."""
         return self._latency.value
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
-    """The program in the kernel; skips the test where it can't be loaded for want of rights or packages."""
+def watching(only: str = "", *, own_notes: bool = False, foreseen: bool = True) -> Iterator[Watch]:
+    """The program in the kernel; skips the test where it can't be loaded for want of rights or packages.
+
+    ``own_notes``: as on a queue where the kernel does not note the issue, which no setting brings about on the devices
+    there are here; ``foreseen``: sysfs tells. ``only``: one disk, instead of all.
+    """
     if os.geteuid() != 0 or Capability.BPF not in effective(HERE):
         pytest.skip("loading a BPF program needs root")
-    latency = BlockLatency(HERE, keep=lambda _name: True)
+    latency = BlockLatency(
+        HERE, keep=lambda name: only in ("", name), own_notes=own_notes, notes=lambda *_: not (own_notes and foreseen)
+    )
     latency.open()
     try:
         _ = latency.value

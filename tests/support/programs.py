@@ -7,7 +7,9 @@ import shutil
 import pytest
 
 DEBIAN_PACKAGES = {
+    "addpart": "util-linux",
     "amtool": "prometheus-alertmanager",
+    "bpftrace": "bpftrace",
     "ethtool": "ethtool",
     "fio": "fio",
     "ip": "iproute2",
@@ -22,7 +24,6 @@ DEBIAN_PACKAGES = {
     "setpci": "pciutils",
     "smartctl": "smartmontools",
     "setpriv": "util-linux",
-    "sfdisk": "fdisk",
     "systemd-analyze": "systemd",
     "umount": "mount",
 }

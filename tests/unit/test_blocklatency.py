@@ -10,7 +10,7 @@ import pytest
 from plumbline.capabilities import Capability, parse_effective
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.roots import Roots
-from plumbline.sources.blocklatency import BlockLatency, explain, possible_cpus, read_image, request_names
+from plumbline.sources.blocklatency import BlockLatency, explain, notes_issues, possible_cpus, read_image, request_names
 from plumbline.sources.libbpf import BpfError, Library
 
 
@@ -43,6 +43,30 @@ def test_disks_that_have_requests(tmp_path: Path) -> None:
         "nvme1n1": "nvme1n1",
         "sda": "sda",
     }
+
+
+@pytest.mark.parametrize(
+    ("throttle", "scheduler", "requests", "notes"),
+    [
+        ("75000\n", "[none] mq-deadline\n", True, True),
+        ("0\n", "[none] mq-deadline\n", True, False),
+        ("0\n", "none mq-deadline [kyber]\n", True, True),
+        (None, "[none]\n", True, False),  # no CONFIG_BLK_WBT
+        (None, None, False, True),  # zram: bios only
+    ],
+)
+def test_whether_the_kernel_notes_issues(
+    tmp_path: Path, throttle: str | None, scheduler: str | None, requests: bool, notes: bool
+) -> None:
+    here = roots(tmp_path)
+    disk = here.sys / "block/cciss!c0d0"
+    (disk / "queue").mkdir()
+    if requests:
+        (disk / "mq").mkdir()
+    for name, text in (("wbt_lat_usec", throttle), ("scheduler", scheduler)):
+        if text is not None:
+            (disk / "queue" / name).write_text(text)
+    assert notes_issues(here, "cciss/c0d0") is notes
 
 
 def test_no_btf(tmp_path: Path) -> None:

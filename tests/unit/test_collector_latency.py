@@ -34,13 +34,14 @@ def test_a_disk_in_seconds() -> None:
         ("plumbline_disk_latency_seconds", "sda", "write"): HistogramValue(EDGES_S, (0, 2, *[3] * 25), 4, 70.000004),
         ("plumbline_disk_queue_seconds", "sda", "write"): HistogramValue(EDGES_S, (4,) * 27, 4, 1e-6),
         ("plumbline_disk_latency_untimed_total", "interrupted"): 0,
+        ("plumbline_disk_latency_restart_required",): 0,
     }
 
 
 def test_flushes_appear_with_the_first() -> None:
     times = dict.fromkeys(OPERATIONS, Times(NONE, NONE)) | {"flush": Times(Histogram((1, *[0] * 27), 5), NONE)}
     got = latency.samples(LatencyReading((DiskLatency("sda", times),), {}))
-    assert {labels[1] for _, labels, _ in got} == {"read", "write", "flush"}
+    assert {labels[1] for _, labels, _ in got if labels} == {"read", "write", "flush"}
 
 
 def test_the_check() -> None:
@@ -51,6 +52,15 @@ def test_the_check() -> None:
     assert not missing.met
     assert missing.is_ == "CAP_BPF and CAP_PERFMON missing"
     assert missing.fix is not None
+
+
+def test_disks_that_wait_for_a_restart() -> None:
+    reading = LatencyReading((), {}, restart_required=True)
+    assert (latency.RESTART, (), 1) in list(latency.samples(reading))
+    (finding,) = judge(LatencyFacts("", restart_required=True))
+    assert not finding.met
+    assert finding.fix is not None
+    assert finding.fix.now == "systemctl restart plumbline.service"
 
 
 def test_the_drop_in_is_the_file_s() -> None:

@@ -55,14 +55,40 @@ def test_a_name_is_found_where_it_was_put_and_stays_there() -> None:
     before = bytes(state)
     assert latencymaps.register(state, "sda", 0)
     assert bytes(state) == before
-    assert sorted(state[index] for index in range(6, len(state), 4) if state[index]) == [1, 2]
+    assert sorted(state[index] for index in range(10, len(state), 4) if state[index]) == [1, 2]
+
+
+def test_disks_whose_issues_nobody_notes() -> None:
+    state = empty_state()
+    assert latencymaps.register(state, "sda", 0)
+    assert latencymaps.register(state, "sdb", 1, unnoted_since_ns=7)
+    assert latencymaps.unnoted_slots(state) == {1}
+    assert latencymaps.register(state, "sdb", 1)  # stays
+    assert latencymaps.register(state, "sda", 0, unnoted_since_ns=9)
+    assert latencymaps.unnoted_slots(state) == {0, 1}
+
+
+def test_the_header_of_the_state() -> None:
+    state = empty_state()
+    state[1:5] = memoryview(b"".join(n.to_bytes(8, "little") for n in (1, 2, 3, 4))).cast("Q")
+    assert latencymaps.untimed(state) == (1, 2, 3, 4)
+    assert not latencymaps.begun(state)
+    latencymaps.begin(state, 5)
+    assert latencymaps.begun(state)
+    assert state[0] == 5
+
+
+@pytest.mark.parametrize("own_notes", [True, False])
+def test_the_program_s_constants(own_notes: bool) -> None:
+    words = memoryview(Sizes(8, 40, 4096).constants(own_notes=own_notes)).cast("I").tolist()
+    assert words == [40, 7, 52, own_notes]
 
 
 @given(st.lists(st.from_regex(r"[a-z]{1,6}[0-9]{0,9}", fullmatch=True), unique=True, max_size=400))
 def test_names_never_share_a_place(names: list[str]) -> None:
     state = empty_state()
     placed = [slot for slot, name in enumerate(names) if latencymaps.register(state, name, slot)]
-    assert sorted(state[index] - 1 for index in range(6, len(state), 4) if state[index]) == placed
+    assert sorted(state[index] - 1 for index in range(10, len(state), 4) if state[index]) == placed
 
 
 def test_a_full_neighbourhood_refuses() -> None:

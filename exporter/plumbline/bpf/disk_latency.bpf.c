@@ -5,8 +5,10 @@
 //   queue   allocation -> last issue to the driver     request.start_time_ns, what /proc/diskstats counts from
 //   device  last issue -> completion
 //
-// Together that is exactly the time that diskstats sums up. Taking the kernel's own start spares a third program (on
-// block_rq_insert) and is right for requests that are issued without ever having been inserted.
+// Taking the kernel's own start spares a program on block_rq_insert and is right for requests that are issued without
+// ever having been inserted. Most queues have the kernel note the issue as well (request.io_start_time_ns, for writeback
+// throttling, kyber, bfq, polling): then the program at the completion does everything. The one at the issue is loaded
+// too, and runs only once a disk was seen whose queue does not; its notes are for that disk's requests alone.
 //
 // https://github.com/torvalds/linux/blob/v6.12/block/blk-mq.c     blk_mq_start_request, blk_update_request
 // https://github.com/torvalds/linux/blob/v6.12/block/blk-flush.c  what completes without having been issued
@@ -50,6 +52,7 @@ struct request {
 	__u32 cmd_flags;
 	__u32 __data_len;
 	__u64 start_time_ns;
+	__u64 io_start_time_ns; // 0 until the kernel notes it; once for each issue, right after block_rq_issue
 	enum mq_rq_state state;
 };
 
@@ -106,14 +109,16 @@ struct {
 struct device {
 	__u64 name[2]; // its first 16 bytes
 	__u64 slot_and_one; // written last; 0 ends the search
-	__u64 reserved;
+	__u64 unnoted_since_ns; // the kernel does not note this disk's issues; 0: as far as is known it does
 };
 
 struct state {
-	__u64 began_ns; // nobody looked at what was issued earlier
+	__u64 began_ns; // nobody looked at what was issued earlier; 0: nobody does
 	__u64 untimed_earlier;
 	__u64 untimed_unseen;
 	__u64 untimed_endless;
+	__u64 untimed_unnoted;
+	__u64 reserved[3];
 	struct device devices[DEVICES]; // open addressing
 };
 
@@ -151,10 +156,11 @@ const volatile struct {
 	__u32 slots;
 	__u32 lane_mask;
 	__u32 set_shift; // 64 - set_bits
+	__u32 own_notes; // never ask for the kernel's
 } sizes;
 
 // No request is in flight for so long: the kernel's timeouts end or reissue it earlier.
-#define STALE_NS (3600ULL * 1000 * 1000 * 1000)
+#define STALE_NS (3600LL * 1000 * 1000 * 1000)
 
 // A request's address as a number. The verifier lets nobody calculate with the address itself, but with its distance.
 static __always_inline __u64 name_of(struct request *rq)
@@ -187,45 +193,41 @@ static __always_inline struct gendisk *disk_of(struct request *rq)
 	return rq->q->disk;
 }
 
-static __always_inline __u32 slot_of(struct state *known, struct gendisk *disk)
+static __always_inline struct device *device_of(struct state *known, struct gendisk *disk)
 {
 	__u64 first = *(__u64 *)&disk->disk_name[0], second = *(__u64 *)&disk->disk_name[8];
 	__u32 at = ((first ^ second * 31) * 0x9e3779b97f4a7c15ULL) >> (64 - DEVICE_BITS);
 
 	for (int i = 0; i < PROBES; i++) {
 		struct device *device = &known->devices[(at + i) & (DEVICES - 1)];
-		__u32 slot = *(volatile __u64 *)&device->slot_and_one;
 
-		if (!slot || (device->name[0] == first && device->name[1] == second))
-			return slot;
+		if (!*(volatile __u64 *)&device->slot_and_one)
+			return 0;
+		if (device->name[0] == first && device->name[1] == second)
+			return device;
 	}
 	return 0;
-}
-
-// The end of a request was not seen (the kernel calls nobody for a few of 100,000) when its structure serves another
-// one by now: that has been allocated since. One that was taken back and is issued again has not.
-static __always_inline void note_endless(struct request *rq, __u64 issued_ns)
-{
-	__u32 zero = 0;
-	struct state *known;
-	struct gendisk *disk;
-
-	if (rq->start_time_ns <= issued_ns)
-		return;
-	known = bpf_map_lookup_elem(&state, &zero);
-	disk = disk_of(rq);
-	if (known && disk && slot_of(known, disk))
-		__sync_fetch_and_add(&known->untimed_endless, 1);
 }
 
 // Two CPUs may take the same way at the same moment: one request is then not timed, and counted as such.
 static __always_inline int issued(struct request *rq)
 {
 	__u64 name, now;
+	__u32 zero = 0;
+	struct state *known;
+	struct gendisk *disk;
+	struct device *device;
 	struct set *set;
 	struct in_flight *free = 0;
 
 	if (operation_of(rq) >= PASSTHROUGH)
+		return 0;
+	known = bpf_map_lookup_elem(&state, &zero);
+	disk = disk_of(rq);
+	if (!known || !disk)
+		return 0;
+	device = device_of(known, disk);
+	if (!device || !*(volatile __u64 *)&device->unnoted_since_ns)
 		return 0;
 	name = name_of(rq);
 	set = set_of(name);
@@ -237,11 +239,15 @@ static __always_inline int issued(struct request *rq)
 		struct in_flight *way = &set->way[i];
 
 		if (way->request == name) { // its last issue counts
-			note_endless(rq, way->issued_ns);
+			// The end of a request was not seen (the kernel calls nobody for a few of 100,000) when its structure
+			// serves another one by now: that has been allocated since. One that was taken back and is issued again
+			// has not.
+			if (rq->start_time_ns > way->issued_ns)
+				__sync_fetch_and_add(&known->untimed_endless, 1);
 			way->issued_ns = now;
 			return 0;
 		}
-		if (!way->request || now - way->issued_ns > STALE_NS)
+		if (!way->request || (__s64)(now - way->issued_ns) > STALE_NS)
 			free = way;
 	}
 	if (free) {
@@ -316,16 +322,32 @@ static __always_inline __u32 bucket_of(__u64 ns)
 	return bucket < BUCKETS - 1 ? bucket : BUCKETS - 1;
 }
 
+// A disk's first request of which nobody noted the issue: from now on the program there notes them, if it runs.
+static __always_inline void note_untimed(struct state *known, struct device *device, __u64 started_ns)
+{
+	__u64 since_ns = *(volatile __u64 *)&device->unnoted_since_ns;
+
+	if (!since_ns)
+		*(volatile __u64 *)&device->unnoted_since_ns = bpf_ktime_get_ns();
+	if (!known->began_ns)
+		__sync_fetch_and_add(&known->untimed_unnoted, 1);
+	else if (!since_ns || (started_ns && (started_ns < since_ns || started_ns < known->began_ns)))
+		__sync_fetch_and_add(&known->untimed_earlier, 1);
+	else
+		__sync_fetch_and_add(&known->untimed_unseen, 1);
+}
+
 SEC("tp_btf/block_rq_complete")
 int complete(__u64 *ctx)
 {
 	struct request *rq = (struct request *)ctx[0];
 	__u32 bytes = (__u32)ctx[2];
 	__u32 operation = operation_of(rq);
-	__u32 zero = 0, index, slot, key, bucket;
-	__u64 name, started_ns, issued_ns, now;
+	__u32 zero = 0, index, key, bucket;
+	__u64 started_ns, issued_ns = 0, now;
 	struct gendisk *disk;
 	struct state *known;
+	struct device *device;
 	struct slot *found;
 	struct times *times;
 
@@ -335,34 +357,35 @@ int complete(__u64 *ctx)
 	// brings the flush about ends without data (again).
 	if (bytes < rq->__data_len || (!bytes && operation != FLUSH))
 		return 0;
-	name = name_of(rq);
-	issued_ns = forget(name);
 	known = bpf_map_lookup_elem(&state, &zero);
 	disk = disk_of(rq);
 	if (!known || !disk)
 		return 0;
-	slot = slot_of(known, disk);
-	index = index_of(operation);
-	if (!slot || index >= OPERATIONS)
+	device = device_of(known, disk);
+	if (!device)
 		return 0;
+	if (*(volatile __u64 *)&device->unnoted_since_ns)
+		issued_ns = forget(name_of(rq));
+	index = index_of(operation);
+	if (index >= OPERATIONS)
+		return 0;
+	if (!issued_ns && !sizes.own_notes)
+		issued_ns = rq->io_start_time_ns;
 	started_ns = rq->start_time_ns;
 	if (!issued_ns) {
-		if (rq->state == MQ_RQ_IDLE) // never issued, or taken back and then ended
-			return 0;
-		if (started_ns && started_ns < known->began_ns)
-			__sync_fetch_and_add(&known->untimed_earlier, 1);
-		else
-			__sync_fetch_and_add(&known->untimed_unseen, 1);
+		if (rq->state != MQ_RQ_IDLE) // else never issued, or taken back and then ended
+			note_untimed(known, device, started_ns);
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
-	key = (bpf_get_smp_processor_id() & sizes.lane_mask) * sizes.slots + slot - 1;
+	key = (bpf_get_smp_processor_id() & sizes.lane_mask) * sizes.slots + (__u32)device->slot_and_one - 1;
 	found = bpf_map_lookup_elem(&histograms, &key);
 	if (!found)
 		return 0;
 	times = &found->of[index & (OPERATIONS - 1)];
 
-	// Atomic: below 6.1 an interrupt may run this program within itself, and CPUs above 64 share lanes.
+	// Atomic: below 6.1 an interrupt may run this program within itself, and CPUs above 64 share lanes. Costs next to
+	// nothing on a lane that no other CPU touches.
 	now = now > issued_ns ? now - issued_ns : 0;
 	bucket = bucket_of(now);
 	if (bucket >= BUCKETS)

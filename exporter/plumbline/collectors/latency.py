@@ -26,11 +26,17 @@ QUEUE = MetricSpec(
 UNTIMED = MetricSpec(
     "plumbline_disk_latency_untimed_total",
     Kind.COUNTER,
-    "Requests that completed and are in no histogram, by reason: issued_earlier (before the daemon began),"
-    " issue_not_seen, completion_not_seen, interrupted.",
+    "Requests that completed and are in no histogram, by reason: issued_earlier (before the daemon looked at it),"
+    " issue_not_seen, issue_not_noted (by the kernel, nor yet by the daemon), completion_not_seen, interrupted.",
     ("reason",),
 )
-SPECS: tuple[MetricSpec, ...] = (LATENCY, QUEUE, UNTIMED)
+RESTART = MetricSpec(
+    "plumbline_disk_latency_restart_required",
+    Kind.GAUGE,
+    "1: some disks' requests can't be timed before the daemon is restarted, because the kernel stopped noting when they"
+    " are issued and the rights to do so instead are given up.",
+)
+SPECS: tuple[MetricSpec, ...] = (LATENCY, QUEUE, UNTIMED, RESTART)
 
 EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))
 """1 µs … 67.1 s."""
@@ -48,6 +54,7 @@ def samples(reading: LatencyReading) -> Iterator[Sample]:
                 yield QUEUE, labels, _value(times.queue)
     for reason, count in reading.untimed.items():
         yield UNTIMED, (reason,), count
+    yield RESTART, (), int(reading.restart_required)
 
 
 def _value(histogram: Histogram) -> HistogramValue:

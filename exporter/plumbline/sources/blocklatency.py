@@ -3,6 +3,11 @@
 The program is :file:`bpf/disk_latency.bpf.c`. Loading takes CAP_BPF and CAP_PERFMON (Linux 5.8); what comes after is
 plain shared memory: reading it and naming new disks takes no system call and no capability.
 
+It has two parts. The one at the completion suffices where the kernel itself notes when a request is issued, as it does
+for writeback throttling (``queue/wbt_lat_usec``), kyber, bfq and polling. The one at the issue is let run once there is
+a disk whose queue does not: sysfs says so, or the first requests that complete without the note. That takes a system
+call that needs no capability since Linux 5.19; before, it works at the start only.
+
 Requests exist at the lowest device only: dm, md, bcache and zram pass on bios and have none, so each is counted once,
 at the disk it goes to. Request-based dm-multipath has some of its own; devices that stand on others are not named.
 An NVMe namespace with several paths passes on bios too: its paths ``nvme1c0n1`` count as ``nvme1n1``.
@@ -28,10 +33,12 @@ from plumbline.sources.libbpf import BpfError, BpfObject, Library
 
 _log = logging.getLogger(__name__)
 
-EARLIER, UNSEEN, ENDLESS, INTERRUPTED = "issued_earlier", "issue_not_seen", "completion_not_seen", "interrupted"
-"""Why a request was not timed: it was under way when we began; its issue was not seen, or there was no room to keep
-it; its completion was not seen (noticed when the kernel uses its structure again); an interrupt's completion came
-while the program was at work on that CPU."""
+EARLIER, UNSEEN, ENDLESS = "issued_earlier", "issue_not_seen", "completion_not_seen"
+UNNOTED, INTERRUPTED = "issue_not_noted", "interrupted"
+"""Why a request was not timed: it was under way when we began to look at its disk's issues; its issue was not seen, or
+there was no room to keep it; its completion was not seen (noticed when the kernel uses its structure again); the kernel
+did not note its issue, and our program that does was not running; an interrupt's completion came while the program was
+at work on that CPU."""
 
 HOPELESS = ("CONFIG_DEBUG_INFO_BTF", "little-endian")
 """Words in a reason that no package and no capability does away with."""
@@ -55,6 +62,8 @@ class LatencyReading:
 
     disks: tuple[DiskLatency, ...]
     untimed: Mapping[str, int]
+    restart_required: bool = False
+    """There is a disk that can't be timed, because the rights are gone to let the program at the issue run."""
 
 
 def request_names(roots: Roots, *, keep: Callable[[str], bool]) -> dict[str, str]:
@@ -70,6 +79,18 @@ def request_names(roots: Roots, *, keep: Callable[[str], bool]) -> dict[str, str
         if keep(shown) and not sysfs.entries(roots.sys / "block" / entry / "slaves"):
             names[name] = shown
     return names
+
+
+def notes_issues(roots: Roots, disk: str) -> bool:
+    """Whether the kernel notes when this disk's requests are issued, as far as settings tell. Others make it note them
+    too (polling, an I/O controller), and it goes on after writeback throttling was switched off. No requests, no need.
+
+    https://github.com/torvalds/linux/blob/v6.12/block/blk-stat.c  blk_stat_add_callback, blk_stat_enable_accounting
+    """
+    folder = roots.sys / "block" / disk.replace("/", "!")
+    throttle = (sysfs.read_text(folder / "queue/wbt_lat_usec") or "").strip()
+    schedulers = sysfs.read_text(folder / "queue/scheduler") or ""
+    return throttle not in ("", "0") or "[kyber]" in schedulers or not (folder / "mq").exists()
 
 
 def read_image() -> bytes:
@@ -105,15 +126,21 @@ class BlockLatency:
         image: Callable[[], bytes] = read_image,
         library: Callable[[], Library] = Library,
         clock_ns: Callable[[], int] = time.monotonic_ns,
+        notes: Callable[[Roots, str], bool] = notes_issues,
+        own_notes: bool = False,
     ) -> None:
-        """``keep`` is asked with a disk's name; ``clock_ns`` is CLOCK_MONOTONIC."""
-        self._roots, self._keep = roots, keep
+        """``keep`` is asked with a disk's name; ``clock_ns`` is CLOCK_MONOTONIC.
+
+        ``notes`` foresees whether the kernel notes a disk's issues. ``own_notes``: take it that it never does.
+        """
+        self._roots, self._keep, self._notes, self._own_notes = roots, keep, notes, own_notes
         self._image, self._library, self._clock_ns = image, library, clock_ns
         self._attached: _Attached | None = None
         self._why_not: PlumblineError = Unavailable(_SWITCHED_OFF)
         self._slots: dict[str, int] = {}
         self._present: tuple[str, ...] = ()
         self._refused: frozenset[str] = frozenset()
+        self._restart_required = False
         self._lock = threading.Lock()
 
     def open(self) -> None:
@@ -126,15 +153,16 @@ class BlockLatency:
                 self._library,
                 self._image,
                 latencymaps.sizes_for(cpus=possible_cpus(self._roots), disks=disks),
+                own_notes=self._own_notes,
             )
             self.refresh()
-            self._attached.start(self._clock_ns())
+            self._attached.object.attach(["complete"])
         except PlumblineError as error:
             self.close()
             self._why_not = error
 
     def refresh(self, _cancel: threading.Event | None = None) -> None:
-        """Name the disks that have come since."""
+        """Name the disks that have come since, and note issues where the kernel turned out not to."""
         with self._lock:
             attached = self._attached
             if attached is None:
@@ -147,10 +175,25 @@ class BlockLatency:
                 )
             self._refused = frozenset(refused)
             self._present = tuple(dict.fromkeys(shown for shown in names.values() if shown in self._slots))
+            self._watch_issues(attached)
+
+    def _watch_issues(self, attached: _Attached) -> None:
+        unnoted = {self._slots[shown] for shown in self._present} & latencymaps.unnoted_slots(attached.state)
+        if not unnoted or attached.watches_issues or self._restart_required:
+            return
+        try:
+            attached.watch_issues(self._clock_ns)
+        except BpfError as error:
+            self._restart_required = True
+            names = ", ".join(shown for shown in self._present if self._slots[shown] in unnoted)
+            _log.warning("disk latencies: %s can't be timed any more until a restart of the daemon: %s", names, error)
 
     def _name(self, attached: _Attached, name: str, shown: str) -> bool:
         slot = self._slots.get(shown, len(self._slots))
-        if slot >= attached.sizes.slots or not latencymaps.register(attached.state, name, slot):
+        since_ns = 0 if self._notes(self._roots, name) else self._clock_ns()
+        if slot >= attached.sizes.slots or not latencymaps.register(
+            attached.state, name, slot, unnoted_since_ns=since_ns
+        ):
             return False
         self._slots[shown] = slot  # for good: a disk that comes back goes on counting where it was
         return True
@@ -164,9 +207,9 @@ class BlockLatency:
                 raise self._why_not.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
             words = latencymaps.sum_lanes(attached.histograms, attached.sizes, len(self._slots))
             disks = tuple(DiskLatency(name, latencymaps.parse_slot(words, self._slots[name])) for name in self._present)
-            untimed = dict(zip((EARLIER, UNSEEN, ENDLESS), latencymaps.untimed(attached.state), strict=True))
+            untimed = dict(zip((EARLIER, UNSEEN, ENDLESS, UNNOTED), latencymaps.untimed(attached.state), strict=True))
             untimed[INTERRUPTED] = _misses(self._roots, attached.completions_fd)
-            return LatencyReading(disks, untimed)
+            return LatencyReading(disks, untimed, self._restart_required)
 
     @property
     def is_open(self) -> bool:
@@ -180,15 +223,16 @@ class BlockLatency:
         return {} if attached is None else {name: attached.object.program_fd(name) for name in attached.programs}
 
     def pause(self) -> None:
-        """Time nothing until :meth:`resume`, which takes capabilities."""
+        """Time nothing until :meth:`resume`."""
         if self._attached is not None:
+            latencymaps.begin(self._attached.state, 0)
             self._attached.object.detach()
 
     def resume(self) -> None:
         """Go on after :meth:`pause`."""
         if self._attached is not None:
-            self._attached.object.detach()
-            self._attached.start(self._clock_ns())
+            self.refresh()
+            self._attached.object.attach(["complete"])
 
     def close(self) -> None:
         """Out of the kernel again. There is no way back: opening takes capabilities."""
@@ -208,13 +252,22 @@ class _Attached:
     programs: tuple[str, str]
     completions_fd: int
 
-    def start(self, now_ns: int) -> None:
-        latencymaps.begin(self.state, now_ns)
-        self.object.attach(self.programs)
+    @property
+    def watches_issues(self) -> bool:
+        return latencymaps.begun(self.state)
+
+    def watch_issues(self, clock_ns: Callable[[], int]) -> None:
+        self.object.attach(self.programs[:1])
+        latencymaps.begin(self.state, clock_ns())
 
 
 def _attach(
-    roots: Roots, make_library: Callable[[], Library], read: Callable[[], bytes], sizes: latencymaps.Sizes
+    roots: Roots,
+    make_library: Callable[[], Library],
+    read: Callable[[], bytes],
+    sizes: latencymaps.Sizes,
+    *,
+    own_notes: bool,
 ) -> _Attached:
     """Everything but letting the programs run."""
     if sys.byteorder != "little":
@@ -231,13 +284,13 @@ def _attach(
     if missing:
         raise Unavailable(f"{' and '.join(missing)} missing; {DROP_IN} gives the service what it takes")
     try:
-        return _load(library, image, sizes)
+        return _load(library, image, sizes, own_notes=own_notes)
     except BpfError as error:
         lockdown = sysfs.read_text(roots.sys / "kernel/security/lockdown") or ""
         raise explain(error, lockdown) from error
 
 
-def _load(library: Library, image: bytes, sizes: latencymaps.Sizes) -> _Attached:
+def _load(library: Library, image: bytes, sizes: latencymaps.Sizes, *, own_notes: bool) -> _Attached:
     # (context, request) since 5.11 and 5.10.137, (context, queue, request) before
     with_queue = library.parameters_of("btf_trace_block_rq_issue") == 3
     issue, other = ("issue_with_queue", "issue") if with_queue else ("issue", "issue_with_queue")
@@ -246,7 +299,7 @@ def _load(library: Library, image: bytes, sizes: latencymaps.Sizes) -> _Attached
         loaded.skip(other)
         loaded.set_entries("histograms", sizes.histogram_entries)
         loaded.set_entries("in_flight", sizes.sets)
-        loaded.set_constants(sizes.constants)
+        loaded.set_constants(sizes.constants(own_notes=own_notes))
         loaded.load()
         return _Attached(
             loaded,

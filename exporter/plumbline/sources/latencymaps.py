@@ -3,7 +3,8 @@
 ::
 
     histograms   lane × slots + slot → 4 operations × (device ns, queue ns, 28 device counts, 28 queue counts)
-    state        began ns, untimed earlier, unseen, endless, 1024 × (name 1, name 2, slot + 1, –)
+    state        began ns, untimed earlier, unseen, endless, unnoted, 3 × –, 1024 × (name 1, name 2, slot + 1, unnoted
+                 since ns)
 
 All are 64-bit words in the machine's order. The program adds, user space reads; of the table of names it is the other
 way round. Words never tear, and a disk's words need not be of one moment: each only grows.
@@ -25,8 +26,9 @@ _WORD = 8
 _OPERATION_WORDS = 2 + 2 * BUCKETS
 SLOT_BYTES: Final = len(OPERATIONS) * _OPERATION_WORDS * _WORD
 
-_HEADER_WORDS, _DEVICE_WORDS = 4, 4
-_BEGAN, _EARLIER, _UNSEEN, _ENDLESS = range(_HEADER_WORDS)
+_HEADER_WORDS, _DEVICE_WORDS = 8, 4
+_BEGAN, _EARLIER, _UNSEEN, _ENDLESS, _UNNOTED = range(5)
+_SLOT, _SINCE = 2, 3
 _DEVICE_BITS, _PROBES = 10, 8
 STATE_BYTES: Final = (_HEADER_WORDS + (_DEVICE_WORDS << _DEVICE_BITS)) * _WORD
 
@@ -67,10 +69,9 @@ class Sizes:
         """Entries of the map ``histograms``."""
         return self.lanes * self.slots
 
-    @property
-    def constants(self) -> bytes:
-        """The program's ``.rodata``."""
-        return struct.pack("=III", self.slots, self.lanes - 1, 65 - self.sets.bit_length())
+    def constants(self, *, own_notes: bool) -> bytes:
+        """The program's ``.rodata``. ``own_notes``: it never asks for the kernel's."""
+        return struct.pack("=IIII", self.slots, self.lanes - 1, 65 - self.sets.bit_length(), own_notes)
 
     @property
     def bytes(self) -> int:
@@ -99,30 +100,45 @@ def _power_of_two(number: int) -> int:
 
 
 def begin(state: memoryview, now_ns: int) -> None:
-    """What was issued before ``now_ns`` (CLOCK_MONOTONIC) can't be timed, and that is nobody's fault."""
+    """The program at the issue runs from ``now_ns`` on (CLOCK_MONOTONIC); 0: it does not run."""
     state[_BEGAN] = now_ns
 
 
-def untimed(state: Sequence[int]) -> tuple[int, int, int]:
-    """Requests that completed untimed: issued before the beginning, issue not seen, completion not seen."""
-    return state[_EARLIER], state[_UNSEEN], state[_ENDLESS]
+def begun(state: memoryview) -> bool:
+    """Whether it runs."""
+    return bool(state[_BEGAN])
 
 
-def register(state: memoryview, name: str, slot: int) -> bool:
+def untimed(state: Sequence[int]) -> tuple[int, int, int, int]:
+    """Requests that completed untimed: issued before the beginning, issue not seen, completion not seen, and issued
+    where neither the kernel nor the program noted it."""
+    return state[_EARLIER], state[_UNSEEN], state[_ENDLESS], state[_UNNOTED]
+
+
+def unnoted_slots(state: memoryview) -> set[int]:
+    """Of the disks whose issues the kernel does not note, as far as is known."""
+    slots, since = state[_HEADER_WORDS + _SLOT :: _DEVICE_WORDS], state[_HEADER_WORDS + _SINCE :: _DEVICE_WORDS]
+    return {slot - 1 for slot, since_ns in zip(slots, since, strict=True) if slot and since_ns}
+
+
+def register(state: memoryview, name: str, slot: int, *, unnoted_since_ns: int = 0) -> bool:
     """Count the disk of this name (the kernel's ``disk_name``) in this slot; false when its part of the table is full.
 
-    Registering again changes nothing. Names longer than 16 bytes go by their first 16.
+    ``unnoted_since_ns``: from now on, the kernel does not note when this disk's requests are issued. Registering again
+    changes nothing else. Names longer than 16 bytes go by their first 16.
     """
     first, second = struct.unpack("=QQ", name.encode()[:_NAME_BYTES].ljust(_NAME_BYTES, b"\0"))
     at = ((first ^ second * 31 & _MASK) * _GOLDEN & _MASK) >> (64 - _DEVICE_BITS)
     for probe in range(_PROBES):
         place = _HEADER_WORDS + (at + probe) % (1 << _DEVICE_BITS) * _DEVICE_WORDS
-        if not state[place + 2]:
+        known = bool(state[place + _SLOT])
+        if known and (state[place], state[place + 1]) != (first, second):
+            continue
+        state[place + _SINCE] = state[place + _SINCE] or unnoted_since_ns
+        if not known:
             state[place], state[place + 1] = first, second
-            state[place + 2] = slot + 1  # last: from now on the program looks at it
-            return True
-        if (state[place], state[place + 1]) == (first, second):
-            return True
+            state[place + _SLOT] = slot + 1  # last: from now on the program looks at it
+        return True
     return False
 
 

@@ -17,9 +17,19 @@ _NOW = (
     "apt-get install --no-install-recommends libbpf1 && systemctl daemon-reload && systemctl restart plumbline.service"
 )
 
+_RESTART = "systemctl restart plumbline.service"
+
 
 def _histograms(facts: LatencyFacts) -> Iterator[Verdict]:
     if facts.unavailable is None:
+        return
+    if facts.restart_required:
+        yield Verdict(
+            "disks",
+            "some disks are not timed: the kernel no longer notes when their requests are issued",
+            "latency histograms of every disk",
+            Fix(_RESTART, Keep(DROP_IN_FILE, DROP_IN), "The restart ends the probes that are under way."),
+        )
         return
     missing = bool(facts.unavailable)
     yield Verdict(
