@@ -1,8 +1,8 @@
 """One run of one periodic probe, whoever asked for it: locks, gates, the run, and the gates again while it lasts.
 
 The order is: nobody else at work (this host's lock, then the cluster's), every gate open, then the probe itself. While
-it runs, those gates that the probe does not close by its own load are asked again every few seconds; one that closes
-ends the run, and counts as a skip with its reason.
+it runs, those gates that the probe does not close by its own load are asked again every few seconds, and so is the
+cluster's lock; one that closes, or its loss, ends the run, and counts as a skip with its reason.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ def run_probe(
 ) -> ProbeResult:
     """Run ``probe`` once. ``clock`` is Unix time; ``stopping`` ends it from outside.
 
-    Raises :class:`ProbeRefused`: ``locked``, a gate's reason (also when it closed under way), the probe's own
-    reasons, ``stopped``.
+    Raises :class:`ProbeRefused`: ``locked``, ``lock-lost``, a gate's reason (also when it closed under way), the
+    probe's own reasons, ``stopped``.
     """
-    with _locks(probe, host_lock, cluster) as keep_fds:
-        for gate in (*gates.throughout, *gates.before):
+    with _locks(probe, host_lock, cluster) as (keep_fds, locks):
+        throughout = (*locks, *gates.throughout)
+        for gate in (*throughout, *gates.before):
             gate()
-        with _Watch(gates.throughout, stopping, look_again_s) as watch:
+        with _Watch(throughout, stopping, look_again_s) as watch:
             run = Run(
                 runner=runner.within(watch.stop),
                 clock=clock,
@@ -70,17 +71,20 @@ def run_probe(
 
 
 @contextlib.contextmanager
-def _locks(probe: PeriodicProbe, host_lock: HeavyLock, cluster: ClusterGuard | None) -> Iterator[tuple[int, ...]]:
+def _locks(
+    probe: PeriodicProbe, host_lock: HeavyLock, cluster: ClusterGuard | None
+) -> Iterator[tuple[tuple[int, ...], tuple[Gate, ...]]]:
+    """Descriptors for the commands to keep, and what says that a lock was lost under way."""
     if not probe.heavy:
-        yield ()
+        yield (), ()
         return
     name = probe.identity.probe
     with host_lock.hold(name) as descriptor:
         if cluster is None:
-            yield (descriptor,)
+            yield (descriptor,), ()
             return
-        with cluster.hold(name):
-            yield (descriptor,)
+        with cluster.hold(name) as lease:
+            yield (descriptor,), (lease.check,)
 
 
 class _Watch:

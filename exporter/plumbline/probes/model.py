@@ -183,13 +183,21 @@ class Host:
     """Disk → the OSD whose data it holds (``osd.3``)."""
 
 
+class Lease(Protocol):
+    """A lock of the cluster's that is held; asked as a gate while the run lasts."""
+
+    def check(self) -> None:
+        """Raise :class:`ProbeRefused` (``lock-lost``) as soon as it may be another's."""
+        ...
+
+
 class ClusterGuard(Protocol):
     """The cluster as probes see it; every call is bounded in time."""
 
     def check(self) -> None:
-        """Raise :class:`ProbeRefused` while the cluster is unfit: ``health``, ``recovery``, ``unreachable``."""
+        """Raise :class:`ProbeRefused` while the cluster is unfit: ``health``, ``recovery``, ``unreachable`` …"""
         ...
 
-    def hold(self, holder: str) -> AbstractContextManager[None]:
+    def hold(self, holder: str) -> AbstractContextManager[Lease]:
         """Hold the cluster's lock for heavy probes with a lease, or :class:`ProbeRefused` (``locked``)."""
         ...
