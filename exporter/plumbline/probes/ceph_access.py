@@ -22,7 +22,9 @@ from plumbline.sources.ceph_conf import options
 NO_CLUSTER, NO_KEY = "no-cluster", "no-key"
 """Reasons of a refusal: this node belongs to no cluster; it does, but we have no key."""
 NAMESPACE = "plumbline"
-"""In each of our pools: all that we write lies in it, and the user can reach nothing else."""
+"""In our pool for objects: all that we write lies in it, and the user can reach nothing else."""
+IMAGE_PREFIX = "plumbline-"
+"""Of every image of ours. The pool for images is ours alone; it has no namespace, because fio's rbd engine knows none."""
 SETUP = "run `plumbline ceph setup` on a node with the administrator's key"
 
 _KEYRINGS = "/etc/ceph/$cluster.$name.keyring,/etc/ceph/$cluster.keyring,/etc/ceph/keyring,/etc/ceph/keyring.bin"
