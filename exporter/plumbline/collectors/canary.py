@@ -49,6 +49,7 @@ SPECS: tuple[MetricSpec, ...] = (
     probe.IN_FLIGHT,
     probe.SKIPPED,
     probe.INFO,
+    probe.TARGET,
     LATENCY,
     ERRORS,
     CHARGED,
@@ -79,7 +80,9 @@ def _state(reading: CanaryReading) -> Iterator[Sample]:
     # it runs several workloads: they and their hashes stand in WORKLOAD
     layer = reading.workloads[0].layer if reading.workloads else ""
     version = plumbline.__version__
-    yield probe.INFO, (reading.probe, "canary", "plumbline", version, layer, reading.device_class, "", ""), 1
+    yield probe.INFO, (reading.probe, reading.kind, "plumbline", version, layer, reading.device_class, "", ""), 1
+    if reading.target:
+        yield probe.TARGET, (reading.probe, reading.target), 1
 
 
 def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]:

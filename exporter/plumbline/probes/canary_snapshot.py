@@ -34,6 +34,7 @@ from plumbline.probes.canary_memory import (
     S_IN_FLIGHT_SINCE,
     S_LAST_COMPLETION,
     S_LAST_SUCCESS,
+    S_NOTE,
     S_SHARE,
     S_SUM_NS,
     S_WORDS,
@@ -74,6 +75,8 @@ class StreamCounts:
     charged: int
     errors: tuple[int, ...]
     buckets: tuple[int, ...]
+    note: int = 0
+    """The worker's own, of this stream alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +147,7 @@ class DaemonMemory(MappedWords):
         words = self.words
         words[H_SEQUENCE] += words[H_SEQUENCE] & 1  # it was killed while it counted
         for at in self._starts:
-            words[at + S_IN_FLIGHT_SINCE] = 0
+            words[at + S_IN_FLIGHT_SINCE] = words[at + S_NOTE] = 0
         words[H_PREPARING_SINCE] = words[H_TEXT_BYTES] = 0
         words[H_STATE] = STARTING
 
@@ -166,4 +169,5 @@ class DaemonMemory(MappedWords):
             charged=copy[at + S_CHARGED],
             errors=tuple(copy[at + S_ERRORS : at + S_ERRORS + len(ERRORS)]),
             buckets=tuple(copy[at + STREAM_WORDS + copy[at + S_EDGES] : at + copy[at + S_WORDS]]),
+            note=copy[at + S_NOTE],
         )

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plumbline.probe_config import CanaryConfig, FioConfig
-from plumbline.probes import canary_job, fio
+from plumbline.probe_config import CanaryConfig, FioConfig, OsdBenchConfig, RadosBenchConfig, RadosCanaryConfig
+from plumbline.probes import canary_job, fio, osd_bench, rados_bench, rados_canary_job
 from plumbline.probes.model import Host, Plan
 
 KINDS: dict[type, Callable[[Any, Host], Plan]] = {
     CanaryConfig: canary_job.build,
     FioConfig: fio.build,
+    OsdBenchConfig: osd_bench.build,
+    RadosCanaryConfig: rados_canary_job.build,
+    RadosBenchConfig: rados_bench.build,
 }
 """``Any``: each builder takes the struct it stands beside. :class:`ConfigError` is for what no host could run."""
