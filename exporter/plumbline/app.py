@@ -73,6 +73,8 @@ INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
 """InfiniBand counters are read in the background: each asks the adapter's firmware."""
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
+PLAN_ANEW_EVERY_S = 60.0
+"""At most so often for OSDs that come and go: each time the cluster is asked."""
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
@@ -327,6 +329,7 @@ class Daemon:
     def _loop(self) -> None:
         seen = self._seen_at_start
         next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
+        next_plan = 0.0
         asked = self._signals
         while not asked.stop:
             asked.wait(1.0)
@@ -337,6 +340,10 @@ class Daemon:
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
                 if self._signatures() != seen:
                     asked.reload = True
+            if time.monotonic() >= next_plan and self._probing.outdated:
+                next_plan = time.monotonic() + PLAN_ANEW_EVERY_S
+                log.info("the OSDs changed: planning anew")
+                asked.reload = True
             if asked.reload and not asked.stop:
                 asked.reload = False
                 before = self._signatures()

@@ -90,6 +90,11 @@ class Probing:
         """Every canary now; never blocks."""
         return [canary.read() for _, canary in self._canaries.values()]
 
+    @property
+    def outdated(self) -> bool:
+        """Whether a canary measures what is no longer what the configuration means here: plan anew."""
+        return any(reading.outdated for reading in self.readings())
+
     def recent(self, probe: str, workload: str, operation: str) -> RecentHistogram | None:
         """The last minutes of one operation of a canary."""
         return self._recent.get((probe, workload, operation))

@@ -3,21 +3,21 @@
 librados and its threads stay out of the daemon, and what hangs is killed. ``ceph`` and ``rados`` could do most of it,
 but the first takes a second of CPU to start, and the second can't remove anything from a full pool.
 
-Started by :func:`.osd_lookup.look_up` and :mod:`.rados_bench` as ``… <task as JSON>``; the answer is one JSON line. Errors: one line on
-stderr, exit status 1.
-"""  # noqa: E501
+Started by ``osd_lookup.py`` and ``rados_bench.py`` as ``… <task as JSON>``; the answer is one JSON line. Errors: one
+line on stderr, exit status 1.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumblineError
-from plumbline.probes.cluster_osds import ask_osds
+from plumbline.probes.cluster_osds import ask_osds, to_json
 from plumbline.probes.librados import Access, connect
 from plumbline.probes.rados_sweep import sweep
 
@@ -35,7 +35,8 @@ def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
 def main(order: str) -> int:
     """Do it and print the answer."""
     facts = json.loads(order)
-    task = {"osds": osds, "sweep": sweep_bench}[facts.pop("task")]
+    tasks: dict[str, Callable[..., object]] = {"osds": osds, "sweep": sweep_bench}
+    task = tasks[facts.pop("task")]
     try:
         print(json.dumps(task(Access(**facts.pop("access")), **facts)))
     except (PlumblineError, OSError) as error:
@@ -44,12 +45,10 @@ def main(order: str) -> int:
     return 0
 
 
-def osds(access: Access, *, words: list[str], host: str) -> list[tuple[int, str]]:
-    """Number and CRUSH class of each OSD that ``words`` mean on ``host``."""
+def osds(access: Access) -> dict[str, Any]:
+    """All of the cluster's, as :func:`.cluster_osds.from_json` wants them."""
     with connect(access) as cluster:
-        known = ask_osds(cluster)
-    chosen = [known.by_number[number] for number in known.chosen(words, host) if number in known.by_number]
-    return [(osd.number, osd.device_class) for osd in chosen]
+        return to_json(ask_osds(cluster))
 
 
 def sweep_bench(access: Access, *, pool: str, namespace: str, names: list[str], prefix: str) -> Mapping[str, Any]:

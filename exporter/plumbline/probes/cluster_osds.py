@@ -71,7 +71,9 @@ def parse_osds(tree: Any, nodes: Any) -> ClusterOsds:
     """From the decoded answers of ``osd tree`` and ``node ls osd``; :class:`ParseError`."""
     try:
         everything = [*tree["nodes"], *tree.get("stray", ())]
-        hosts = {child: str(node["name"]) for node in everything if node["type"] == "host" for child in node["children"]}
+        hosts = {
+            child: str(node["name"]) for node in everything if node["type"] == "host" for child in node["children"]
+        }
         found = {}
         for node in everything:
             if node["type"] == "osd":
@@ -86,6 +88,17 @@ def parse_osds(tree: Any, nodes: Any) -> ClusterOsds:
 def ask_osds(cluster: Cluster) -> ClusterOsds:
     """Two questions to the monitors; ``OSError``, :class:`ParseError`."""
     return parse_osds(cluster.mon_command("osd tree"), cluster.mon_command("node ls", {"type": "osd"}))
+
+
+def to_json(osds: ClusterOsds) -> dict[str, Any]:
+    """For another process."""
+    facts = [(osd.number, osd.device_class, osd.crush_host, osd.state) for osd in osds.by_number.values()]
+    return {"osds": facts, "hosts": dict(osds.by_host)}
+
+
+def from_json(facts: Mapping[str, Any]) -> ClusterOsds:
+    """What :func:`to_json` made."""
+    return ClusterOsds({each[0]: Osd(*each) for each in facts["osds"]}, facts["hosts"])
 
 
 def _state(node: Any) -> str:

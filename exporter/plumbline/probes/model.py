@@ -16,6 +16,7 @@ from typing import Protocol
 from plumbline.config import CephConfig
 from plumbline.probe_config import Periodic
 from plumbline.probes.canary_reading import CanaryReading
+from plumbline.probes.cluster_osds import ClusterOsds
 from plumbline.probes.result import ProbeResult
 from plumbline.probes.runner import Runner
 from plumbline.roots import Roots
@@ -181,6 +182,8 @@ class Host:
     """All disks of this host as last read; may be empty."""
     osd_disks: Callable[[], Mapping[str, str]]
     """Disk → the OSD whose data it holds (``osd.3``)."""
+    cluster_osds: Callable[[], ClusterOsds | None] = field(default=lambda: None)
+    """All OSDs of the cluster; ``None`` where it does not tell in time."""
 
 
 class Lease(Protocol):

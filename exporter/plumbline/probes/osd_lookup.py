@@ -1,28 +1,34 @@
 """Which OSDs a configuration means on this host, and of which class: asked while probes are planned, and bounded.
 
-The cluster knows best. Where it does not answer in time, this host's own directories name its OSDs, with the class the
-kernel gives their disks; the canary sees the difference as soon as the cluster is back, and asks to be planned anew.
+The cluster knows best; what it said last is remembered for when it does not answer. Where it never did, this host's
+own directories name its OSDs, with the class the kernel gives their disks; the canary sees the difference as soon as
+the cluster is back, and asks to be planned anew.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from plumbline.config import CephConfig
 from plumbline.errors import ConfigError, ProbeRefused, Unavailable
 from plumbline.probes import ceph_task
 from plumbline.probes.ceph_access import CephAccess
-from plumbline.probes.cluster_osds import ALL, HOST
+from plumbline.probes.cluster_osds import ALL, HOST, ClusterOsds, from_json, to_json
 from plumbline.probes.model import Host
 from plumbline.probes.runner import ProcessRunner
 
 log = logging.getLogger(__name__)
 
 ANSWER_WITHIN_S = 5.0
+_MAX_BYTES = 16 << 20
+_REMEMBERED = "ceph-osds.json"
 _NAME = re.compile(r"osd\.(0|[1-9]\d{0,5})")
 
 
@@ -51,33 +57,60 @@ def look_up(words: Sequence[str], device_class: str | None, host: Host) -> tuple
     """The OSDs, in order of their numbers; never raises for what the cluster does."""
     local = {int(osd.removeprefix("osd.")): disk for disk, osd in host.osd_disks().items() if _NAME.fullmatch(osd)}
     kernel = {disk.name: disk.device_class for disk in host.disks()} if local else {}
-    told = _ask(words, host)
-    if told is None:
+    cluster = host.cluster_osds() or remembered(host.storage)
+    if cluster is not None:
+        numbers = [number for number in cluster.chosen(words, socket.gethostname()) if number in cluster.by_number]
+        told = {number: cluster.by_number[number].device_class for number in numbers}
+    else:
         named = {int(word.removeprefix("osd.")) for word in words if word not in (HOST, ALL)}
-        told = dict.fromkeys(sorted(named | (set(local) if {HOST, ALL} & set(words) else set())), "")
+        told = dict.fromkeys(named | (local.keys() if {HOST, ALL} & set(words) else set()), "")
     return tuple(
         FoundOsd(
             number,
             crush_class,
-            device_class or crush_class or kernel.get(local.get(number, ""), None) or "unknown",
+            device_class or crush_class or kernel.get(local.get(number, "")) or "unknown",
             local.get(number, ""),
         )
         for number, crush_class in sorted(told.items())
     )
 
 
-def _ask(words: Sequence[str], host: Host) -> Mapping[int, str] | None:
-    access = CephAccess.of(host.ceph)
+def only_class(host: Host) -> str:
+    """The class of all OSDs of the cluster, where they have but one; ``unknown`` otherwise."""
+    cluster = host.cluster_osds()
+    classes = {osd.device_class for osd in cluster.by_number.values()} if cluster is not None else set()
+    return classes.pop() if len(classes) == 1 else "unknown"
+
+
+def remember(storage: Path, osds: ClusterOsds) -> None:
+    """For starts and reloads while the cluster does not answer; a storage that can't be written to is no fault."""
+    with contextlib.suppress(OSError):
+        new = storage / f"{_REMEMBERED}.new"
+        new.write_text(json.dumps(to_json(osds)), "utf-8")
+        new.replace(storage / _REMEMBERED)
+
+
+def remembered(storage: Path) -> ClusterOsds | None:
+    """What was remembered, if anything."""
+    try:
+        return from_json(json.loads((storage / _REMEMBERED).read_text("utf-8")))
+    except (OSError, ValueError, TypeError, KeyError, IndexError):
+        return None
+
+
+def ask_cluster(config: CephConfig, environment: Mapping[str, str]) -> ClusterOsds | None:
+    """The cluster's OSDs; ``None`` without an answer in time."""
+    access = CephAccess.of(config)
     try:
         access.check()
         quick = replace(access.librados(), connect_timeout_s=3, operation_timeout_s=3)
-        command = ceph_task.argv(quick, "osds", words=list(words), host=socket.gethostname())
-        done = ProcessRunner(host.environment).run(command, timeout_s=ANSWER_WITHIN_S)
-        if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            log.warning("OSDs: the cluster was not asked: %s", said or "no answer in time")
-            return None
-        return {int(number): str(crush_class) for number, crush_class in json.loads(done.stdout)}
+        done = ProcessRunner(environment).run(
+            ceph_task.argv(quick, "osds"), timeout_s=ANSWER_WITHIN_S, max_output_bytes=_MAX_BYTES
+        )
+        if done.returncode == 0:
+            return from_json(json.loads(done.stdout))
+        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2] or "no answer in time"
     except (ProbeRefused, Unavailable, ValueError) as error:
-        log.warning("OSDs: the cluster was not asked: %s", error)
-        return None
+        said = str(error)
+    log.warning("OSDs: the cluster does not tell which there are: %s", said)
+    return None

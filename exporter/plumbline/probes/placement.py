@@ -90,9 +90,7 @@ class Placement:
         """Find names for ``osds`` in a pool of ``groups``; those known are checked, and kept where they still hold."""
         if groups != self._groups:  # two names of one group may be in two by now
             self._groups, self.names = groups, {}
-        self.names = {
-            osd: names for osd, names in self.names.items() if osd in osds and self._ask(names[0]) == osd
-        }
+        self.names = {osd: names for osd, names in self.names.items() if osd in osds and self._ask(names[0]) == osd}
         missing = set(osds) - self.names.keys()
         order = list(range(groups))
         self._random.shuffle(order)  # many hosts start at a time: each asks for other groups first

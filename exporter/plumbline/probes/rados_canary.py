@@ -39,7 +39,7 @@ _NOT_SERVED = {
     "down": "the OSD is down",
     "out": "the OSD is out",
     "gone": "the cluster has no such OSD",
-    "no-primary": "is primary for no placement group of the pool: its CRUSH rule excludes the OSD, or pg_num is too low",
+    "no-primary": "primary for no placement group of the pool: its CRUSH rule excludes the OSD, or pg_num is too low",
 }
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from plumbline.probe_config import RadosCanaryConfig
 from plumbline.probes.ceph_access import NAMESPACE, CephAccess
-from plumbline.probes.cluster_osds import ALL, HOST
+from plumbline.probes.cluster_osds import ALL, HOST, ClusterOsds
 from plumbline.probes.model import Bounds, Host, Identity, Plan
-from plumbline.probes.osd_lookup import FoundOsd, check_words, look_up
+from plumbline.probes.osd_lookup import FoundOsd, check_words, look_up, remember
 from plumbline.probes.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
 from plumbline.workloads import RadosOps
 
@@ -21,12 +22,17 @@ PREFIX = "plumbline"
 class _Shared:
     """The worker that the OSDs of one probe have in common."""
 
+    storage: Path
+    known: ClusterOsds | None
+    """What the cluster said when this was planned."""
     made: RadosCanaries | None = None
 
     def make(self, plan: RadosCanaryPlan) -> RadosCanaries:
         """The one for this plan; a new one where the last was stopped, or the plan is another."""
         if self.made is None or self.made.stopped or self.made.plan != plan:
             self.made = RadosCanaries(plan)
+            if self.known is not None:
+                remember(self.storage, self.known)
         return self.made
 
 
@@ -109,10 +115,8 @@ class RadosCanaryJob:
 def build(config: RadosCanaryConfig, host: Host) -> Plan:
     """A canary for each OSD."""
     check_words(config.osds, allowed=(HOST, ALL), key=f"{config.name}.osds")
-    workload = host.catalogue.of_kind(
-        RadosOps, config.workload, where="configuration", key=f"{config.name}.workload"
-    )
+    workload = host.catalogue.of_kind(RadosOps, config.workload, where="configuration", key=f"{config.name}.workload")
     osds = look_up(config.osds, config.device_class, host)
-    shared, access = _Shared(), CephAccess.of(host.ceph)
+    shared, access = _Shared(host.storage, host.cluster_osds()), CephAccess.of(host.ceph)
     jobs = [RadosCanaryJob(config, access, workload, osds, osd, shared) for osd in osds or (None,)]
     return Plan(continuous=tuple(jobs))

@@ -17,6 +17,7 @@ Light modules only, besides what ``ctypes`` and librados need: its memory is wha
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import select
@@ -68,10 +69,19 @@ def main(argv: list[str]) -> int:
     worker = Worker(WorkerMemory(memory_fd), order)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGTERM, lambda *_: worker.leave())
+    threading.excepthook = die
     threading.Thread(target=worker.work, daemon=True).start()
     select.select((lifeline,), (), ())  # until the daemon is gone
     worker.leave()
     return 0
+
+
+def die(mistake: threading.ExceptHookArgs) -> None:
+    """A thread that ended by a mistake ends the process: the daemon tells its last words, and starts another."""
+    value = mistake.exc_value or mistake.exc_type()
+    sys.excepthook(mistake.exc_type, value, mistake.exc_traceback)
+    sys.stderr.flush()
+    os._exit(1)
 
 
 class Order:
@@ -108,10 +118,6 @@ class Worker:
             self._work()
         except ProbeRefused as refusal:
             self.refuse(refusal)
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
-            sys.stderr.flush()
-            os._exit(1)
 
     def refuse(self, refusal: ProbeRefused) -> None:
         """Say so and end: the daemon starts another after a while."""
@@ -218,7 +224,8 @@ class Keeper:
 
     def look_again(self) -> None:
         """Choose anew when the map changed, or after a long time."""
-        if placement.osdmap_epoch(self._cluster) != self._epoch or time.monotonic() - self._all_looked_at >= LOOK_AT_ALL_S:
+        late = time.monotonic() - self._all_looked_at >= LOOK_AT_ALL_S
+        if late or placement.osdmap_epoch(self._cluster) != self._epoch:
             self.choose()
 
     def _compare(self, osds: ClusterOsds) -> None:
@@ -244,7 +251,7 @@ class Lane:
         self._rate = worker.memory.rate * sum(stream.share for stream in streams)
 
     def run(self) -> None:
-        """For ever; ends the process when there is a mistake."""
+        """For ever."""
         try:
             while True:
                 time.sleep(gap_ns(self.random, self._rate) / 1e9)
@@ -253,22 +260,18 @@ class Lane:
                     self.arrive(*names)
         except ProbeRefused as refusal:
             self.worker.refuse(refusal)
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
-            sys.stderr.flush()
-            os._exit(1)
 
     def arrive(self, written: str, read: str) -> None:
         """One operation on one of the OSD's objects."""
         raise NotImplementedError
 
-    def operate(self, stream: WorkerStream, call: Callable[[], bool]) -> bool:
-        """Do and count it; whether it succeeded. ``call`` says whether all bytes were transferred."""
+    def operate(self, stream: WorkerStream, call: Callable[[], object]) -> bool:
+        """Do and count it; whether it succeeded. ``call`` gives False when too few bytes were transferred."""
         failed, whole = None, False
         started = time.monotonic_ns()
         stream.started(started)
         try:
-            whole = call()
+            whole = call() is not False
         except OSError as error:
             failed = error
         latency = time.monotonic_ns() - started
@@ -314,9 +317,9 @@ class WriteLane(Lane):
         if name not in self.objects:
             data = os.urandom(self.worker.order.object_size)
             self.objects.add(name)  # also a write that failed may be done later
-            if not self.operate(write, lambda: pool.write_full(name, data) is None):
+            if not self.operate(write, functools.partial(pool.write_full, name, data)):
                 self.discard(name)
-        elif self.operate(erase, lambda: pool.remove(name) is None):
+        elif self.operate(erase, functools.partial(pool.remove, name)):
             self.objects.discard(name)
         else:
             self.discard(name)
