@@ -64,8 +64,8 @@ class WorkerProcess:
         return self.process.pid
 
     def end(self, timeout_s: float) -> bool:
-        """SIGTERM, then SIGKILL; False when it hangs in the kernel all the same."""
-        for end, share in ((self.process.terminate, 0.4), (self.process.kill, 0.5)):
+        """SIGTERM, with time to tidy up, then SIGKILL; False when it hangs in the kernel all the same."""
+        for end, share in ((self.process.terminate, 0.75), (self.process.kill, 0.2)):
             end()
             try:
                 self.process.wait(timeout_s * share)

@@ -7,8 +7,8 @@
     ],"total_time_run":"3.005183","total_writes_made":"1185","write_size":"65536","bandwidth":"24.644923",
     "average_iops":"394","stddev_iops":"1137091504","average_latency":"0.010132","max_latency":"0.056924", …}
 
-Text stands before, inside and after the document; numbers are strings, or (newer) numbers; the key is ``max_latency``,
-or, in releases before Pacific's last, ``max_latency:``; ``stddev_iops`` can be an uninitialised word. A run that fails
+Text stands before, inside and after the document; numbers are strings, and may as well be numbers; the key is
+``max_latency`` or, of older writers, ``max_latency:``; ``stddev_iops`` can be an uninitialised word. A run that fails
 breaks off. So nothing is decoded: the few wanted keys are looked up where the totals stand, after ``datas``, and each
 must be a number that makes sense. https://github.com/ceph/ceph/blob/main/src/common/obj_bencher.cc
 

@@ -54,8 +54,8 @@ LOOK_AGAIN_S = 10.0
 LOOK_AT_ALL_S = 300.0
 """How often OSDs' classes and hosts are looked at where no object moved."""
 SWEEP_WITHIN_S = 30.0
-LEAVE_WITHIN_S = 0.3
-"""The daemon ends a worker that is not gone soon after."""
+LEAVE_WITHIN_S = 1.0
+"""The daemon ends a worker that is not gone by then."""
 _QUESTION_GAP_S = 0.002
 
 
@@ -128,7 +128,7 @@ class Worker:
     def leave(self) -> None:
         """End the process, and remove the objects that are there, if the cluster lets it at once."""
         deadline = time.monotonic() + LEAVE_WITHIN_S
-        names = [name for lane in self._lanes for name in tuple(lane.objects)]
+        names = [name for lane in self._lanes for name in lane.leave()]
         if self._pool is not None and names:
             removal = threading.Thread(
                 target=remove, args=(self._pool, names), kwargs={"deadline": deadline}, daemon=True
@@ -247,6 +247,8 @@ class Lane:
         self.worker, self.osd, self.streams = worker, osd, streams
         self.objects: set[str] = set()
         """Those of ours that may exist."""
+        self._beginning = threading.Lock()
+        self._leaving = False
         self.random = Random()  # noqa: S311
         self._rate = worker.memory.rate * sum(stream.share for stream in streams)
 
@@ -264,6 +266,20 @@ class Lane:
     def arrive(self, written: str, read: str) -> None:
         """One operation on one of the OSD's objects."""
         raise NotImplementedError
+
+    def leave(self) -> tuple[str, ...]:
+        """Make no more objects; those that there may be."""
+        with self._beginning:
+            self._leaving = True
+            return tuple(self.objects)
+
+    def begin(self, name: str) -> None:
+        """The object is about to be made."""
+        with self._beginning:
+            self.objects.add(name)
+            if not self._leaving:
+                return
+        threading.Event().wait()  # for the end
 
     def operate(self, stream: WorkerStream, call: Callable[[], object]) -> bool:
         """Do and count it; whether it succeeded. ``call`` gives False when too few bytes were transferred."""
@@ -316,7 +332,7 @@ class WriteLane(Lane):
             self.discard(other)
         if name not in self.objects:
             data = os.urandom(self.worker.order.object_size)
-            self.objects.add(name)  # also a write that failed may be done later
+            self.begin(name)  # also a write that failed may be done later
             if not self.operate(write, functools.partial(pool.write_full, name, data)):
                 self.discard(name)
         elif self.operate(erase, functools.partial(pool.remove, name)):
@@ -339,7 +355,7 @@ class ReadLane(Lane):
         if self._written != read:
             for other in [each for each in self.objects if each != read]:
                 self.discard(other)
-            self.objects.add(read)
+            self.begin(read)
             try:
                 pool.write_full(read, self._data)
             except OSError:
