@@ -65,7 +65,7 @@ def host(ceph: CephCluster, keyring: Path, tmp_path: Path) -> Host:
         environment=environment,
         disk_below=lambda _path: None,
         disks=lambda: (),
-        osd_disks=lambda: {},
+        osd_disks=dict,
         cluster_osds=lambda: ask_cluster(config, environment),
     )
 
@@ -267,7 +267,8 @@ class TestTheCanary:
         assert all(reading.success for reading in canaries.read().values())
 
     def test_what_cannot_begin_says_why(self, ceph: CephCluster, host: Host, start: Callable[..., Canaries]) -> None:
-        wrong = Canaries(replace(host, ceph=replace_ceph(host, keyring=str(ceph.keyring("osd.0")))))
+        foreign_key = replace_ceph(host, keyring=str(ceph.keyring("osd.0")))
+        wrong = Canaries(replace(host, ceph=foreign_key, cluster_osds=lambda: None))
         elsewhere = Canaries(host, pool="nowhere")
         try:
             wrong.until(lambda now: all(reading.state is CanaryState.REFUSED for reading in now.values()))
@@ -306,7 +307,7 @@ def throttled(ceph: CephCluster, number: int, *, writes_per_second: int) -> Iter
     group = BLKIO / f"plumbline-test-{os.getpid()}"
     group.mkdir()
     try:
-        device = os.stat(ceph.folder).st_dev
+        device = ceph.folder.stat().st_dev
         disk = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve()
         whole = disk.parent if (disk / "partition").exists() else disk
         limit = f"{(whole / 'dev').read_text().strip()} {writes_per_second}"
