@@ -127,7 +127,7 @@ class TestRadosBench:
         assert result.outcome is Outcome.SUCCESS
         assert result.operations[0].latency == {"mean": 0.002015, "max": 0.020146}
         _, write, seq = programs.ran
-        assert ("--max-objects", "256") == write[write.index("--max-objects") :][:2]
+        assert write[write.index("--max-objects") :][:2] == ("--max-objects", "256")
         assert "--no-cleanup" in write
         assert "--no-cleanup" not in seq
         for argv in (write, seq):

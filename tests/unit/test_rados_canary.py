@@ -1,4 +1,4 @@
-"""The RADOS canary without a cluster: what the daemon makes of the worker's memory, and the lanes with a pool of ours."""
+"""The RADOS canary without a cluster: what the daemon makes of the worker's memory, and lanes with a pool of ours."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Pretended:
 
     def __init__(self) -> None:
         self.canaries = RadosCanaries(plan(), clock=lambda: 100.0, wall=lambda: 1000.0)
-        self.canaries._worker = cast(Any, object())  # noqa: SLF001
-        self.memory = WorkerMemory(self.canaries._memory_fd)  # noqa: SLF001
+        self.canaries._worker = cast(Any, object())
+        self.memory = WorkerMemory(self.canaries._memory_fd)
         self.osds: list[OsdCanary] = [self.canaries.of(osd) for osd in self.canaries.plan.osds]
         self.memory.say(canary_memory.RUNNING)
 
@@ -169,8 +169,8 @@ class FakePool:
 def bench() -> Iterator[tuple[FakePool, Worker, RadosCanaries]]:
     canaries = RadosCanaries(plan())
     pool = FakePool()
-    worker = Worker(WorkerMemory(canaries._memory_fd), Order(json.loads(canaries.plan.order())))  # noqa: SLF001
-    worker._pool = cast(Any, pool)  # noqa: SLF001
+    worker = Worker(WorkerMemory(canaries._memory_fd), Order(json.loads(canaries.plan.order())))
+    worker._pool = cast(Any, pool)
     yield pool, worker, canaries
     canaries.stop(1.0)
 
