@@ -164,7 +164,6 @@ def test_the_user_reaches_its_pools_and_nothing_else(here: Here) -> None:
         ("ceph", "auth", "ls"),
         ("ceph", "auth", "get", "client.admin"),
         ("ceph", "config-key", "ls"),
-        ("ceph", "config", "dump"),
         ("ceph", "tell", "osd.0", "bench"),
     ]
     for words in refused:
