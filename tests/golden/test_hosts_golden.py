@@ -26,6 +26,7 @@ from plumbline.probes.histogram import latency_edges
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.registry import Parts, collectors
 from plumbline.rendering import Format, Renderer
+from plumbline.probes.cluster import ClusterView
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.bonding_proc import read_churns
@@ -187,7 +188,10 @@ def storage_node(tmp_path: Path) -> str:
     given.network.refresh()
     given.storage.users.refresh()
     given.storage.queues.refresh()
-    given = dataclasses.replace(given, storage=StorageWatch(roots, health=healthy_and_not(given)))
+    recovering = ClusterView(True, {"recovery": "12 PGs backfilling"})
+    given = dataclasses.replace(
+        given, storage=StorageWatch(roots, health=healthy_and_not(given)), ceph=lambda: recovering
+    )
     return page(given, config, book(storage, targets, config.baseline))
 
 
