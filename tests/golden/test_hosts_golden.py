@@ -22,11 +22,11 @@ from plumbline.exposition import Exposition
 from plumbline.healthwatch import HealthWatch
 from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.cluster import ClusterView
 from plumbline.probes.histogram import latency_edges
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.registry import Parts, collectors
 from plumbline.rendering import Format, Renderer
-from plumbline.probes.cluster import ClusterView
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.bonding_proc import read_churns
