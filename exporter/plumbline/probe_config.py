@@ -154,8 +154,8 @@ class PathMtuConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="
 class OsdBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="osd-bench"):
     """Ceph's own bench of one OSD after the other, within Ceph's own limits, caches dropped first.
 
-    By the OSD's admin socket in `/run/ceph` where this service's user may write to it; else by `ceph tell`, which Ceph
-    grants only to users with `osd 'allow *'`: all of the cluster's data, so `plumbline ceph setup` makes none.
+    By the OSD's admin socket in `/run/ceph` where this service's user may write to it; else by `ceph tell`, as
+    `ceph.osd_bench_user`: Ceph grants that only to users with `osd 'allow *'`, which is all of the cluster's data.
     """
 
     osds: tuple[str, ...] = ("host",)

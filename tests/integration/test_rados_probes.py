@@ -419,13 +419,14 @@ def osd_benches(host: Host, workload: str = "osd-bench-4k") -> tuple[osd_bench.O
 
 
 class TestOsdBench:
-    def test_the_confined_user_may_not(self, host: Host) -> None:
-        probe, *others = osd_benches(host)
+    def test_the_confined_user_may_not(self, host: Host, keyring: Path) -> None:
+        bold = replace_ceph(host, osd_bench_user="plumbline", osd_bench_keyring=str(keyring))
+        probe, *others = osd_benches(replace(host, ceph=bold))
         assert len(others) == 2
         with pytest.raises(ProbeRefused) as refused:
             probe.run(run())
         assert refused.value.reason == "permission"
-        assert "osd.0: client.plumbline may not bench it" in str(refused.value)
+        assert "osd.0: the user may not bench it" in str(refused.value)
 
     def test_by_the_admin_socket(self, ceph: CephCluster, host: Host) -> None:
         (host.storage / "run" / "ceph").symlink_to(ceph.folder / "run")
@@ -438,8 +439,8 @@ class TestOsdBench:
             assert figures.iops == pytest.approx((figures.throughput or 0) / 4096)
 
     def test_by_a_user_who_may(self, ceph: CephCluster, host: Host) -> None:
-        admin = replace(host, ceph=replace_ceph(host, user="admin", keyring=str(ceph.keyring("client.admin"))))
-        probe = osd_benches(admin, "osd-bench-4m")[2]
+        may = replace_ceph(host, osd_bench_user="admin", osd_bench_keyring=str(ceph.keyring("client.admin")))
+        probe = osd_benches(replace(host, ceph=may), "osd-bench-4m")[2]
         assert "tell" in probe.argv("bench")
         result = probe.run(run())
         assert result.outcome is Outcome.SUCCESS
@@ -453,10 +454,12 @@ class TestOsdBench:
         assert "osd.0 bench" in result.message
 
     def test_a_stopped_osd_is_no_hang(self, ceph: CephCluster, host: Host) -> None:
-        probe = osd_benches(host)[1]
+        may = replace_ceph(host, osd_bench_user="admin", osd_bench_keyring=str(ceph.keyring("client.admin")))
+        probe = osd_benches(replace(host, ceph=may))[1]
         ceph.kill_osd(1)
-        with contextlib.suppress(ProbeRefused):
-            assert probe.run(run()).outcome is not Outcome.SUCCESS
+        result = probe.run(run())
+        assert result.outcome is not Outcome.SUCCESS
+        assert "osd.1 cache drop" in result.message
 
 
 def replace_struct(workload: osd_bench.OsdBench, **changes: int) -> osd_bench.OsdBench:

@@ -54,13 +54,13 @@ def said(argv: Sequence[str], code: int | None = 0, out: bytes = b"", err: bytes
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     conf, keyring = tmp_path / "ceph.conf", tmp_path / "keyring"
     conf.write_text("[global]\nmon_host = 127.0.0.1\n")
-    keyring.write_text("[client.plumbline]\n key = AAAA\n")
+    keyring.write_text("[client.plumbline]\n key = AAAA\n[client.bench]\n key = AAAA\n")
     monkeypatch.setattr(rados_bench.shutil, "which", lambda name: f"/usr/bin/{name}")
     return Host(
         storage=tmp_path,
         roots=Roots.under(tmp_path),
         catalogue=load_catalogue(),
-        ceph=CephConfig(conf=str(conf), keyring=str(keyring)),
+        ceph=CephConfig(conf=str(conf), keyring=str(keyring), osd_bench_user="bench", osd_bench_keyring=str(keyring)),
         environment={},
         disk_below=lambda _path: None,
         disks=lambda: (),
@@ -197,6 +197,7 @@ class TestOsdBench:
         result = first.run(a_run(programs))
         assert result.operations[0].iops == 12438.803935198061
         assert [argv[-3:] for argv in programs.ran[1:2]] == [("osd.0", "cache", "drop")]
+        assert programs.ran[2][programs.ran[2].index("--name") + 1] == "client.bench"
         assert programs.ran[2][-6:] == ("osd.0", "bench", "12288000", "4096", "4194304", "100")
 
     def test_the_right_is_missing(self, host: Host) -> None:
@@ -204,7 +205,14 @@ class TestOsdBench:
         with pytest.raises(ProbeRefused) as refused:
             osd_benches(host)[0].run(a_run(Programs(lambda argv: said(argv, 13, b"", denied))))
         assert refused.value.reason == "permission"
-        assert "admin socket" in str(refused.value)
+        assert "ceph setup --osd-bench" in str(refused.value)
+
+    def test_no_user_who_may(self, host: Host) -> None:
+        programs = Programs(said)
+        plain = replace(host, ceph=CephConfig(conf=host.ceph.conf, keyring=host.ceph.keyring))
+        with pytest.raises(ProbeRefused) as refused:
+            osd_benches(plain)[0].run(a_run(programs))
+        assert (refused.value.reason, programs.ran) == ("no-bench-user", [])
 
     def test_cephs_own_limits(self, host: Host) -> None:
         def answer(argv: Sequence[str]) -> Completed:

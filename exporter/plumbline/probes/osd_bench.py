@@ -7,9 +7,9 @@ The OSD refuses what is above its own limits (``osd_bench_*``: at most 30 s of w
 100 MB/s of large ones), which are never raised here; so a run that was ended from outside goes on in the OSD for at
 most that long. It writes and removes objects of its own meta collection.
 
-``ceph tell osd.N`` asks for ``osd 'allow *'``: all the cluster's data. The user of the other probes has no such right,
-and does not get it. Where the admin socket of an OSD of this host may be written to, the bench goes through that, and
-needs no user at all (``/run/ceph`` belongs to the user ``ceph``; see the documentation for what to give whom).
+``ceph tell osd.N`` asks for ``osd 'allow *'``: all the cluster's data. The user of the other probes has no such right;
+a user of its own (``ceph.osd_bench_user``) is made only for whoever asks for it. Where the admin socket of an OSD of
+this host may be written to, the bench goes through that, and needs no user at all.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class OsdBenchProbe:
         socket = self._socket()
         if socket is not None:
             return ("ceph", "--conf", self.access.conf, "daemon", str(socket), *words)
-        return self.access.ceph("tell", self.target, *words)
+        return self.access.for_osd_bench().ceph("tell", self.target, *words)
 
     def run(self, run: Run) -> ProbeResult:
         """Drop the caches, and bench."""
         if self._socket() is None:
-            self.access.check()
+            self.access.for_osd_bench().check()
         version = CephTool("ceph").version(run.runner)
         started = run.clock()
         run.progress(Progress("dropping the OSD's caches", 0.0))
@@ -126,9 +126,8 @@ class OsdBenchProbe:
         if done.returncode in _DENIED or any(word in said for word in ("EACCES", "EPERM", "Permission denied")):
             raise ProbeRefused(
                 "permission",
-                f"{self.target}: {self.access.user} may not bench it ({said}): that takes osd 'allow *', which is all "
-                "of the cluster's data; let this service's user write to the OSD's admin socket in "
-                f"{self.sockets} instead, or name another user in ceph.user of a daemon for this alone",
+                f"{self.target}: the user may not bench it ({said}): that takes osd 'allow *'; "
+                "`plumbline ceph setup --osd-bench` makes a user who may, ceph.osd_bench_user names it",
             )
         return done
 
