@@ -10,7 +10,7 @@ local promql = import '../lib/promql.libsonnet';
   local burn = config.alerts.PlumblineCanaryBudgetBurn,
   local latency = { signal: 'latency' },
 
-  local subject = '{{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}',
+  local subject = '{{ $labels.probe }}, {{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}',
   local baseline = 'the {{ $labels.source }} baseline {{ $labels.profile }}',
 
   local burnAlert(window) = alert.fromTunables(
@@ -42,7 +42,7 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineCanaryLatencyExtreme',
           'plumbline:degradation_fast:ratio{statistic="p50"} >= %g' % extreme.ratio,
           latency,
-          'A disk is many times slower than its baseline.',
+          'What a canary measures is many times slower than its baseline.',
           'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.',
         ),
         alert.new(
@@ -57,7 +57,7 @@ local promql = import '../lib/promql.libsonnet';
                    long: promql.judgedLatency(config, 'plumbline:degradation_long:ratio'),
                  }),
           latency,
-          'A disk is slower than its baseline.',
+          'What a canary measures is slower than its baseline.',
           'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.shortWindow + baseline + ', and the longer window agrees.',
         ),
       ] + std.map(burnAlert, burn.windows),

@@ -27,7 +27,7 @@ from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import COLLECTORS, Config, NetworkServerConfig, split_address
 from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.exposition import Collector, Exposition
 from plumbline.healthwatch import DiskAsker, HealthWatch
 from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
@@ -37,6 +37,7 @@ from plumbline.latest import Latest
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
 from plumbline.planning import ProbingPlan, make_plan
+from plumbline.probes.cluster import CephGuard, ClusterView
 from plumbline.probes.iperf3_server import IperfServer, ServerPlan
 from plumbline.probes.runner import ProcessRunner
 from plumbline.probing import Probing
@@ -79,12 +80,16 @@ SERVER_STOPS_WITHIN_S = 1.0
 LINK_FACTS = "link facts"
 INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
 """InfiniBand counters are read in the background: each asks the adapter's firmware."""
+CEPH, CEPH_EVERY_S = "ceph", 15.0
+"""The cluster's state for the metrics, asked for only where a probe needs the cluster."""
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
+PLAN_ANEW_EVERY_S = 60.0
+"""At most so often for OSDs that come and go: each time the cluster is asked."""
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "finding", "latency", "probe"})
+NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "finding", "latency", "probe"})
 """Collectors that have nothing to say in a daemon that does not run."""
 
 LATENCY, LATENCY_DISKS = "latency", "disk latencies"
@@ -211,8 +216,14 @@ class Daemon:
         self._page_lock = threading.Lock()
         self._network_server: IperfServer | None = None
         self._vantage = found_vantage(config, roots, environment)
+        self._cluster = CephGuard(config.ceph, config.gates, host=self._host)
         self._probing = Probing(
-            store=store, roots=roots, host=self._host, environment=environment, vantage=self._vantage
+            store=store,
+            roots=roots,
+            host=self._host,
+            environment=environment,
+            vantage=self._vantage,
+            cluster=self._cluster,
         )
         self._site_files = config.baseline.files
         self._planned_for: object = None
@@ -245,6 +256,9 @@ class Daemon:
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )
+        self._ceph = ceph = Latest[ClusterView](
+            self._look_at_cluster, what="the Ceph cluster", stale_after_s=4 * CEPH_EVERY_S
+        )
         self._infiniband = fabric = Latest[InfinibandReading](
             lambda: read_infiniband(roots), what="InfiniBand counters", stale_after_s=4 * INFINIBAND_EVERY_S
         )
@@ -265,6 +279,7 @@ class Daemon:
             infiniband=lambda: fabric.value,
             disks_seen=lambda: presence.seen,
             latency=lambda: latency.value,
+            ceph=lambda: ceph.value,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -296,6 +311,7 @@ class Daemon:
             self._await_facts()
             self._apply(self._running)
             kick("findings")
+            kick(CEPH)  # now it is known whether a probe needs it
             kick(DISK_PRESENCE)  # by now it can tell serial numbers
             self._started_at = time.time()
             address = self._server.address
@@ -329,6 +345,7 @@ class Daemon:
             Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
             Job(LATENCY_DISKS, LATENCY_DISKS_EVERY_S, LATENCY_DISKS_EVERY_S, self._latency.refresh),
             Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
+            Job(CEPH, CEPH_EVERY_S, 0.0, self._ceph.refresh),
             *self._storage.jobs(),
             *self._presence.jobs(),
         ]
@@ -353,6 +370,15 @@ class Daemon:
             raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
         return Examined(self._host, findings, wait_s, blind)
 
+    def _look_at_cluster(self) -> ClusterView:
+        """:class:`Unavailable` where no probe needs it: a node that has a cluster need not let us ask for it."""
+        if not self._probing.needs_cluster:
+            raise Unavailable("no probe here needs a Ceph cluster")
+        try:
+            return self._cluster.look()
+        except ProbeRefused as refusal:
+            raise Unavailable(str(refusal)) from refusal
+
     def _links_changed(self) -> None:
         for facts in (NETWORK_FACTS, LINK_FACTS):
             self._housekeeping.kick(facts)
@@ -375,6 +401,7 @@ class Daemon:
     def _loop(self) -> None:
         seen = self._seen_at_start
         next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
+        next_plan = 0.0
         asked = self._signals
         while not asked.stop:
             asked.wait(1.0)
@@ -386,6 +413,10 @@ class Daemon:
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
                 if self._signatures() != seen:
                     asked.reload = True
+            if time.monotonic() >= next_plan and self._probing.outdated:
+                next_plan = time.monotonic() + PLAN_ANEW_EVERY_S
+                log.info("the OSDs changed: planning anew")
+                asked.reload = True
             if asked.reload and not asked.stop:
                 asked.reload = False
                 before = self._signatures()
@@ -401,6 +432,7 @@ class Daemon:
         serving.start()
         for name in self._probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
+        self._cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
         self._asker.runner.stop()
         self._housekeeping.stop(0.1)
         for each in events:
@@ -426,6 +458,7 @@ class Daemon:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         self._apply(running)
         self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
+        self._housekeeping.kick(CEPH)
         self._reload_error = ""
         log.info("configuration reloaded")
         return True
@@ -477,6 +510,7 @@ class Daemon:
         self._running = running
         if not running.config.collectors.get(LATENCY, True):
             self._latency.close()
+        self._cluster.configure(running.config.ceph, running.config.gates)
         self._probing.apply(running.plan, running.book.bounds(), running.config.gates)
         self._serve_network(running.config.network_server)
         itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline import __version__
-from plumbline.commands import probe
+from plumbline.commands import ceph, probe
 from plumbline.commands.shared import Parser, add_world, duration, print_json, roots
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
 from plumbline.errors import PlumblineError
@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     probe.add(commands)
     _add_nic(commands)
     _add_disk(commands)
+    ceph.add(commands)
     _add_config(commands)
     return parser
 

@@ -30,6 +30,7 @@ COLLECTORS = (
     "baseline",
     "bond",
     "canary",
+    "ceph",
     "channel",
     "coalesce",
     "device",
@@ -59,6 +60,8 @@ COLLECTORS = (
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
 
 MIN_HEALTH_INTERVAL_S = 60.0
+MAX_CEPH_TIMEOUT_S = 30.0
+"""Half of the lease of the cluster's lock: it has to be renewed in time."""
 
 T = TypeVar("T")
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -115,8 +118,13 @@ class CephConfig(Strict, frozen=True):
     """Our pool for objects, and for the lock that lets one heavy probe run at a time in the cluster."""
     rbd_pool: str = "plumbline-rbd"
     """Our pool for images."""
+    osd_bench_user: str | None = None
+    """cephx user for `osd-bench` probes, without `client.`. Ceph lets nobody bench an OSD who has not all rights on all
+    OSDs, so this is one of its own, made by `plumbline ceph setup --osd-bench`. ``None``: OSDs are not benched."""
+    osd_bench_keyring: str | None = None
+    """Its key. ``None``: what Ceph's configuration says."""
     timeout: Duration = Duration(5.0)
-    """Of each question to the monitors and each operation on an object."""
+    """Of each question to the monitors and each operation on an object, in whole seconds, `1s` to `30s`."""
 
 
 class GatesConfig(Strict, frozen=True):
@@ -254,6 +262,13 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
         )
     if config.network_server is not None:
         _check_network_server(config.network_server, where)
+    if not 1 <= config.ceph.timeout <= MAX_CEPH_TIMEOUT_S:
+        raise ConfigError(
+            where,
+            f"1s to {MAX_CEPH_TIMEOUT_S:g}s: a probe must not wait longer for a cluster that hangs",
+            key="ceph.timeout",
+            value=f"{float(config.ceph.timeout):g}s",
+        )
     seen: set[str] = set()
     for index, probe in enumerate(config.probes):
         key = f"probes[{index}]"

@@ -7,6 +7,7 @@ and its phase.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import logging
 import threading
@@ -25,6 +26,7 @@ from plumbline.probes.fio import FioProbe
 from plumbline.probes.fio_raw import RawFioProbe
 from plumbline.probes.kinds import KINDS
 from plumbline.probes.model import ContinuousJob, Host, Identity, PeriodicProbe, Plan
+from plumbline.probes.osd_lookup import ask_cluster
 from plumbline.probes.raw_canary_job import RawCanaryJob
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice, device_below, read_block_devices
@@ -65,9 +67,12 @@ class ProbingPlan:
 
     def targets(self) -> tuple[Target, ...]:
         """Everything that is measured here, for the choice of baselines."""
-        identities = [each for job in self.continuous for each in job.identities()]
-        identities += [probe.identity for probe in self.periodic]
-        return tuple(target for each in identities for target in targets_of(each))
+        return tuple(target for each in self.identities() for target in targets_of(each))
+
+    def identities(self) -> tuple[Identity, ...]:
+        """Every experiment."""
+        continuous = (each for job in self.continuous for each in job.identities())
+        return (*continuous, *(probe.identity for probe in self.periodic))
 
 
 def make_plan(
@@ -113,6 +118,7 @@ def make_plan(
         ),
         osd_disks=_Once[Mapping[str, str]](lambda: read_disk_users(roots).osds(), otherwise={}),
         way_to=lambda name, bind: ways.get((name, bind)),
+        cluster_osds=functools.cache(lambda: ask_cluster(config.ceph, environment)),
     )
     whole = Plan()
     for probe in wanted:

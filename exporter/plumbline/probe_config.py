@@ -159,7 +159,11 @@ class PathMtuConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="
 
 
 class OsdBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="osd-bench"):
-    """Ceph's own bench of one OSD after the other, within Ceph's own limits, caches dropped first."""
+    """Ceph's own bench of one OSD after the other, within Ceph's own limits, caches dropped first.
+
+    By the OSD's admin socket in `/run/ceph` where this service's user may write to it; else by `ceph tell`, as
+    `ceph.osd_bench_user`: Ceph grants that only to users with `osd 'allow *'`, which is all of the cluster's data.
+    """
 
     osds: tuple[str, ...] = ("host",)
     """`osd.N`, or `host` for every OSD of this host."""
@@ -168,7 +172,11 @@ class OsdBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag=
 
 
 class RadosCanaryConfig(Strict, frozen=True, kw_only=True, tag_field="type", tag="rados-canary"):
-    """The canary in RADOS: small objects written, read, removed, so chosen that each OSD is primary for some."""
+    """The canary in RADOS: small objects written, read, removed, so chosen that each OSD is primary for some.
+
+    A read is answered by the primary alone, a write and a removal by its replicas too: where writes to several OSDs
+    are slow and reads of one, that one is to blame. The pool needs at least as many placement groups as OSDs.
+    """
 
     name: str
     """The `probe` label; `/` and the OSD follow."""
@@ -189,7 +197,11 @@ class RadosCanaryConfig(Strict, frozen=True, kw_only=True, tag_field="type", tag
 
 
 class RadosBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="rados-bench"):
-    """`rados bench` in our own pool and namespace; its objects are removed after each run."""
+    """`rados bench` in our own pool and namespace; its objects are removed after each run.
+
+    Without `device_class` it is that of all OSDs, if they have but one, else `unknown`. Reads write first, so give
+    `timeout` more than twice the `runtime`.
+    """
 
     workload: str = "rados-write-4m-t16"
     """A catalogue id of kind `rados-bench`."""

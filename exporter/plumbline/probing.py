@@ -59,6 +59,8 @@ class Probing:
         self._rules = GatesConfig()
         self._heavy = gates.HeavyLock(store.directory / gates.HEAVY_LOCK)
         self._cluster = cluster
+        self.needs_cluster = False
+        """Whether any probe loads the Ceph cluster."""
         self._leaving: list[ContinuousProbe] = []
 
     def apply(self, plan: ProbingPlan, bounds: Bounds, rules: GatesConfig = GatesConfig()) -> None:  # noqa: B008  (frozen)
@@ -75,6 +77,7 @@ class Probing:
                 canary.start()
         self._canaries = canaries  # replaced whole: a scrape may be going through the old ones
         self._periodic = plan.periodic
+        self.needs_cluster = any(each.cluster for each in plan.identities())
         self._store.forget_others(frozenset(probe.identity.probe for probe in plan.periodic))
         self._scheduler.replace(self._job(probe) for probe in plan.periodic)
 
@@ -93,6 +96,11 @@ class Probing:
     def readings(self) -> list[CanaryReading]:
         """Every canary now; never blocks."""
         return [canary.read() for _, canary in self._canaries.values()]
+
+    @property
+    def outdated(self) -> bool:
+        """Whether a canary measures what is no longer what the configuration means here: plan anew."""
+        return any(reading.outdated for reading in self.readings())
 
     def recent(self, probe: str, workload: str, operation: str) -> RecentHistogram | None:
         """The last minutes of one operation of a canary."""

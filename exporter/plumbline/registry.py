@@ -15,6 +15,7 @@ from plumbline.collectors import (
     baseline,
     bond,
     canary,
+    ceph,
     disk,
     finding,
     health,
@@ -38,6 +39,7 @@ from plumbline.exposition import Collector, SkipHook
 from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading
+from plumbline.probes.cluster import ClusterView
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.blocklatency import LatencyReading
@@ -66,6 +68,10 @@ def _no_adapter() -> InfinibandReading:
     raise Unavailable("nobody looks for InfiniBand adapters")
 
 
+def _no_cluster() -> ClusterView:
+    raise Unavailable("nobody looks at a Ceph cluster")
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the collectors read. Everything answers at once: the scrape waits for nothing."""
@@ -92,6 +98,7 @@ class Parts:
     """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
     disks_seen: Callable[[], Iterable[DiskSeen]] = tuple
     latency: Callable[[], LatencyReading] = _not_loaded
+    ceph: Callable[[], ClusterView] = _no_cluster
     """May raise :class:`Unavailable`."""
 
 
@@ -141,6 +148,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         _steady("health", health.SPECS, lambda: health.samples(parts.storage.health)),
         _steady("latency", latency.SPECS, lambda: latency.samples(_shown(parts.latency(), disks))),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries(), vantage=parts.vantage)),
+        _steady("ceph", ceph.SPECS, lambda: ceph.samples(parts.ceph())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
         _steady("baseline", baseline.SPECS, lambda: _or_raise(baselines, book.recorded_error)),

@@ -47,23 +47,37 @@ class Probe:
         pass
 
 
+class Held:
+    """A lock; lost once somebody sets ``lost``."""
+
+    def __init__(self) -> None:
+        self.lost = threading.Event()
+
+    def check(self) -> None:
+        if self.lost.is_set():
+            raise ProbeRefused("lock-lost", "it was taken away")
+
+
 class Cluster:
     """A cluster whose lock may be held by another."""
 
     def __init__(self, held_by: str = "") -> None:
         self.held_by = held_by
+        self.lease = Held()
         self.holders: list[str] = []
 
     def check(self) -> None:
         pass
 
     @contextlib.contextmanager
-    def hold(self, holder: str) -> Iterator[None]:
+    def hold(self, holder: str) -> Iterator[Held]:
         if self.held_by:
             raise ProbeRefused("locked", f"held by {self.held_by}")
         self.holders.append(holder)
-        yield
-        self.holders.append("")
+        try:
+            yield self.lease
+        finally:
+            self.holders.append("")
 
 
 class Gate:
@@ -140,6 +154,38 @@ def test_a_gate_that_closes_under_way_ends_the_run_and_says_why(tmp_path: Path) 
     assert (refused.reason, str(refused)) == ("recovery", "stopped under way: 12 PGs recover")
     assert probe.runs == 1
     assert time.monotonic() - began < 30
+
+
+def test_a_lock_lost_under_way_ends_the_run_and_says_so(tmp_path: Path) -> None:
+    probe, cluster = Probe(wait_s=45), Cluster()
+    threading.Timer(0.5, cluster.lease.lost.set).start()
+    began = time.monotonic()
+    refused = refusal(probe, tmp_path, cluster=cluster)
+    assert (refused.reason, str(refused)) == ("lock-lost", "stopped under way: it was taken away")
+    assert probe.runs == 1
+    assert cluster.holders == ["a", ""]
+    assert time.monotonic() - began < 30
+
+
+def test_a_gate_that_waits_does_not_keep_a_lost_lock_from_being_seen(tmp_path: Path) -> None:
+    probe, cluster, never = Probe(wait_s=45), Cluster(), threading.Event()
+    asked: list[int] = []
+
+    def hangs() -> None:
+        asked.append(1)
+        if len(asked) > 1:
+            never.wait(60)
+
+    threading.Timer(0.5, cluster.lease.lost.set).start()
+    assert refusal(probe, tmp_path, cluster=cluster, gates=Gates(throughout=[hangs])).reason == "lock-lost"
+    never.set()
+
+
+def test_a_lock_lost_at_once_lets_nothing_begin(tmp_path: Path) -> None:
+    probe, cluster = Probe(), Cluster()
+    cluster.lease.lost.set()
+    assert refusal(probe, tmp_path, cluster=cluster).reason == "lock-lost"
+    assert probe.runs == 0
 
 
 def test_gates_before_are_asked_once(tmp_path: Path) -> None:

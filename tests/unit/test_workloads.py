@@ -45,7 +45,7 @@ def expected(each: Workload) -> str:
     match each:
         case BlockWorkload():
             mix = each.rwmix_read if each.pattern is Pattern.RANDRW else ""
-            tail = "-dsync" if each.sync is Sync.DSYNC else "" if each.direct else "-buffered"
+            tail = ("-dsync" if each.sync is Sync.DSYNC else "") + ("" if each.direct else "-buffered")
             block = f"{PREFIX[each.layer]}{each.pattern}{mix}-{size(each.block_size)}"
             return f"{block}-qd{each.iodepth}-j{each.jobs}{tail}"
         case TcpThroughput():

@@ -37,9 +37,11 @@ HEADER_WORDS = TEXT_AT + TEXT_WORDS
 
 # stream: words from the stream's start; then come its edges, then its buckets
 S_WORDS, S_FLAGS, S_BLOCK_BYTES, S_SHARE, S_EDGES = range(5)
-S_IN_FLIGHT_SINCE, S_LAST_COMPLETION, S_LAST_SUCCESS, S_SUM_NS, S_CHARGED, S_ERRORS = range(5, 11)
+S_NOTE = 5
+"""A number of the worker's own about this stream alone; 0: nothing to say."""
+S_IN_FLIGHT_SINCE, S_LAST_COMPLETION, S_LAST_SUCCESS, S_SUM_NS, S_CHARGED, S_ERRORS = range(6, 12)
 ERRORS = ("EIO", "ENOSPC", "EROFS", "ETIMEDOUT", "short", "other")
-"""Kinds of failed operations, by errno; ``short``: fewer bytes than asked for."""
+"""Kinds of failed operations, by errno; ``short``: fewer bytes than asked for. As many for every kind of canary."""
 STREAM_WORDS = S_ERRORS + len(ERRORS)
 
 WRITE, SEQUENTIAL, DSYNC = 1, 2, 4
@@ -88,6 +90,10 @@ class WorkerStream:
         self.edges_ns = words[at + STREAM_WORDS : at + STREAM_WORDS + edges].tolist()
         self._words, self._at = words, at
         self._buckets = at + STREAM_WORDS + edges
+
+    def note(self, number: int) -> None:
+        """What there is to say of this stream alone."""
+        self._words[self._at + S_NOTE] = number
 
     def started(self, now_ns: int) -> None:
         """An operation begins (monotonic ns); 0 when it is over."""

@@ -73,7 +73,9 @@ class CanaryReading:
     kind: str = "canary"
     """The ``type`` in the configuration."""
     target: str = ""
-    """What is measured: ``sdb``; empty: the node itself."""
+    """What is measured: ``sdb``, ``osd.3``; empty: the node itself."""
+    outdated: bool = False
+    """What it was planned for is no longer what the configuration means here: plan anew."""
     success: bool | None
     """``None`` until every workload has had its first operation, then whether the last one of each succeeded,
     lately, and none hangs. False also while it is refused, restarting or unkillable."""

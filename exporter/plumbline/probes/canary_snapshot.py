@@ -37,6 +37,7 @@ from plumbline.probes.canary_memory import (
     S_IN_FLIGHT_SINCE,
     S_LAST_COMPLETION,
     S_LAST_SUCCESS,
+    S_NOTE,
     S_SHARE,
     S_SUM_NS,
     S_WORDS,
@@ -77,6 +78,8 @@ class StreamCounts:
     charged: int
     errors: tuple[int, ...]
     buckets: tuple[int, ...]
+    note: int = 0
+    """The worker's own, of this stream alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ class DaemonMemory(MappedWords):
         words = self.words
         words[H_SEQUENCE] += words[H_SEQUENCE] & 1  # it was killed while it counted
         for at in self._starts:
-            words[at + S_IN_FLIGHT_SINCE] = 0
+            words[at + S_IN_FLIGHT_SINCE] = words[at + S_NOTE] = 0
         words[H_PREPARING_SINCE] = words[H_TEXT_BYTES] = words[H_GO] = 0
         words[H_STATE] = STARTING
 
@@ -180,4 +183,5 @@ class DaemonMemory(MappedWords):
             charged=copy[at + S_CHARGED],
             errors=tuple(copy[at + S_ERRORS : at + S_ERRORS + len(ERRORS)]),
             buckets=tuple(copy[at + STREAM_WORDS + copy[at + S_EDGES] : at + copy[at + S_WORDS]]),
+            note=copy[at + S_NOTE],
         )

@@ -1,8 +1,8 @@
 """One run of one periodic probe, whoever asked for it: locks, gates, the run, and the gates again while it lasts.
 
 The order is: nobody else at work (this host's lock, then the cluster's), every gate open, then the probe itself. While
-it runs, those gates that the probe does not close by its own load are asked again every few seconds; one that closes
-ends the run, and counts as a skip with its reason.
+it runs, those gates that the probe does not close by its own load are asked again every few seconds, and so is the
+cluster's lock; one that closes, or its loss, ends the run, and counts as a skip with its reason.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def run_probe(
 ) -> ProbeResult:
     """Run ``probe`` once. ``clock`` is Unix time; ``stopping`` ends it from outside.
 
-    Raises :class:`ProbeRefused`: ``stuck``, ``locked``, a gate's reason (also when it closed under way), the
-    probe's own reasons, ``stopped``.
+    Raises :class:`ProbeRefused`: ``stuck``, ``locked``, ``lock-lost``, a gate's reason (also when it closed under way),
+    the probe's own reasons, ``stopped``.
     """
     if pids := runner.stuck():
         raise ProbeRefused(
@@ -57,10 +57,10 @@ def run_probe(
             f"an earlier run still hangs in the kernel (process {', '.join(map(str, pids))}): what it measures does not"
             " answer; another one would hang beside it",
         )
-    with _locks(probe, host_lock, cluster) as keep_fds:
-        for gate in (*gates.throughout, *gates.before):
+    with _locks(probe, host_lock, cluster) as (keep_fds, leases):
+        for gate in (*leases, *gates.throughout, *gates.before):
             gate()
-        with _Watch(gates.throughout, stopping, look_again_s) as watch:
+        with _Watch(leases, gates.throughout, stopping, look_again_s) as watch:
             run = Run(
                 runner=runner.within(watch.stop),
                 clock=clock,
@@ -78,24 +78,33 @@ def run_probe(
 
 
 @contextlib.contextmanager
-def _locks(probe: PeriodicProbe, host_lock: HeavyLock, cluster: ClusterGuard | None) -> Iterator[tuple[int, ...]]:
+def _locks(
+    probe: PeriodicProbe, host_lock: HeavyLock, cluster: ClusterGuard | None
+) -> Iterator[tuple[tuple[int, ...], tuple[Gate, ...]]]:
+    """Descriptors for the commands to keep, and what says that a lock was lost under way."""
     if not probe.heavy:
-        yield ()
+        yield (), ()
         return
     name = probe.identity.probe
     with host_lock.hold(name) as descriptor:
         if cluster is None:
-            yield (descriptor,)
+            yield (descriptor,), ()
             return
-        with cluster.hold(name):
-            yield (descriptor,)
+        with cluster.hold(name) as lease:
+            yield (descriptor,), (lease.check,)
 
 
 class _Watch:
-    """Asks gates again and again beside a run; ``stop`` is set when one closed, or when the run is to end anyway."""
+    """Asks gates again and again beside a run; ``stop`` is set when one closed, or when the run is to end anyway.
 
-    def __init__(self, gates: Sequence[Gate], stopping: threading.Event, every_s: float) -> None:
-        self._gates, self._stopping, self._every_s = gates, stopping, every_s
+    ``leases`` answer at once and are asked ten times a second: a gate that waits for a cluster must not keep us from
+    seeing that its lock is lost.
+    """
+
+    def __init__(
+        self, leases: Sequence[Gate], gates: Sequence[Gate], stopping: threading.Event, every_s: float
+    ) -> None:
+        self._leases, self._gates, self._stopping, self._every_s = leases, gates, stopping, every_s
         self.stop = threading.Event()
         self.closed: ProbeRefused | None = None
         self._over = threading.Event()
@@ -119,14 +128,21 @@ class _Watch:
             if self._stopping.wait(0.1):
                 self.stop.set()
                 return
+            if not self._all_open(self._leases):
+                return
 
     def _ask(self) -> None:
         while not self._over.wait(self._every_s):
-            for gate in self._gates:
-                try:
-                    gate()
-                except ProbeRefused as refusal:
-                    if not self._over.is_set():
-                        self.closed = refusal
-                        self.stop.set()
-                    return
+            if not self._all_open(self._gates):
+                return
+
+    def _all_open(self, gates: Sequence[Gate]) -> bool:
+        for gate in gates:
+            try:
+                gate()
+            except ProbeRefused as refusal:
+                if not self._over.is_set():
+                    self.closed = self.closed or refusal
+                    self.stop.set()
+                return False
+        return True

@@ -10,12 +10,27 @@ from plumbline.probe_config import (
     FilesystemConfig,
     FioConfig,
     IperfConfig,
+    OsdBenchConfig,
     PathMtuConfig,
+    RadosBenchConfig,
+    RadosCanaryConfig,
     RawCanaryConfig,
     RttConfig,
     S3Config,
 )
-from plumbline.probes import canary_job, filesystem, fio_raw, iperf3, path_mtu, raw_canary_job, rtt, s3
+from plumbline.probes import (
+    canary_job,
+    filesystem,
+    fio_raw,
+    iperf3,
+    osd_bench,
+    path_mtu,
+    rados_bench,
+    rados_canary_job,
+    raw_canary_job,
+    rtt,
+    s3,
+)
 from plumbline.probes.model import Host, Plan
 
 KINDS: dict[type, Callable[[Any, Host], Plan]] = {
@@ -27,5 +42,8 @@ KINDS: dict[type, Callable[[Any, Host], Plan]] = {
     PathMtuConfig: path_mtu.build,
     FilesystemConfig: filesystem.build,
     S3Config: s3.build,
+    OsdBenchConfig: osd_bench.build,
+    RadosCanaryConfig: rados_canary_job.build,
+    RadosBenchConfig: rados_bench.build,
 }
 """``Any``: each builder takes the struct it stands beside. :class:`ConfigError` is for what no host could run."""

@@ -16,6 +16,7 @@ from typing import Protocol, runtime_checkable
 from plumbline.config import CephConfig
 from plumbline.probe_config import Periodic
 from plumbline.probes.canary_reading import CanaryReading
+from plumbline.probes.cluster_osds import ClusterOsds
 from plumbline.probes.result import ProbeResult
 from plumbline.probes.runner import Runner
 from plumbline.roots import Roots
@@ -187,15 +188,25 @@ class Host:
     """Disk → the OSD whose data it holds (``osd.3``)."""
     way_to: Callable[[str, str | None], Way | None] = lambda _host, _bind: None
     """Through which network device a host is reached from a local address (``None``: any); ``None``: not known."""
+    cluster_osds: Callable[[], ClusterOsds | None] = field(default=lambda: None)
+    """All OSDs of the cluster; ``None`` where it does not tell in time."""
+
+
+class Lease(Protocol):
+    """A lock of the cluster's that is held; asked as a gate while the run lasts."""
+
+    def check(self) -> None:
+        """Raise :class:`ProbeRefused` (``lock-lost``) as soon as it may be another's."""
+        ...
 
 
 class ClusterGuard(Protocol):
     """The cluster as probes see it; every call is bounded in time."""
 
     def check(self) -> None:
-        """Raise :class:`ProbeRefused` while the cluster is unfit: ``health``, ``recovery``, ``unreachable``."""
+        """Raise :class:`ProbeRefused` while the cluster is unfit: ``health``, ``recovery``, ``unreachable`` …"""
         ...
 
-    def hold(self, holder: str) -> AbstractContextManager[None]:
+    def hold(self, holder: str) -> AbstractContextManager[Lease]:
         """Hold the cluster's lock for heavy probes with a lease, or :class:`ProbeRefused` (``locked``)."""
         ...

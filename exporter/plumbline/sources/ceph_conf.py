@@ -52,7 +52,7 @@ def parse_ceph_conf(text: str, *, source: str) -> CephConf:
     none raises :class:`ParseError`. What ``[osd]`` says holds before ``[global]``: OSDs carry the traffic."""
     networks: dict[tuple[str, str], tuple[Network, ...]] = {}
     addresses: dict[str, list[IpAddress]] = {key: [] for key in _ADDRESSES}
-    for line, section, key, value in _options(text):
+    for line, section, key, value in options(text):
         if section.startswith("client"):
             continue
         if key in _NETWORKS and section in ("global", "osd"):
@@ -83,7 +83,7 @@ def read_ceph_conf(roots: Roots) -> CephConf:
     return empty
 
 
-def _options(text: str) -> Iterator[tuple[int, str, str, str]]:
+def options(text: str) -> Iterator[tuple[int, str, str, str]]:
     """Line number, section, option with underscores, value; a backslash at the end of a line continues it."""
     section, before, began = "global", "", 0
     for number, raw in enumerate(text.splitlines(), start=1):

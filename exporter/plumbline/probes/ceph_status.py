@@ -1,0 +1,160 @@
+"""Is the cluster fit for a probe: from ``ceph status`` to gates, each open, or closed with the figures that close it.
+
+https://docs.ceph.com/en/latest/rados/operations/health-checks/ (the checks)
+https://docs.ceph.com/en/latest/rados/operations/pg-states/ (the states)
+
+Muted checks do not count as bad health: somebody has seen them and decided. They do count where they tell a state:
+full OSDs are full, and flags are set, muted or not. Figures of recovery are rates and ratios that run ahead of each
+other (``degraded_ratio`` was seen above 1), so only states and counts of objects are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from plumbline.errors import ParseError
+
+HEALTH, RECOVERY, FULL, MAINTENANCE = "health", "recovery", "full", "maintenance"
+GATES = (MAINTENANCE, FULL, RECOVERY, HEALTH)
+"""Reasons to refuse; the first that is closed is named: it is the nearest to a cause."""
+
+_SEVERITY = {"HEALTH_OK": 0, "HEALTH_WARN": 1, "HEALTH_ERR": 2}
+_WORST = {"ok": 0, "warn": 1, "any": 2}
+_HARMLESS_FLAGS = frozenset({"noscrub", "nodeep-scrub", "notieragent", "nosnaptrim"})
+"""Set for weeks on many clusters, and none of them moves data or takes an OSD out of service."""
+_BY_FLAGS = frozenset({"OSDMAP_FLAGS", "OSD_FLAGS"})
+_FULL = ("OSD_FULL", "OSD_BACKFILLFULL", "OSD_NEARFULL")
+_OF_POOLS = frozenset({"POOL_FULL", "POOL_NEAR_FULL", "POOL_NEARFULL", "POOL_BACKFILLFULL"})
+"""They concern us where the pool is ours: it is full by its quota, or by what lies below it."""
+_LAYOUT = frozenset(
+    {"MANY_OBJECTS_PER_PG", "POOL_APP_NOT_ENABLED", "POOL_NO_REDUNDANCY", "POOL_TOO_FEW_PGS", "POOL_TOO_MANY_PGS"}
+)
+"""How pools are laid out, ours among them: a wish of Ceph's, and no sign of trouble."""
+_MOVING = frozenset(
+    {
+        "backfill_toofull", "backfill_wait", "backfilling", "degraded", "forced_backfill", "forced_recovery",
+        "recovering", "recovery_toofull", "recovery_unfound", "recovery_wait", "remapped", "undersized",
+    }
+)  # fmt: skip
+_FLAGS = re.compile(r"([a-z,_-]+) flag\(s\) set")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One of Ceph's health checks that is raised."""
+
+    name: str
+    severity: int
+    """1 warning, 2 error."""
+    message: str
+    muted: bool = False
+    detail: tuple[str, ...] = ()
+    """Its lines, where they were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """What decides about probes."""
+
+    checks: tuple[Check, ...] = ()
+    pg_states: Mapping[str, int] | None = None
+    """State (``active+clean``) → placement groups in it."""
+    misplaced_objects: int = 0
+    degraded_objects: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Which states are fit."""
+
+    health: Literal["ok", "warn", "any"] = "warn"
+    recovery: bool = False
+    """Whether recovery and moving of data are."""
+    pools: tuple[str, ...] = ()
+    """Ours."""
+
+
+def wants_detail(status: Any) -> bool:
+    """Whether ``health detail`` has to tell which pools are full."""
+    health = status.get("health") if isinstance(status, dict) else None
+    checks = health.get("checks") if isinstance(health, dict) else None
+    return isinstance(checks, dict) and bool(_OF_POOLS & checks.keys())
+
+
+def parse_status(status: Any, detail: Any = None) -> ClusterStatus:
+    """``ceph status -f json``, decoded, and ``health detail`` where :func:`wants_detail`; Ceph 16 to 20.
+
+    :class:`ParseError` when it is no such thing.
+    """
+    try:
+        health, pgs = status["health"], status["pgmap"]
+        raised = dict(health.get("checks", {}))
+        lines = dict(detail["checks"]) if detail is not None else {}
+        checks = tuple(_check(name, raised[name], lines.get(name)) for name in sorted(raised))
+        states = {str(each["state_name"]): int(each["count"]) for each in pgs.get("pgs_by_state", ())}
+        return ClusterStatus(checks, states, int(pgs.get("misplaced_objects", 0)), int(pgs.get("degraded_objects", 0)))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ParseError("ceph status", f"not as Ceph 16 to 20 say it: {type(error).__name__}: {error}") from error
+
+
+def closed(status: ClusterStatus, rules: Rules) -> dict[str, str]:
+    """Each closed gate → what closes it, in the order of :data:`GATES`."""
+    found = {
+        MAINTENANCE: _maintenance(status.checks),
+        FULL: _full(status.checks, rules.pools),
+        RECOVERY: "" if rules.recovery else _recovery(status),
+        HEALTH: _health(status.checks, rules.health),
+    }
+    return {gate: found[gate] for gate in GATES if found[gate]}
+
+
+def _check(name: str, raised: Mapping[str, Any], detail: Mapping[str, Any] | None) -> Check:
+    lines = tuple(str(each["message"]) for each in detail.get("detail", ())) if detail is not None else ()
+    severity = _SEVERITY.get(raised["severity"], _SEVERITY["HEALTH_ERR"])
+    return Check(name, severity, str(raised["summary"]["message"]), bool(raised.get("muted", False)), lines)
+
+
+def _maintenance(checks: Iterable[Check]) -> str:
+    said = [each for each in checks if each.name in _BY_FLAGS]
+    for check in said:
+        match = _FLAGS.search(check.message)
+        flags = set(match[1].split(",")) - _HARMLESS_FLAGS if match else set()
+        if flags:
+            return f"{', '.join(sorted(flags))} is set: somebody works on the cluster"
+        if not match:  # OSD_FLAGS: "1 OSDs or CRUSH {nodes, device-classes} have {NOUP,…} flags set"
+            return f"{check.message}: somebody works on the cluster"
+    return ""
+
+
+def _full(checks: Iterable[Check], pools: Iterable[str]) -> str:
+    by_name = {each.name: each for each in checks}
+    for name in _FULL:
+        if name in by_name:
+            return f"{name}: {by_name[name].message}"
+    for name in sorted(_OF_POOLS & by_name.keys()):
+        for line in by_name[name].detail:
+            if any(f"'{pool}'" in line for pool in pools):
+                return f"{name}: {line}"
+    return ""
+
+
+def _recovery(status: ClusterStatus) -> str:
+    moving: dict[str, int] = {}
+    for state, count in (status.pg_states or {}).items():
+        for word in _MOVING & set(state.split("+")):
+            moving[word] = moving.get(word, 0) + count
+    words = [f"{count} PGs {word}" for word, count in sorted(moving.items())]
+    if status.misplaced_objects:
+        words.append(f"{status.misplaced_objects} objects misplaced")
+    if status.degraded_objects and not moving:
+        words.append(f"{status.degraded_objects} objects degraded")
+    return ", ".join(words)
+
+
+def _health(checks: Iterable[Check], worst: Literal["ok", "warn", "any"]) -> str:
+    judged = _BY_FLAGS | _LAYOUT
+    bad = [each for each in checks if not each.muted and each.severity > _WORST[worst] and each.name not in judged]
+    return "; ".join(f"{each.name}: {each.message}" for each in bad)

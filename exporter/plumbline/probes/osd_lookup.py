@@ -1,0 +1,116 @@
+"""Which OSDs a configuration means on this host, and of which class: asked while probes are planned, and bounded.
+
+The cluster knows best; what it said last is remembered for when it does not answer. Where it never did, this host's
+own directories name its OSDs, with the class the kernel gives their disks; the canary sees the difference as soon as
+the cluster is back, and asks to be planned anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from plumbline.config import CephConfig
+from plumbline.errors import ConfigError, ProbeRefused, Unavailable
+from plumbline.probes import ceph_task
+from plumbline.probes.ceph_access import CephAccess
+from plumbline.probes.cluster_osds import ALL, HOST, ClusterOsds, from_json, to_json
+from plumbline.probes.model import Host
+from plumbline.probes.runner import ProcessRunner
+
+log = logging.getLogger(__name__)
+
+ANSWER_WITHIN_S = 5.0
+_MAX_BYTES = 16 << 20
+_REMEMBERED = "ceph-osds.json"
+_NAME = re.compile(r"osd\.(0|[1-9]\d{0,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOsd:
+    """``crush_class`` is empty where the cluster did not tell."""
+
+    number: int
+    crush_class: str
+    device_class: str
+    """What figures are compared by: the configured one, the CRUSH class, the disk's, or ``unknown``."""
+    device: str = ""
+    """The disk below, if it is one of this host."""
+
+
+def check_words(words: Sequence[str], *, allowed: Sequence[str], key: str) -> None:
+    """:class:`ConfigError` for what names no OSD."""
+    for word in words:
+        if word not in allowed and not _NAME.fullmatch(word):
+            raise ConfigError("configuration", f"osd.N, or {' or '.join(allowed)}", key=key, value=word)
+    if not words:
+        raise ConfigError("configuration", f"name OSDs: osd.N, or {' or '.join(allowed)}", key=key, value=[])
+
+
+def look_up(words: Sequence[str], device_class: str | None, host: Host) -> tuple[FoundOsd, ...]:
+    """The OSDs, in order of their numbers; never raises for what the cluster does."""
+    local = {int(osd.removeprefix("osd.")): disk for disk, osd in host.osd_disks().items() if _NAME.fullmatch(osd)}
+    kernel = {disk.name: disk.device_class for disk in host.disks()} if local else {}
+    cluster = host.cluster_osds() or remembered(host.storage)
+    if cluster is not None:
+        numbers = [number for number in cluster.chosen(words, socket.gethostname()) if number in cluster.by_number]
+        told = {number: cluster.by_number[number].device_class for number in numbers}
+    else:
+        named = {int(word.removeprefix("osd.")) for word in words if word not in (HOST, ALL)}
+        told = dict.fromkeys(named | (local.keys() if {HOST, ALL} & set(words) else set()), "")
+    return tuple(
+        FoundOsd(
+            number,
+            crush_class,
+            device_class or crush_class or kernel.get(local.get(number, "")) or "unknown",
+            local.get(number, ""),
+        )
+        for number, crush_class in sorted(told.items())
+    )
+
+
+def only_class(host: Host) -> str:
+    """The class of all OSDs of the cluster, where they have but one; ``unknown`` otherwise."""
+    cluster = host.cluster_osds()
+    classes = {osd.device_class for osd in cluster.by_number.values()} if cluster is not None else set()
+    return classes.pop() if len(classes) == 1 else "unknown"
+
+
+def remember(storage: Path, osds: ClusterOsds) -> None:
+    """For starts and reloads while the cluster does not answer; a storage that can't be written to is no fault."""
+    with contextlib.suppress(OSError):
+        new = storage / f"{_REMEMBERED}.new"
+        new.write_text(json.dumps(to_json(osds)), "utf-8")
+        new.replace(storage / _REMEMBERED)
+
+
+def remembered(storage: Path) -> ClusterOsds | None:
+    """What was remembered, if anything."""
+    try:
+        return from_json(json.loads((storage / _REMEMBERED).read_text("utf-8")))
+    except (OSError, ValueError, TypeError, KeyError, IndexError):
+        return None
+
+
+def ask_cluster(config: CephConfig, environment: Mapping[str, str]) -> ClusterOsds | None:
+    """The cluster's OSDs; ``None`` without an answer in time."""
+    access = CephAccess.of(config)
+    try:
+        access.check()
+        quick = replace(access.librados(), connect_timeout_s=3, operation_timeout_s=3)
+        done = ProcessRunner(environment).run(
+            ceph_task.argv(quick, "osds"), timeout_s=ANSWER_WITHIN_S, max_output_bytes=_MAX_BYTES
+        )
+        if done.returncode == 0:
+            return from_json(json.loads(done.stdout))
+        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2] or "no answer in time"
+    except (ProbeRefused, Unavailable, ValueError) as error:
+        said = str(error)
+    log.warning("OSDs: the cluster does not tell which there are: %s", said)
+    return None
