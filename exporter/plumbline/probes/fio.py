@@ -10,17 +10,18 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import FioConfig
 from plumbline.probes.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, layout_argv, measure_argv
-from plumbline.probes.fio_output import Figures, FioReport, parse_report, split_notes
+from plumbline.probes.fio_output import FioReport, parse_report, split_notes
+from plumbline.probes.fio_result import figures_of, operations
 from plumbline.probes.guard import ProbeDirectory, prepare_directory
 from plumbline.probes.model import Host, Identity, Plan, Run
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import Completed, Runner
 from plumbline.workloads import BlockWorkload
 
@@ -137,7 +138,7 @@ def run_fio(
         started=started,
         duration=run.spent_s,
         outcome=outcome,
-        operations=tuple(_operations(plan.workload, report)) if report and outcome is Outcome.SUCCESS else (),
+        operations=tuple(operations(plan.workload, report)) if report and outcome is Outcome.SUCCESS else (),
         message=message,
     )
 
@@ -171,7 +172,7 @@ class _Run:
             # fio can report an error of a job and exit with 0
             said = report.notes[0] if report.notes else os.strerror(report.error)
             return Outcome.FAILURE, f"fio: {said.removeprefix('fio: ')}", report
-        if outcome is Outcome.SUCCESS and not all(_of(report, name) for name in self._plan.workload.operations):
+        if outcome is Outcome.SUCCESS and not all(figures_of(report, name) for name in self._plan.workload.operations):
             return Outcome.FAILURE, "fio finished without one operation; give it a longer runtime", report
         return outcome, message, report
 
@@ -254,18 +255,3 @@ def _first_line(completed: Completed) -> str:
 def _refuse_if_stopped(completed: Completed) -> None:
     if completed.cancelled:
         raise ProbeRefused("stopped", "the daemon is ending; the next start runs it again")
-
-
-def _operations(workload: BlockWorkload, report: FioReport) -> Iterator[OperationResult]:
-    for name in workload.operations:
-        figures = _of(report, name)
-        if figures is not None:
-            latency = figures.latency.statistics if figures.latency else {}
-            bins = figures.latency.bins if figures.latency else ()
-            yield OperationResult(
-                operation=name, iops=figures.iops, throughput=figures.throughput, latency=latency, bins=bins
-            )
-
-
-def _of(report: FioReport, operation: str) -> Figures | None:
-    return report.read if operation == "read" else report.write
