@@ -26,7 +26,7 @@ from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, split_address
 from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.exposition import Collector, Exposition
 from plumbline.healthwatch import DiskAsker, HealthWatch
 from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
@@ -36,6 +36,7 @@ from plumbline.latest import Latest
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
 from plumbline.planning import ProbingPlan, make_plan
+from plumbline.probes.cluster import CephGuard, ClusterView
 from plumbline.probes.runner import ProcessRunner
 from plumbline.probing import Probing
 from plumbline.roots import Roots
@@ -71,12 +72,14 @@ KERNEL_WATCH_EVERY_S = 15.0
 LINK_FACTS = "link facts"
 INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
 """InfiniBand counters are read in the background: each asks the adapter's firmware."""
+CEPH, CEPH_EVERY_S = "ceph", 15.0
+"""The cluster's state for the metrics, asked for only where a probe needs the cluster."""
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "finding", "probe"})
+NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "finding", "probe"})
 """Collectors that no check asks, and that have nothing to say in a daemon that does not run."""
 
 Signature = tuple[int, int, int]
@@ -186,7 +189,10 @@ class Daemon:
         self._reload_error = ""
         self._overview = Overview(host=self._host, started=time.time())
         self._page_lock = threading.Lock()
-        self._probing = Probing(store=store, roots=roots, host=self._host, environment=environment)
+        self._cluster = CephGuard(config.ceph, config.gates, host=self._host)
+        self._probing = Probing(
+            store=store, roots=roots, host=self._host, environment=environment, cluster=self._cluster
+        )
         self._site_files = config.baseline.files
         self._seen_at_start = self._signatures()
         self._running = self._prepare(config)
@@ -216,6 +222,9 @@ class Daemon:
         self._link_facts = links = LinkFacts(
             roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
         )
+        self._ceph = ceph = Latest[ClusterView](
+            self._look_at_cluster, what="the Ceph cluster", stale_after_s=4 * CEPH_EVERY_S
+        )
         self._infiniband = fabric = Latest[InfinibandReading](
             lambda: read_infiniband(roots), what="InfiniBand counters", stale_after_s=4 * INFINIBAND_EVERY_S
         )
@@ -234,6 +243,7 @@ class Daemon:
             roles=lambda: links.roles,
             infiniband=lambda: fabric.value,
             disks_seen=lambda: presence.seen,
+            ceph=lambda: ceph.value,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -262,6 +272,7 @@ class Daemon:
             self._await_facts()
             self._apply(self._running)
             kick("findings")
+            kick(CEPH)  # now it is known whether a probe needs it
             kick(DISK_PRESENCE)  # by now it can tell serial numbers
             self._started_at = time.time()
             address = self._server.address
@@ -281,6 +292,7 @@ class Daemon:
             Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self._link_facts.refresh),
             Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
             Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
+            Job(CEPH, CEPH_EVERY_S, 0.0, self._ceph.refresh),
             *self._storage.jobs(),
             *self._presence.jobs(),
         ]
@@ -304,6 +316,15 @@ class Daemon:
         if not findings:
             raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
         return Examined(self._host, findings, wait_s, blind)
+
+    def _look_at_cluster(self) -> ClusterView:
+        """:class:`Unavailable` where no probe needs it: a node that has a cluster need not let us ask for it."""
+        if not self._probing.needs_cluster:
+            raise Unavailable("no probe here needs a Ceph cluster")
+        try:
+            return self._cluster.look()
+        except ProbeRefused as refusal:
+            raise Unavailable(str(refusal)) from refusal
 
     def _links_changed(self) -> None:
         for facts in (NETWORK_FACTS, LINK_FACTS):
@@ -350,6 +371,7 @@ class Daemon:
         closing.start()
         for name in self._probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
+        self._cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
         self._asker.runner.stop()
         self._housekeeping.stop(0.1)
         for each in events:
@@ -374,6 +396,7 @@ class Daemon:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         self._apply(running)
         self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
+        self._housekeeping.kick(CEPH)
         self._reload_error = ""
         log.info("configuration reloaded")
         return True
@@ -399,6 +422,7 @@ class Daemon:
 
     def _apply(self, running: Running) -> None:
         self._running = running
+        self._cluster.configure(running.config.ceph, running.config.gates)
         self._probing.apply(running.plan, running.book.bounds(), running.config.gates)
         itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)
         self._exposition.replace([*self._collectors(), itself])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from plumbline import __version__
+from plumbline.commands import ceph
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
 from plumbline.config_types import Duration
 from plumbline.errors import ConfigError, PlumblineError
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_baseline(commands)
     _add_nic(commands)
     _add_disk(commands)
+    ceph.add(commands)
     _add_config(commands)
     return parser
 

@@ -30,6 +30,7 @@ COLLECTORS = (
     "baseline",
     "bond",
     "canary",
+    "ceph",
     "channel",
     "coalesce",
     "device",
@@ -112,8 +113,13 @@ class CephConfig(Strict, frozen=True):
     """Our pool for objects, and for the lock that lets one heavy probe run at a time in the cluster."""
     rbd_pool: str = "plumbline-rbd"
     """Our pool for images."""
+    osd_bench_user: str | None = None
+    """cephx user for `osd-bench` probes, without `client.`. Ceph lets nobody bench an OSD who has not all rights on all
+    OSDs, so this is one of its own, made by `plumbline ceph setup --osd-bench`. ``None``: OSDs are not benched."""
+    osd_bench_keyring: str | None = None
+    """Its key. ``None``: what Ceph's configuration says."""
     timeout: Duration = Duration(5.0)
-    """Of each question to the monitors and each operation on an object."""
+    """Of each question to the monitors and each operation on an object; from `1s`."""
 
 
 class GatesConfig(Strict, frozen=True):

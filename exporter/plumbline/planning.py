@@ -57,9 +57,12 @@ class ProbingPlan:
 
     def targets(self) -> tuple[Target, ...]:
         """Everything that is measured here, for the choice of baselines."""
-        identities = [each for job in self.continuous for each in job.identities()]
-        identities += [probe.identity for probe in self.periodic]
-        return tuple(target for each in identities for target in _targets(each))
+        return tuple(target for each in self.identities() for target in _targets(each))
+
+    def identities(self) -> tuple[Identity, ...]:
+        """Every experiment."""
+        continuous = (each for job in self.continuous for each in job.identities())
+        return (*continuous, *(probe.identity for probe in self.periodic))
 
 
 def make_plan(

@@ -55,6 +55,8 @@ class Probing:
         self._rules = GatesConfig()
         self._heavy = gates.HeavyLock(store.directory / gates.HEAVY_LOCK)
         self._cluster = cluster
+        self.needs_cluster = False
+        """Whether any probe loads the Ceph cluster."""
         self._leaving: list[ContinuousProbe] = []
 
     def apply(self, plan: ProbingPlan, bounds: Bounds, rules: GatesConfig = GatesConfig()) -> None:  # noqa: B008  (frozen)
@@ -71,6 +73,7 @@ class Probing:
                 canary.start()
         self._canaries = canaries  # replaced whole: a scrape may be going through the old ones
         self._periodic = plan.periodic
+        self.needs_cluster = any(each.cluster for each in plan.identities())
         self._store.forget_others(frozenset(probe.identity.probe for probe in plan.periodic))
         self._scheduler.replace(self._job(probe) for probe in plan.periodic)
 

@@ -15,6 +15,7 @@ from plumbline.collectors import (
     baseline,
     bond,
     canary,
+    ceph,
     disk,
     finding,
     health,
@@ -36,6 +37,7 @@ from plumbline.exposition import Collector, SkipHook
 from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading
+from plumbline.probes.cluster import ClusterView
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.bonding_proc import Churns
@@ -57,6 +59,10 @@ T = TypeVar("T")
 
 def _no_adapter() -> InfinibandReading:
     raise Unavailable("nobody looks for InfiniBand adapters")
+
+
+def _no_cluster() -> ClusterView:
+    raise Unavailable("nobody looks at a Ceph cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,8 @@ class Parts:
     infiniband: Callable[[], InfinibandReading] = _no_adapter
     """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
     disks_seen: Callable[[], Iterable[DiskSeen]] = tuple
+    ceph: Callable[[], ClusterView] = _no_cluster
+    """May raise :class:`Unavailable`."""
 
 
 def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
@@ -128,6 +136,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         ),
         _steady("health", health.SPECS, lambda: health.samples(parts.storage.health)),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries())),
+        _steady("ceph", ceph.SPECS, lambda: ceph.samples(parts.ceph())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
         _steady("baseline", baseline.SPECS, lambda: _or_raise(baselines, book.recorded_error)),

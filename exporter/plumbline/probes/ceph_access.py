@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plumbline.config import CephConfig
@@ -22,7 +22,9 @@ from plumbline.sources.ceph_conf import options
 NO_CLUSTER, NO_KEY = "no-cluster", "no-key"
 """Reasons of a refusal: this node belongs to no cluster; it does, but we have no key."""
 NAMESPACE = "plumbline"
-"""In each of our pools: all that we write lies in it, and the user can reach nothing else."""
+"""In our pool for objects: all that we write lies in it, and the user can reach nothing else."""
+IMAGE_PREFIX = "plumbline-"
+"""Of every image of ours. Their pool is ours alone; it has no namespace, because fio's rbd engine knows none."""
 SETUP = "run `plumbline ceph setup` on a node with the administrator's key"
 
 _KEYRINGS = "/etc/ceph/$cluster.$name.keyring,/etc/ceph/$cluster.keyring,/etc/ceph/keyring,/etc/ceph/keyring.bin"
@@ -42,6 +44,8 @@ class CephAccess:
     pool: str
     rbd_pool: str
     timeout_s: float
+    bench: tuple[str, str | None] | None = None
+    """User and keyring for benches of OSDs."""
 
     @classmethod
     def of(cls, config: CephConfig) -> CephAccess:
@@ -53,7 +57,21 @@ class CephAccess:
             pool=config.pool,
             rbd_pool=config.rbd_pool,
             timeout_s=float(config.timeout),
+            bench=None
+            if config.osd_bench_user is None
+            else (f"client.{config.osd_bench_user}", config.osd_bench_keyring),
         )
+
+    def for_osd_bench(self) -> CephAccess:
+        """The same cluster as the user who may bench OSDs; :class:`ProbeRefused` (``no-bench-user``) without one."""
+        if self.bench is None:
+            raise ProbeRefused(
+                "no-bench-user",
+                "Ceph benches OSDs only for a user with all rights on them; `plumbline ceph setup --osd-bench` makes"
+                " one, ceph.osd_bench_user names it",
+            )
+        user, keyring = self.bench
+        return replace(self, user=user, keyring=keyring)
 
     @property
     def id(self) -> str:

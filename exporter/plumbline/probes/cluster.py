@@ -44,6 +44,8 @@ class ClusterView:
     closed: Mapping[str, str] = field(default_factory=dict)
     message: str = ""
     """Why it was not reachable."""
+    lock_held: bool = False
+    """Whether this node held the lock for heavy probes."""
 
 
 class Lease:
@@ -117,10 +119,10 @@ class CephGuard:
         """The worker's process id while there is one."""
         return self._session.pid if self._session else None
 
-    def close(self) -> None:
-        """End the session; locks that are held are given back if the cluster answers."""
+    def close(self, timeout_s: float = 1.0) -> None:
+        """End the session; locks that are held are given back if the cluster answers in time."""
         if self._session is not None:
-            self._session.close()
+            self._session.close(timeout_s)
 
     # -- gates
 
@@ -147,8 +149,9 @@ class CephGuard:
             said = self._open().ask("status")
             status = parse_status(said["status"], said["detail"])
         except (OSError, ParseError) as error:
-            return ClusterView(False, message=strerror(error) if isinstance(error, OSError) else str(error))
-        return ClusterView(True, closed(status, self._rules))
+            said = strerror(error) if isinstance(error, OSError) else str(error)
+            return ClusterView(False, message=said, lock_held=self.held)
+        return ClusterView(True, closed(status, self._rules), lock_held=self.held)
 
     def _open(self) -> CephSession:
         if self._session is None:

@@ -1,0 +1,33 @@
+"""The Ceph cluster as probes see it: whether it answers, and which gates it leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.probes.ceph_status import GATES
+from plumbline.probes.cluster import ClusterView
+
+REACHABLE = MetricSpec(
+    "plumbline_ceph_reachable", Kind.GAUGE, "1: the monitors answer the probes' user in time. Absent: nobody asks."
+)
+GATE_OPEN = MetricSpec(
+    "plumbline_ceph_gate_open",
+    Kind.GAUGE,
+    "0: the cluster's state keeps probes from running, for this reason: health, recovery, full, maintenance. Absent"
+    " while the cluster does not answer, which keeps them from running, too.",
+    ("gate",),
+)
+LOCK_HELD = MetricSpec(
+    "plumbline_ceph_lock_held", Kind.GAUGE, "1: this node holds the lock for heavy probes; one in the cluster does."
+)
+SPECS = (REACHABLE, GATE_OPEN, LOCK_HELD)
+
+
+def samples(view: ClusterView) -> Iterator[Sample]:
+    """The cluster as last seen."""
+    yield REACHABLE, (), int(view.reachable)
+    if view.reachable:
+        for gate in GATES:
+            yield GATE_OPEN, (gate,), int(gate not in view.closed)
+    yield LOCK_HELD, (), int(view.lock_held)

@@ -1,0 +1,114 @@
+"""``plumbline ceph setup`` and ``plumbline ceph remove``: what is needed in a cluster, shown, or made and removed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from plumbline.errors import PlumblineError
+
+_NOT_LOOKED_GROUPS = 32
+
+
+def add(commands: argparse._SubParsersAction[Any]) -> None:
+    """The command with its two actions."""
+    ceph = commands.add_parser("ceph", help="prepare a Ceph cluster for probes, or take that back")
+    actions = ceph.add_subparsers(required=True, metavar="ACTION")
+    setup = actions.add_parser(
+        "setup",
+        help="show the commands that make pools and a user; with --apply, run them",
+        description="Look at the cluster as its administrator and show the commands that make what probes need: a pool "
+        "for objects, one for images, and a user that reaches nothing else. What is there already is left as it is; "
+        "what has our names but not our mark is never touched.",
+    )
+    remove = actions.add_parser(
+        "remove",
+        help="show the commands that remove them; with --apply, run them",
+        description="The reverse: pools, rules and users that carry our mark, and nothing else.",
+    )
+    for parser in (setup, remove):
+        parser.add_argument("--config.file", dest="config_file", type=Path, metavar="FILE", help="ours (YAML)")
+        parser.add_argument("--conf", metavar="FILE", help="Ceph's configuration file (Ceph's default)")
+        parser.add_argument("--name", metavar="CLIENT", help="the administrator (client.admin)")
+        parser.add_argument("--keyring", metavar="FILE", help="the administrator's key (Ceph's default)")
+        parser.add_argument("--key-dir", default="/etc/ceph", metavar="DIR", help="for the users' keys (/etc/ceph)")
+        parser.add_argument("--apply", action="store_true", help="run the commands")
+        parser.set_defaults(run=_run, action=parser.prog.rpartition(" ")[2])
+    setup.add_argument(
+        "--device-class", action="append", default=[], metavar="CLASS", help="a pool on this alone, too (repeatable)"
+    )
+    setup.add_argument("--osd-bench", action="store_true", help="a user for osd-bench probes, with all rights on OSDs")
+    setup.add_argument("--crush-root", default="default", metavar="NAME", help="for device classes (default)")
+    setup.add_argument("--failure-domain", default="host", metavar="TYPE", help="for device classes (host)")
+    setup.add_argument("--pg-num", type=int, metavar="N", help="placement groups of a pool for objects (4 each OSD)")
+    setup.add_argument(
+        "--blind", action="store_true", help="show all commands without looking at a cluster, to be run elsewhere"
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    from plumbline import cephadmin, cephsetup  # noqa: PLC0415
+    from plumbline.options import Overrides, read_config  # noqa: PLC0415
+    from plumbline.workloads import load_catalogue  # noqa: PLC0415
+
+    ceph = read_config(options.config_file, Overrides(), load_catalogue()).ceph
+    admin = cephadmin.Admin(options.conf or (ceph.conf if options.config_file else None), options.name, options.keyring)
+    cluster = cephadmin.Cluster(admin, os.environ)
+    if options.action == "remove":
+        want = cephadmin.wanted(
+            ceph, device_classes=cluster.classes_of_ours(ceph.pool), osd_bench=True, groups=0, folder=options.key_dir
+        )
+        plan = cephsetup.remove(want, cluster.look(want))
+    else:
+        blind = options.blind and not options.apply
+        want = cephadmin.wanted(
+            ceph,
+            device_classes=dict.fromkeys(
+                (*options.device_class, *(() if blind else cluster.classes_of_ours(ceph.pool)))
+            ),
+            osd_bench=options.osd_bench,
+            groups=options.pg_num or (_NOT_LOOKED_GROUPS if blind else cluster.groups()),
+            folder=options.key_dir,
+            root=options.crush_root,
+            failure_domain=options.failure_domain,
+        )
+        if not blind:
+            _check_classes(options.device_class, cluster.classes())
+        plan = cephsetup.setup(want, cephsetup.Facts() if blind else cluster.look(want))
+    return _carry_out(plan, cluster, admin, apply=options.apply, setting_up=options.action == "setup")
+
+
+def _check_classes(asked: list[str], known: list[str]) -> None:
+    for each in asked:
+        if each not in known:
+            raise PlumblineError(f"--device-class {each}: no OSD is of this class; there are: {', '.join(known)}")
+
+
+def _carry_out(plan: Any, cluster: Any, admin: Any, *, apply: bool, setting_up: bool) -> int:
+    for line in plan.foreign:
+        print(f"plumbline: left alone: {line}", file=sys.stderr)
+    if plan.foreign and setting_up:
+        return 1
+    for line in plan.there:
+        print(f"# there already: {line}")
+    if not plan.steps:
+        print("# nothing to do")
+        return 1 if plan.foreign else 0
+
+    def show(step: Any) -> None:
+        print(f"# {step.why}")
+        command = shlex.join(admin.argv(step.argv))
+        print(f"(umask 077; {command} > {shlex.quote(step.keyring)})" if step.keyring else command, flush=True)
+
+    if apply:
+        cluster.apply(plan, before=show)
+        print("# done")
+    else:
+        for step in plan.steps:
+            show(step)
+        print("# nothing was changed; --apply runs these commands", flush=True)
+    return 1 if plan.foreign else 0
