@@ -7,6 +7,7 @@ and its phase.
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -23,6 +24,7 @@ from plumbline.probes.canary_job import CanaryJob
 from plumbline.probes.fio import FioProbe
 from plumbline.probes.kinds import KINDS
 from plumbline.probes.model import ContinuousJob, Host, Identity, PeriodicProbe, Plan
+from plumbline.probes.pool_class import ask_pool_class
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice, device_below, read_block_devices
 from plumbline.sources.diskusers import read_disk_users
@@ -92,6 +94,7 @@ def make_plan(
             lambda: read_block_devices(roots, on_skip=lambda _name, _reason: None), otherwise=()
         ),
         osd_disks=_Once[Mapping[str, str]](lambda: read_disk_users(roots).osds(), otherwise={}),
+        pool_class=functools.cache(lambda pool: ask_pool_class(pool, config.ceph, environment)),
     )
     whole = Plan()
     for probe in wanted:

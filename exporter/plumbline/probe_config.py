@@ -311,6 +311,8 @@ def check_probe(probe: ProbeConfig, where: str, key: str, catalogue: WorkloadCat
         raise ConfigError(
             where, "smaller than the workload's block", key=f"{key}.file_size", value=int(probe.file_size)
         )
+    if isinstance(probe, RbdFioConfig | RbdBenchConfig):
+        _check_image(probe, workload, where, key)
     if isinstance(probe, FioConfig) and probe.devices:
         _check_raw(probe.devices, workload, where, key)
         if probe.directory is not None:
@@ -361,6 +363,16 @@ def _check_periodic(probe: Periodic, where: str, key: str) -> None:
             key=f"{key}.interval",
             value=f"{float(probe.interval):g}s",
         )
+
+
+def _check_image(probe: RbdFioConfig | RbdBenchConfig, workload: Workload, where: str, key: str) -> None:
+    if probe.image_size < 2**20:
+        raise ConfigError(where, "at least 1MiB", key=f"{key}.image_size", value=int(probe.image_size))
+    block = workload.io_size if isinstance(workload, RbdBench) else getattr(workload, "block_size", 0)
+    sizes = {"image_size": probe.image_size} | ({"total": probe.total} if isinstance(probe, RbdBenchConfig) else {})
+    for name, size in sizes.items():
+        if size < block:
+            raise ConfigError(where, "smaller than the workload's block", key=f"{key}.{name}", value=int(size))
 
 
 def _check_raw(devices: tuple[str, ...], workload: Workload, where: str, key: str) -> None:

@@ -181,6 +181,8 @@ class Host:
     """All disks of this host as last read; may be empty."""
     osd_disks: Callable[[], Mapping[str, str]]
     """Disk → the OSD whose data it holds (``osd.3``)."""
+    pool_class: Callable[[str], str | None] = lambda _pool: None
+    """A Ceph pool → the class of the devices below; ``None`` where the cluster does not tell in time."""
 
 
 class Lease(Protocol):

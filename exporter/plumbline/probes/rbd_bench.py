@@ -6,8 +6,10 @@ and overwrites the image from its start, so an image is shared with nothing, not
 
 from __future__ import annotations
 
+import shutil
 import socket
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from plumbline.errors import ParseError
 from plumbline.probe_config import RbdBenchConfig
@@ -55,6 +57,9 @@ class RbdBenchProbe:
 
     config: RbdBenchConfig
     plan: RbdBenchPlan
+    tool: FioTool = field(default_factory=FioTool, compare=False)
+    """It lays the image out: rbd itself writes at full speed only."""
+    which: Callable[[str], str | None] = field(default=shutil.which, compare=False)
 
     heavy = True
 
@@ -78,11 +83,11 @@ class RbdBenchProbe:
         """Make sure of the image, lay out what is missing, measure."""
         plan, identity = self.plan, self.identity
         started = run.clock()
-        commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s)
+        commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s, which=self.which)
         version = commands.rbd_version()
         done = prepare(plan.image, commands, run.progress)
         if done < plan.image.size_bytes:
-            FioTool().version(run.runner)  # it lays out: rbd itself writes at full speed only
+            self.tool.version(run.runner)
         outcome, message, report = _measure(plan, commands, run, done)
         return ProbeResult(
             probe=identity.probe,
@@ -119,7 +124,7 @@ def build(config: RbdBenchConfig, host: Host) -> Plan:
     plan = RbdBenchPlan(
         workload=workload,
         image=image,
-        device_class=config.device_class or "unknown",
+        device_class=config.device_class or host.pool_class(image.pool) or "unknown",
         total_bytes=min(int(config.total), int(config.image_size)),
         timeout_s=float(config.timeout),
     )

@@ -8,7 +8,9 @@ run and the percentiles are as in ``fio_job.py``.
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from plumbline.errors import ParseError, ProbeRefused
@@ -71,6 +73,7 @@ class RbdFioProbe:
     config: RbdFioConfig
     plan: RbdFioPlan
     tool: FioTool = field(default_factory=FioTool, compare=False)
+    which: Callable[[str], str | None] = field(default=shutil.which, compare=False)
 
     heavy = True
 
@@ -95,7 +98,7 @@ class RbdFioProbe:
         """Make sure of the image, lay out what is missing, measure."""
         plan, identity = self.plan, self.identity
         started = run.clock()
-        commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s)
+        commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s, which=self.which)
         version = self.tool.version(run.runner)
         commands.rbd_version()
         done = prepare(plan.image, commands, run.progress)
@@ -135,7 +138,7 @@ def build(config: RbdFioConfig, host: Host) -> Plan:
     plan = RbdFioPlan(
         workload=workload,
         image=image,
-        device_class=config.device_class or "unknown",
+        device_class=config.device_class or host.pool_class(image.pool) or "unknown",
         runtime_s=float(config.runtime),
         timeout_s=float(config.timeout),
         rate_iops=config.rate_iops,

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.ceph_access import CephAccess
+from plumbline.probes.ceph_access import IMAGE_PREFIX, CephAccess
 from plumbline.probes.fio_job import LAYOUT_BYTES_PER_S
 from plumbline.probes.model import Progress
 from plumbline.probes.rbd_answers import (
@@ -67,11 +67,13 @@ class ImagePlan:
     size_bytes: int
     cache: bool | None
     """``None``: as the cluster's configuration says."""
+    watch_ends_s: float = WATCH_ENDS_S
+    """How long to wait for the end of an earlier run of ours that was killed."""
 
     @property
     def name(self) -> str:
         """Of the image; without what stands between names (``/ @``)."""
-        return re.sub(r"[^A-Za-z0-9._-]", "-", f"plumbline-{self.host}-{self.probe}")
+        return re.sub(r"[^A-Za-z0-9._-]", "-", f"{IMAGE_PREFIX}{self.host}-{self.probe}")
 
     @property
     def spec(self) -> str:
@@ -123,9 +125,7 @@ def layout_argv(image: ImagePlan, at: int, length: int, *, bytes_per_s: float) -
     )
 
 
-def prepare(
-    image: ImagePlan, commands: Commands, progress: Callable[[Progress], None], *, watch_ends_s: float = WATCH_ENDS_S
-) -> int:
+def prepare(image: ImagePlan, commands: Commands, progress: Callable[[Progress], None]) -> int:
     """Find the image, or make and mark it. How many of its bytes are laid out; :class:`ProbeRefused` otherwise."""
     image.access.check()
     info = _info(image, commands)
@@ -140,7 +140,7 @@ def prepare(
     owner = said.get(OWNER)
     if owner is not None and owner != image.owner:
         raise ProbeRefused(NOT_OURS, f"{image.spec}: belongs to {owner!r}; rename this probe, or remove the image")
-    _not_watched(image, commands, progress, watch_ends_s)
+    _not_watched(image, commands, progress)
     if owner is None:
         if not _is_blank(info, image, commands):
             raise ProbeRefused(
@@ -196,15 +196,13 @@ def _is_blank(info: ImageInfo, image: ImagePlan, commands: Commands) -> bool:
     return _checked(parse_extents, commands.rbd("diff", image.spec, "--whole-object", "--format", "json")) == 0
 
 
-def _not_watched(
-    image: ImagePlan, commands: Commands, progress: Callable[[Progress], None], watch_ends_s: float
-) -> None:
+def _not_watched(image: ImagePlan, commands: Commands, progress: Callable[[Progress], None]) -> None:
     """Refuse while another client has the image open; one of this host may be our own that was killed: wait for its
     end, which the OSD sees."""
     waited = 0.0
     while watchers := _checked(parse_watchers, commands.rbd("status", image.spec, "--format", "json")):
         foreign = [each for each in watchers if not _of_this_host(each)]
-        if foreign or waited >= watch_ends_s or commands.left_s < _LOOK_AGAIN_S:
+        if foreign or waited >= image.watch_ends_s or commands.left_s < _LOOK_AGAIN_S:
             who = ", ".join(str(each) for each in foreign or watchers)
             raise ProbeRefused(IN_USE, f"{image.spec}: {who} has it open; end that, the image is for this probe alone")
         progress(Progress(f"waiting for the end of an earlier run: {watchers[0]}"))
