@@ -79,7 +79,8 @@ class Rules:
 
 def wants_detail(status: Any) -> bool:
     """Whether ``health detail`` has to tell which pools are full."""
-    checks = status.get("health", {}).get("checks", {}) if isinstance(status, dict) else {}
+    health = status.get("health") if isinstance(status, dict) else None
+    checks = health.get("checks") if isinstance(health, dict) else None
     return isinstance(checks, dict) and bool(_OF_POOLS & checks.keys())
 
 

@@ -10,6 +10,7 @@ hangs it is ended all the same. Whoever asks gives up before it hangs for ever, 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import json
 import os
@@ -27,6 +28,7 @@ from plumbline.probes.ceph_status import wants_detail
 from plumbline.probes.librados import Access, Cluster, Pool, connect
 
 _GRACE_S = 2.0
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 
 
 class Worker:
@@ -110,6 +112,8 @@ class Worker:
 def main(argv: list[str]) -> int:
     """Answer until the socket closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the daemon, which ends us
+    if os.geteuid():
+        _drop_capabilities()
     with socket.socket(fileno=int(argv[0])) as connection, connection.makefile("rwb") as lines:
         first = lines.readline()
         if not first:
@@ -126,6 +130,17 @@ def main(argv: list[str]) -> int:
             pass  # nobody waits for this answer any more
         worker.close()
     return 0
+
+
+def _drop_capabilities() -> None:
+    """What the daemon was given to ask disks is not for a process that talks to the network (capset(2), version 3).
+
+    Not of root, who may need them to read a keyring of Ceph's user.
+    """
+    header, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    libc.capset(ctypes.byref(header), ctypes.byref(nothing))
 
 
 def _end_with(connection: int, limit_s: float) -> None:

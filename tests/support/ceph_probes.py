@@ -1,0 +1,38 @@
+"""Probes' part of a real cluster, as `plumbline ceph setup` makes it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from plumbline import cephadmin, cephsetup
+from plumbline.config import CephConfig
+from plumbline.config_types import Duration
+
+from .ceph_cluster import CephCluster
+
+
+@contextlib.contextmanager
+def set_up(cluster: CephCluster, *, timeout_s: float = 10.0, osd_bench: bool = False) -> Iterator[CephConfig]:
+    """Pools and the confined user; taken back afterwards with all they hold, whoever's it is."""
+    config = CephConfig(
+        conf=str(cluster.conf),
+        keyring=str(cluster.keyring("client.plumbline")),
+        osd_bench_user="plumbline-bench" if osd_bench else None,
+        osd_bench_keyring=str(cluster.keyring("client.plumbline-bench")) if osd_bench else None,
+        timeout=Duration(timeout_s),
+    )
+    admin = cephadmin.Cluster(cephadmin.Admin(str(cluster.conf)), cluster.environment)
+    want = cephadmin.wanted(config, osd_bench=osd_bench, groups=8)
+    plan = cephsetup.setup(want, admin.look(want))
+    assert not plan.foreign, plan.foreign
+    admin.apply(plan, before=lambda _step: None)
+    cluster.wait_clean()
+    try:
+        yield config
+    finally:
+        cluster.heal()
+        for pool in want.pools:
+            cluster.remove_pool(pool.name)
+        for user in want.users:
+            cluster.remove_user(user)

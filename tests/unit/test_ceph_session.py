@@ -1,0 +1,92 @@
+"""The session's worker as a process, where there is no cluster: what is said, within which time, and who ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plumbline.probes.ceph_session import CephSession
+from plumbline.probes.librados import Access
+from support.daemon import eventually
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[CephSession]:
+    access = Access("client.plumbline", str(tmp_path / "ceph.conf"), connect_timeout_s=1, operation_timeout_s=1)
+    made = CephSession(access)
+    yield made
+    made.close()
+
+
+def said(session: CephSession) -> str:
+    with pytest.raises(OSError) as caught:  # noqa: PT011  (its text is what is looked at)
+        session.ask("status")
+    return str(caught.value)
+
+
+def test_what_is_missing_is_said_and_the_worker_stays(session: CephSession) -> None:
+    assert session.pid is None, "nobody has asked yet"
+    first = said(session)
+    assert "ceph.conf: not there" in first or "librados.so.2 is not installed" in first
+    pid = session.pid
+    assert pid is not None
+    said(session)
+    assert session.pid == pid
+
+
+def test_a_worker_that_dies_is_replaced_after_a_pause(session: CephSession) -> None:
+    said(session)
+    os.kill(session.pid or 0, signal.SIGKILL)
+    assert "the session with the cluster ended; it is begun anew" in said(session)
+    assert "it is asked again in" in said(session)
+    eventually(lambda: "asked again" not in said(session))
+    assert session.pid is not None
+
+
+def test_a_worker_that_hangs_is_killed_in_time(session: CephSession) -> None:
+    said(session)
+    pid = session.pid or 0
+    os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    assert f"no answer within {session.limit_s:g} s" in said(session)
+    assert time.monotonic() - began < session.limit_s + 30
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_the_worker_ends_with_the_session(session: CephSession) -> None:
+    said(session)
+    pid = session.pid
+    session.close()
+    assert not Path(f"/proc/{pid}").exists()
+    assert "the daemon is ending" in said(session)
+
+
+def test_the_worker_ends_when_nobody_holds_the_other_end(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # a daemon that is killed
+        made = CephSession(Access("client.x", str(tmp_path / "none"), connect_timeout_s=1, operation_timeout_s=1))
+        try:
+            made.ask("status")
+        except OSError:
+            os.write(writer, str(made.pid).encode())
+        time.sleep(60)
+        os._exit(0)
+    pid = int(os.read(reader, 20))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+    def ended() -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        except OSError:
+            return True
+
+    eventually(ended)
+    os.close(reader)
+    os.close(writer)
