@@ -202,7 +202,7 @@ class RbdFioConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="r
     pool: str | None = None
     """``None``: `ceph.rbd_pool`."""
     image_size: Size = Size(2**30)
-    """Of the image, which is made once and reused."""
+    """Of the image, which is made and written full once, and reused. A change needs the old image removed."""
     runtime: Duration = Duration(10.0)
     """Of the measured part."""
     rate_iops: Annotated[int, Meta(gt=0)] | None = None
@@ -217,9 +217,9 @@ class RbdBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag=
     pool: str | None = None
     """``None``: `ceph.rbd_pool`."""
     image_size: Size = Size(2**30)
-    """Of the image, which is made once and reused."""
+    """Of the image, which is made and written full once, and reused. A change needs the old image removed."""
     total: Size = Size(64 * 2**20)
-    """Read or written in one run."""
+    """Read or written in one run; at most the image's size."""
 
 
 class FilesystemConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="filesystem"):

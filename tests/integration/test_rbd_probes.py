@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -33,9 +34,10 @@ from plumbline.probes.rbd_fio import RbdFioProbe
 from plumbline.probes.result import Outcome
 from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
+from plumbline.scheduler import splay
 from plumbline.workloads import BlockWorkload, Pattern, RbdBench, WorkloadCatalogue, load_catalogue
 from support.ceph_cluster import CephCluster, missing
-from support.daemon import eventually
+from support.daemon import eventually, running
 
 pytestmark = [
     pytest.mark.integration,
@@ -474,3 +476,27 @@ def test_an_osd_stopped_under_way_ends_the_run(ceph: CephCluster, here: Host, tm
     assert refused.reason == "recovery"
     assert "stopped under way" in str(refused)
     assert processes(probe.plan.image.name) == []
+
+
+def test_the_daemon_runs_it_under_the_clusters_lock(ceph: CephCluster, here: Host, tmp_path: Path) -> None:
+    name = next(name for n in itertools.count() if splay(os.uname().nodename, name := f"rbd-{n}", 300.0) < 1)
+    ceph.add_pool(here.ceph.pool)
+    each = {
+        "type": "rbd-fio", "name": name, "image_size": "8MiB", "runtime": "1s", "timeout": f"{LONG_S:g}s",
+        "interval": "1h", "max_load_per_cpu": 1000, "max_device_busy": 1.0,
+    }  # fmt: skip
+    try:
+        with running(tmp_path, config={"probes": [each], "ceph": {"conf": str(ceph.conf), "timeout": "20s"}}) as daemon:
+            eventually(lambda: daemon.metrics().get("plumbline_probe_success", probe=name) == 1, within_s=LONG_S)
+            metrics = daemon.metrics()
+            (device_class,) = ceph.ceph_json("osd", "crush", "class", "ls")
+            place = {"probe": name, "layer": "rbd", "device_class": device_class, "operation": "write"}
+            told = {
+                each.labels["statistic"]: each.value
+                for each in metrics.series("plumbline_probe_latency_seconds", **place)
+            }
+            assert set(told) == {"mean", "p50", "p95", "p99", "p999", "max"}
+            assert 0 < told["p50"] <= told["max"]
+            assert (metrics.get("plumbline_probe_iops", **place) or 0) > 0
+    finally:
+        ceph.remove_pool(here.ceph.pool)

@@ -36,7 +36,7 @@ def test_the_class_of_a_pool(takes: list[str], classes: list[str], expected: str
 
 @pytest.mark.parametrize(("said", "classes"), [(None, []), ({}, []), ({"steps": [{}]}, []), (rule("x"), None)])
 def test_what_is_no_rule(said: object, classes: object) -> None:
-    with pytest.raises(ParseError, match="^ceph osd crush: not as Ceph"):
+    with pytest.raises(ParseError, match=r"^ceph osd crush: not as Ceph"):
         class_of(said, classes)
 
 
