@@ -60,6 +60,8 @@ def config(shared_ceph: CephCluster) -> Iterator[CephConfig]:
     shared_ceph.run("rbd", "create", "--size", "4M", f"{FOREIGN}/plumbline-host-a")
     shared_ceph.add_user(USER, wanted(made, groups=8).users[USER][1])
     yield made
+    left = shared_ceph.run("rados", "-p", POOL, "ls").split()
+    assert set(left) <= {"rbd_directory", "rbd_info", "rbd_trash"}, "objects were left behind"
     shared_ceph.remove_user(USER)
     shared_ceph.remove_pool(POOL)
     shared_ceph.remove_pool(FOREIGN)
@@ -68,6 +70,7 @@ def config(shared_ceph: CephCluster) -> Iterator[CephConfig]:
 @pytest.fixture
 def here(ceph: CephCluster, config: CephConfig, tmp_path: Path) -> Iterator[Host]:
     yield host(config, tmp_path)
+    ceph.heal()
     for image in images(ceph):
         eventually(lambda image=image: not watchers(ceph, image), within_s=90)
         ceph.run("rbd", "rm", "--no-progress", f"{POOL}/{image}")
@@ -284,7 +287,7 @@ def test_another_size_says_what_to_do(ceph: CephCluster, here: Host) -> None:
     refused = refusal(fio_probe(here, image_size=Size(2 * SIZE)))
     assert refused.reason == "other-size"
     spec = fio_probe(here).plan.image.spec
-    assert f"rbd --name client.plumbline rm {spec}" in str(refused)
+    assert f"rbd --conf {ceph.conf} --name client.plumbline rm {spec}" in str(refused)
     assert json.loads(ceph.run("rbd", "info", spec, "--format", "json"))["size"] == SIZE
 
 
@@ -364,6 +367,7 @@ def test_sigkill_of_the_parent_leaves_nothing_and_the_next_run_works(
     ceph: CephCluster, here: Host, tmp_path: Path
 ) -> None:
     name = fio_probe(here).plan.image.name
+    shut_out = ceph.ceph_json("osd", "blocklist", "ls")
     tests = str(Path(__file__).parent.parent)
     child = subprocess.Popen((sys.executable, "-c", CHILD, str(ceph.conf), str(tmp_path), tests))
     try:
@@ -378,6 +382,7 @@ def test_sigkill_of_the_parent_leaves_nothing_and_the_next_run_works(
     assert (result.outcome, result.message) == (Outcome.SUCCESS, "")
     assert images(ceph) == [name]
     assert watchers(ceph, name) == []
+    assert ceph.ceph_json("osd", "blocklist", "ls") == shut_out
 
 
 def test_no_monitor_is_a_bounded_refusal(ceph: CephCluster, here: Host) -> None:
@@ -390,8 +395,7 @@ def test_no_monitor_is_a_bounded_refusal(ceph: CephCluster, here: Host) -> None:
     assert time.monotonic() - began < 60
 
 
-def test_a_monitor_that_is_lost_under_way_ends_with_the_timeout(ceph: CephCluster, here: Host) -> None:
-    """All OSDs frozen: nothing answers any more, and the run's end is its timeout."""
+def test_osds_that_hang_under_way_end_with_the_timeout(ceph: CephCluster, here: Host) -> None:
     probe = fio_probe(here, runtime=Duration(5), timeout=Duration(20))
     assert probe.run(a_run()).outcome is Outcome.SUCCESS
     stages: list[str] = []

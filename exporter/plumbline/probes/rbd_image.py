@@ -88,7 +88,8 @@ class ImagePlan:
     @property
     def removal(self) -> str:
         """The command that removes it, for messages."""
-        return " ".join(("rbd", "--name", self.access.user, "rm", self.spec))
+        keyring = () if self.access.keyring is None else ("--keyring", self.access.keyring)
+        return " ".join(("rbd", "--conf", self.access.conf, "--name", self.access.user, *keyring, "rm", self.spec))
 
 
 def fio_argv(image: ImagePlan, job: str, *options: str) -> tuple[str, ...]:
