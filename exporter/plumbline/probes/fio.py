@@ -10,18 +10,17 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import FioConfig
 from plumbline.probes.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, layout_argv, measure_argv
-from plumbline.probes.fio_output import FioReport, parse_report, split_notes
-from plumbline.probes.fio_result import figures_of, operations
+from plumbline.probes.fio_output import Figures, FioReport, parse_report, split_notes
 from plumbline.probes.guard import ProbeDirectory, prepare_directory
 from plumbline.probes.model import Host, Identity, Plan, Run
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed, Runner
 from plumbline.workloads import BlockWorkload
 
@@ -45,7 +44,7 @@ class FioTool:
         changed = Path(path).stat().st_mtime_ns
         if self._known is None or self._known[:2] != (path, changed):
             completed = runner.run(("fio", "--version"), timeout_s=10.0)
-            _refuse_if_stopped(completed)
+            refuse_if_stopped(completed)
             version = completed.stdout.decode("utf-8", "replace").strip().removeprefix("fio-")
             if completed.returncode != 0 or not version:
                 said = _first_line(completed) or f"exit status {completed.returncode}"
@@ -138,7 +137,7 @@ def run_fio(
         started=started,
         duration=run.spent_s,
         outcome=outcome,
-        operations=tuple(operations(plan.workload, report)) if report and outcome is Outcome.SUCCESS else (),
+        operations=tuple(operations_of(plan.workload, report)) if report and outcome is Outcome.SUCCESS else (),
         message=message,
     )
 
@@ -155,7 +154,7 @@ class _Run:
         self.clean_up()  # what an earlier daemon left behind when it was killed
         if not all(self._usable(number) for number in range(self._plan.workload.jobs)):
             completed = self._command(layout_argv(self._plan))
-            outcome, message = _judge(completed, "laying out the files", self._plan.timeout_s)
+            outcome, message = judge(completed, "laying out the files", self._plan.timeout_s)
             if outcome is not Outcome.SUCCESS:
                 return outcome, message, None
             self._adopt()
@@ -163,17 +162,13 @@ class _Run:
                 return Outcome.TIMEOUT, "laying out the files took all the time; the next run measures", None
         completed = self._command(measure_argv(self._plan))
         written = self._read_report()
-        outcome, message = _judge(completed, "fio", self._plan.timeout_s, split_notes(written))
+        outcome, message = judge(completed, "fio", self._plan.timeout_s, split_notes(written))
         try:
             report = parse_report(written, job=JOB, source=REPORT)
         except ParseError as error:
             return (outcome, message, None) if message else (Outcome.FAILURE, str(error), None)
-        if outcome is Outcome.SUCCESS and report.error:
-            # fio can report an error of a job and exit with 0
-            said = report.notes[0] if report.notes else os.strerror(report.error)
-            return Outcome.FAILURE, f"fio: {said.removeprefix('fio: ')}", report
-        if outcome is Outcome.SUCCESS and not all(figures_of(report, name) for name in self._plan.workload.operations):
-            return Outcome.FAILURE, "fio finished without one operation; give it a longer runtime", report
+        if outcome is Outcome.SUCCESS:
+            outcome, message = judge_report(report, self._plan.workload)
         return outcome, message, report
 
     def clean_up(self) -> None:
@@ -191,7 +186,7 @@ class _Run:
             keep_fds=self._keep_fds,
         )
         self.spent_s += completed.duration_s
-        _refuse_if_stopped(completed)
+        refuse_if_stopped(completed)
         return completed
 
     def _usable(self, number: int) -> bool:
@@ -224,7 +219,7 @@ class _Run:
             return file.read(_REPORT_MAX_BYTES)
 
 
-def _judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str] = ()) -> tuple[Outcome, str]:
+def judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str] = ()) -> tuple[Outcome, str]:
     """Outcome and message from how a command ended; success has no message."""
     if completed.timed_out:
         hung = (
@@ -243,6 +238,17 @@ def _judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[st
     return Outcome.SUCCESS, ""
 
 
+def judge_report(report: FioReport, workload: BlockWorkload) -> tuple[Outcome, str]:
+    """The same from the report of a command that ended well."""
+    if report.error:
+        # fio can report an error of a job and exit with 0
+        said = report.notes[0] if report.notes else os.strerror(report.error)
+        return Outcome.FAILURE, f"fio: {said.removeprefix('fio: ')}"
+    if not all(_of(report, name) for name in workload.operations):
+        return Outcome.FAILURE, "fio finished without one operation; give it a longer runtime"
+    return Outcome.SUCCESS, ""
+
+
 def _first_line(completed: Completed) -> str:
     """The first line a person can use, of stderr before stdout."""
     for output in (completed.stderr, completed.stdout):
@@ -252,6 +258,23 @@ def _first_line(completed: Completed) -> str:
     return ""
 
 
-def _refuse_if_stopped(completed: Completed) -> None:
+def refuse_if_stopped(completed: Completed) -> None:
+    """A command that was ended from outside is no result."""
     if completed.cancelled:
         raise ProbeRefused("stopped", "the daemon is ending; the next start runs it again")
+
+
+def operations_of(workload: BlockWorkload, report: FioReport) -> Iterator[OperationResult]:
+    """What a successful run measured."""
+    for name in workload.operations:
+        figures = _of(report, name)
+        if figures is not None:
+            latency = figures.latency.statistics if figures.latency else {}
+            bins = figures.latency.bins if figures.latency else ()
+            yield OperationResult(
+                operation=name, iops=figures.iops, throughput=figures.throughput, latency=latency, bins=bins
+            )
+
+
+def _of(report: FioReport, operation: str) -> Figures | None:
+    return report.read if operation == "read" else report.write

@@ -7,7 +7,6 @@ run and the percentiles are as in ``fio_job.py``.
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 from collections.abc import Callable
@@ -16,10 +15,9 @@ from dataclasses import dataclass, field
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import RbdFioConfig
 from plumbline.probes.ceph_access import CephAccess
-from plumbline.probes.fio import FioTool
+from plumbline.probes.fio import FioTool, judge_report, operations_of
 from plumbline.probes.fio_job import JOB, PERCENTILES, rate_options
 from plumbline.probes.fio_output import FioReport, parse_report, split_notes
-from plumbline.probes.fio_result import figures_of, operations
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.rbd_commands import Commands, words
 from plumbline.probes.rbd_image import ImagePlan, fio_argv, lay_out, prepare
@@ -114,7 +112,7 @@ class RbdFioProbe:
             started=started,
             duration=plan.timeout_s - commands.left_s,
             outcome=outcome,
-            operations=tuple(operations(plan.workload, report)) if report and outcome is Outcome.SUCCESS else (),
+            operations=tuple(operations_of(plan.workload, report)) if report and outcome is Outcome.SUCCESS else (),
             message=message,
         )
 
@@ -175,8 +173,4 @@ def _judge(completed: Completed, plan: RbdFioPlan) -> tuple[Outcome, str, FioRep
         report = parse_report(completed.stdout, job=JOB)
     except ParseError as error:
         return Outcome.FAILURE, str(error), None
-    if report.error:  # fio can report an error of a job and exit with 0
-        return Outcome.FAILURE, f"fio: {next(iter(report.notes), '') or os.strerror(report.error)}", report
-    if not all(figures_of(report, name) for name in plan.workload.operations):
-        return Outcome.FAILURE, "fio finished without one operation; give it a longer runtime", report
-    return Outcome.SUCCESS, "", report
+    return *judge_report(report, plan.workload), report
