@@ -367,7 +367,7 @@ def test_sigkill_of_the_parent_leaves_nothing_and_the_next_run_works(
     ceph: CephCluster, here: Host, tmp_path: Path
 ) -> None:
     name = fio_probe(here).plan.image.name
-    shut_out = ceph.ceph_json("osd", "blocklist", "ls")
+    shut_out = ceph.ceph("osd", "blocklist", "ls")
     tests = str(Path(__file__).parent.parent)
     child = subprocess.Popen((sys.executable, "-c", CHILD, str(ceph.conf), str(tmp_path), tests))
     try:
@@ -382,7 +382,7 @@ def test_sigkill_of_the_parent_leaves_nothing_and_the_next_run_works(
     assert (result.outcome, result.message) == (Outcome.SUCCESS, "")
     assert images(ceph) == [name]
     assert watchers(ceph, name) == []
-    assert ceph.ceph_json("osd", "blocklist", "ls") == shut_out
+    assert ceph.ceph("osd", "blocklist", "ls") == shut_out
 
 
 def test_no_monitor_is_a_bounded_refusal(ceph: CephCluster, here: Host) -> None:
