@@ -86,6 +86,7 @@ class Cluster:
 
     def __init__(self, admin: Admin, environment: Mapping[str, str]) -> None:
         self._admin, self._runner = admin, ProcessRunner(environment)
+        self._pools: list[Any] | None = None
 
     def groups(self) -> int:
         """Placement groups that a pool for objects needs here."""
@@ -93,7 +94,7 @@ class Cluster:
 
     def classes_of_ours(self, pool: str) -> list[str]:
         """Device classes that have a pool of ours already."""
-        found = {str(each["pool_name"]): each for each in self._json("osd", "pool", "ls", "detail")}
+        found = {str(each["pool_name"]): each for each in self._all_pools()}
         ours = [name for name, each in found.items() if APPLICATION in each.get("application_metadata", {})]
         return sorted(name.removeprefix(f"{pool}-") for name in ours if name.startswith(f"{pool}-"))
 
@@ -106,7 +107,7 @@ class Cluster:
         kinds = {pool.name: pool.kind for pool in want.pools}
         rules = {rule["rule_id"]: rule for rule in self._json("osd", "crush", "rule", "dump")}
         pools = {}
-        for found in self._json("osd", "pool", "ls", "detail"):
+        for found in self._all_pools():
             name = str(found["pool_name"])
             facts = PoolFacts(found.get("application_metadata", {}), str(rules[found["crush_rule"]]["rule_name"]))
             if name in kinds and facts.is_ours(kinds[name]):
@@ -129,6 +130,12 @@ class Cluster:
             output = self._run(step.argv)
             if step.keyring:
                 _write_key(step.keyring, output.stdout)
+
+    def _all_pools(self) -> list[Any]:
+        """Asked once: each start of ``ceph`` takes its time."""
+        if self._pools is None:
+            self._pools = list(self._json("osd", "pool", "ls", "detail"))
+        return self._pools
 
     def _json(self, *words: str) -> Any:
         done = self._run(("ceph", *words, "--format", "json"))

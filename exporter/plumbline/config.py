@@ -58,6 +58,8 @@ COLLECTORS = (
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
 
 MIN_HEALTH_INTERVAL_S = 60.0
+MAX_CEPH_TIMEOUT_S = 30.0
+"""Half of the lease of the cluster's lock: it has to be renewed in time."""
 
 T = TypeVar("T")
 
@@ -119,7 +121,7 @@ class CephConfig(Strict, frozen=True):
     osd_bench_keyring: str | None = None
     """Its key. ``None``: what Ceph's configuration says."""
     timeout: Duration = Duration(5.0)
-    """Of each question to the monitors and each operation on an object; from `1s`."""
+    """Of each question to the monitors and each operation on an object, in whole seconds, `1s` to `30s`."""
 
 
 class GatesConfig(Strict, frozen=True):
@@ -248,6 +250,13 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
             f"at least {MIN_HEALTH_INTERVAL_S:g}s: every question costs the disk some of its time",
             key="devices.health_interval",
             value=f"{float(config.devices.health_interval):g}s",
+        )
+    if not 1 <= config.ceph.timeout <= MAX_CEPH_TIMEOUT_S:
+        raise ConfigError(
+            where,
+            f"1s to {MAX_CEPH_TIMEOUT_S:g}s: a probe must not wait longer for a cluster that hangs",
+            key="ceph.timeout",
+            value=f"{float(config.ceph.timeout):g}s",
         )
     seen: set[str] = set()
     for index, probe in enumerate(config.probes):

@@ -22,6 +22,7 @@ from plumbline.exposition import Exposition
 from plumbline.healthwatch import HealthWatch
 from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.cluster import ClusterView
 from plumbline.probes.histogram import latency_edges
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.registry import Parts, collectors
@@ -187,7 +188,10 @@ def storage_node(tmp_path: Path) -> str:
     given.network.refresh()
     given.storage.users.refresh()
     given.storage.queues.refresh()
-    given = dataclasses.replace(given, storage=StorageWatch(roots, health=healthy_and_not(given)))
+    recovering = ClusterView(True, {"recovery": "12 PGs backfilling"})
+    given = dataclasses.replace(
+        given, storage=StorageWatch(roots, health=healthy_and_not(given)), ceph=lambda: recovering
+    )
     return page(given, config, book(storage, targets, config.baseline))
 
 

@@ -114,6 +114,10 @@ BAD = {
     "not YAML": ("web: [", "c.yaml:2: not valid YAML: did not find expected node content"),
     "a control character": ("web: \x01", None),
     "a tag": ("web: !!python/object:os.system {}", None),
+    "a cluster waited for too long": (
+        "ceph: {timeout: 2m}",
+        "c.yaml: ceph.timeout = '120s': 1s to 30s: a probe must not wait longer for a cluster that hangs",
+    ),
     "health asked too often": (
         "devices: {health_interval: 30s}",
         "c.yaml: devices.health_interval = '30s': at least 60s: every question costs the disk some of its time",

@@ -167,6 +167,20 @@ def test_a_lock_lost_under_way_ends_the_run_and_says_so(tmp_path: Path) -> None:
     assert time.monotonic() - began < 30
 
 
+def test_a_gate_that_waits_does_not_keep_a_lost_lock_from_being_seen(tmp_path: Path) -> None:
+    probe, cluster, never = Probe(wait_s=45), Cluster(), threading.Event()
+    asked: list[int] = []
+
+    def hangs() -> None:
+        asked.append(1)
+        if len(asked) > 1:
+            never.wait(60)
+
+    threading.Timer(0.5, cluster.lease.lost.set).start()
+    assert refusal(probe, tmp_path, cluster=cluster, gates=Gates(throughout=[hangs])).reason == "lock-lost"
+    never.set()
+
+
 def test_a_lock_lost_at_once_lets_nothing_begin(tmp_path: Path) -> None:
     probe, cluster = Probe(), Cluster()
     cluster.lease.lost.set()

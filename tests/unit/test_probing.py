@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Iterator
@@ -223,3 +224,21 @@ def test_the_last_minutes_are_remembered_for_each_operation(probing: Probing) ->
     lately = recent.difference(reading.workloads[0].latency)
     assert lately is not None
     assert lately.count == 0
+
+
+@pytest.mark.parametrize("cluster", [True, False])
+def test_the_cluster_is_needed_where_a_probe_loads_it(tmp_path: Path, cluster: bool) -> None:
+    (fio,) = plan(FioConfig(name="a", workload=WRITE, enabled=True), storage=tmp_path).periodic
+
+    class Loads:
+        config, heavy = fio.config, True
+        identity = dataclasses.replace(fio.identity, cluster=cluster)
+
+    store = StateStore(tmp_path / "state")
+    probing = Probing(store=store, roots=NOWHERE, host="a", environment={})
+    assert not probing.needs_cluster
+    probing.apply(ProbingPlan(periodic=(Loads(),)), {})  # type: ignore[arg-type]
+    assert probing.needs_cluster is cluster
+    probing.apply(ProbingPlan(), {})
+    assert not probing.needs_cluster
+    probing.stop(1.0)

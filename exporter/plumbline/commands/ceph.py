@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
             root=options.crush_root,
             failure_domain=options.failure_domain,
         )
-        if not blind:
+        if options.device_class and not blind:
             _check_classes(options.device_class, cluster.classes())
         plan = cephsetup.setup(want, cephsetup.Facts() if blind else cluster.look(want))
     return _carry_out(plan, cluster, admin, apply=options.apply, setting_up=options.action == "setup")

@@ -49,11 +49,10 @@ def run_probe(
     Raises :class:`ProbeRefused`: ``locked``, ``lock-lost``, a gate's reason (also when it closed under way), the
     probe's own reasons, ``stopped``.
     """
-    with _locks(probe, host_lock, cluster) as (keep_fds, locks):
-        throughout = (*locks, *gates.throughout)
-        for gate in (*throughout, *gates.before):
+    with _locks(probe, host_lock, cluster) as (keep_fds, leases):
+        for gate in (*leases, *gates.throughout, *gates.before):
             gate()
-        with _Watch(throughout, stopping, look_again_s) as watch:
+        with _Watch(leases, gates.throughout, stopping, look_again_s) as watch:
             run = Run(
                 runner=runner.within(watch.stop),
                 clock=clock,
@@ -88,10 +87,16 @@ def _locks(
 
 
 class _Watch:
-    """Asks gates again and again beside a run; ``stop`` is set when one closed, or when the run is to end anyway."""
+    """Asks gates again and again beside a run; ``stop`` is set when one closed, or when the run is to end anyway.
 
-    def __init__(self, gates: Sequence[Gate], stopping: threading.Event, every_s: float) -> None:
-        self._gates, self._stopping, self._every_s = gates, stopping, every_s
+    ``leases`` answer at once and are asked ten times a second: a gate that waits for a cluster must not keep us from
+    seeing that its lock is lost.
+    """
+
+    def __init__(
+        self, leases: Sequence[Gate], gates: Sequence[Gate], stopping: threading.Event, every_s: float
+    ) -> None:
+        self._leases, self._gates, self._stopping, self._every_s = leases, gates, stopping, every_s
         self.stop = threading.Event()
         self.closed: ProbeRefused | None = None
         self._over = threading.Event()
@@ -115,14 +120,21 @@ class _Watch:
             if self._stopping.wait(0.1):
                 self.stop.set()
                 return
+            if not self._all_open(self._leases):
+                return
 
     def _ask(self) -> None:
         while not self._over.wait(self._every_s):
-            for gate in self._gates:
-                try:
-                    gate()
-                except ProbeRefused as refusal:
-                    if not self._over.is_set():
-                        self.closed = refusal
-                        self.stop.set()
-                    return
+            if not self._all_open(self._gates):
+                return
+
+    def _all_open(self, gates: Sequence[Gate]) -> bool:
+        for gate in gates:
+            try:
+                gate()
+            except ProbeRefused as refusal:
+                if not self._over.is_set():
+                    self.closed = self.closed or refusal
+                    self.stop.set()
+                return False
+        return True
