@@ -27,6 +27,7 @@ from plumbline.probes.fio_raw import RawFioProbe
 from plumbline.probes.kinds import KINDS
 from plumbline.probes.model import ContinuousJob, Host, Identity, PeriodicProbe, Plan
 from plumbline.probes.osd_lookup import ask_cluster
+from plumbline.probes.pool_class import ask_pool_class
 from plumbline.probes.raw_canary_job import RawCanaryJob
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice, device_below, read_block_devices
@@ -119,6 +120,7 @@ def make_plan(
         osd_disks=_Once[Mapping[str, str]](lambda: read_disk_users(roots).osds(), otherwise={}),
         way_to=lambda name, bind: ways.get((name, bind)),
         cluster_osds=functools.cache(lambda: ask_cluster(config.ceph, environment)),
+        pool_class=functools.cache(lambda pool: ask_pool_class(pool, config.ceph, environment)),
     )
     whole = Plan()
     for probe in wanted:

@@ -221,7 +221,7 @@ class RbdFioConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="r
     pool: str | None = None
     """``None``: `ceph.rbd_pool`."""
     image_size: Size = Size(2**30)
-    """Of the image, which is made once and reused."""
+    """Of the image, which is made and written full once, and reused. A change needs the old image removed."""
     runtime: Duration = Duration(10.0)
     """Of the measured part."""
     rate_iops: Annotated[int, Meta(gt=0)] | None = None
@@ -236,9 +236,9 @@ class RbdBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag=
     pool: str | None = None
     """``None``: `ceph.rbd_pool`."""
     image_size: Size = Size(2**30)
-    """Of the image, which is made once and reused."""
+    """Of the image, which is made and written full once, and reused. A change needs the old image removed."""
     total: Size = Size(64 * 2**20)
-    """Read or written in one run."""
+    """Read or written in one run; at most the image's size."""
 
 
 class FilesystemConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="filesystem"):
@@ -341,6 +341,8 @@ def check_probe(probe: ProbeConfig, where: str, key: str, catalogue: WorkloadCat
         raise ConfigError(
             where, "smaller than the workload's block", key=f"{key}.file_size", value=int(probe.file_size)
         )
+    if isinstance(probe, RbdFioConfig | RbdBenchConfig):
+        _check_image(probe, workload, where, key)
     if isinstance(probe, FioConfig) and probe.devices:
         _check_raw(probe.devices, workload, where, key)
         if probe.directory is not None:
@@ -461,6 +463,16 @@ def _check_s3(probe: S3Config, where: str, key: str) -> None:
         path = getattr(probe, name)
         if path is not None and not path.startswith("/"):
             raise ConfigError(where, "an absolute path", key=f"{key}.{name}", value=path)
+
+
+def _check_image(probe: RbdFioConfig | RbdBenchConfig, workload: Workload, where: str, key: str) -> None:
+    if probe.image_size < 2**20:
+        raise ConfigError(where, "at least 1MiB", key=f"{key}.image_size", value=int(probe.image_size))
+    block = workload.io_size if isinstance(workload, RbdBench) else getattr(workload, "block_size", 0)
+    sizes = {"image_size": probe.image_size} | ({"total": probe.total} if isinstance(probe, RbdBenchConfig) else {})
+    for name, size in sizes.items():
+        if size < block:
+            raise ConfigError(where, "smaller than the workload's block", key=f"{key}.{name}", value=int(size))
 
 
 def _check_raw(devices: tuple[str, ...], workload: Workload, where: str, key: str) -> None:

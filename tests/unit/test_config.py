@@ -109,6 +109,15 @@ BAD = {
         "probes: [{type: fio, name: f, workload: write-4m-qd4-j4, file_size: 1MiB}]",
         "c.yaml: probes[0].file_size = 1048576: smaller than the workload's block",
     ),
+    "an image smaller than a block": (
+        "probes: [{type: rbd-bench, name: r, image_size: 512KiB}]",
+        "c.yaml: probes[0].image_size = 524288: at least 1MiB",
+    ),
+    "a bench smaller than a block": (
+        "probes: [{type: rbd-bench, name: r, total: 1KiB}]",
+        "c.yaml: probes[0].total = 1024: smaller than the workload's block",
+    ),
+    "a disk's workload on an image": ("probes: [{type: rbd-fio, name: r, workload: randwrite-4k-qd1-j1}]", None),
     "not a regular expression": (
         "devices: {disk_exclude: '('}",
         "c.yaml: devices.disk_exclude = '(': not a regular expression: missing ), "

@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import socket
 import struct
-import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,6 @@ from plumbline.sources.links import IFF_LOOPBACK, Link
 from plumbline.sources.netlink import Message, attribute
 from plumbline.sources.resolve import resolve
 from plumbline.sources.routes import Way, parse_route, read_speed_mbps, route_request, speed_word
-from plumbline.state import StateStore
 from plumbline.workloads import load_catalogue
 
 CATALOGUE = load_catalogue()
@@ -234,11 +233,9 @@ def test_a_heavy_probe_waits_for_a_quiet_port(
     readings = iter([(0, 0, 1.0), (moved, 0, 2.0)])
     monkeypatch.setattr(probing, "read_device_speed_mbps", lambda *_: speed)
     monkeypatch.setattr(probing, "nic_bytes", lambda _device: next(readings))
-    store = StateStore(tmp_path / "state")
-    daemon = probing.Probing(store=store, roots=Roots.under(tmp_path), host="stor01", environment={})
-    stopping = threading.Event()
-    stopping.set()  # the gate's window passes at once
-    _load, *gates = daemon._gates(probe, stopping).before
+    _load, *gates = probing.gates_of(
+        probe, roots=Roots.under(tmp_path), rules=config.gates, cluster=None, clock=time.time, wait=lambda _s: None
+    ).before
     with pytest.raises(ProbeRefused, match="eth0 carried") if closed else contextlib.nullcontext():
         for gate in gates:
             gate()

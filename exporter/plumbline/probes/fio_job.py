@@ -38,7 +38,8 @@ FILE = "fio"
 """Data files are fio.0, fio.1, … one a job; all probes of a directory share them, and one runs at a time."""
 PARTIAL = "fio-partial"
 """What they are called until they are complete."""
-_LAYOUT_BYTES_PER_S = 32 << 20  # a pace that a disk in production hardly notices
+PERCENTILES = ("--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99:99.9")
+LAYOUT_BYTES_PER_S = 32 << 20  # a pace that a disk in production hardly notices
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +102,13 @@ def measure_argv(plan: FioPlan) -> tuple[str, ...]:
         f"--direct={int(workload.direct)}",
         *(("--sync=dsync",) if workload.sync is Sync.DSYNC else ()),
         *((f"--rwmixread={workload.rwmix_read}",) if workload.pattern is Pattern.RANDRW else ()),
-        *_rate(plan),
+        *rate_options(workload, plan.rate_iops),
         "--time_based=1",
         f"--runtime={max(1, round(plan.runtime_s * 1000))}ms",
         *(("--overwrite=1",) if "write" in workload.operations else ("--readonly",)),
         "--allow_file_create=0",
         "--randrepeat=0",
-        "--lat_percentiles=1",
-        "--clat_percentiles=0",
-        "--percentile_list=50:95:99:99.9",
+        *PERCENTILES,
         "--output-format=json+",
         f"--output={REPORT}",
     )
@@ -119,7 +118,7 @@ def layout_argv(plan: FioPlan) -> tuple[str, ...]:
     """fio's command line that writes every file once, to stable media, at a gentle pace where time allows it."""
     block = min(plan.file_size & -plan.file_size, 1 << 20)  # O_DIRECT wants the size to be a multiple
     needed = 2 * plan.total_bytes / (plan.timeout_s - plan.runtime_s)
-    pace = max(_LAYOUT_BYTES_PER_S, needed) / plan.workload.jobs
+    pace = max(LAYOUT_BYTES_PER_S, needed) / plan.workload.jobs
     return (
         *_common(plan, "layout", PARTIAL),
         "--rw=write",
@@ -148,12 +147,13 @@ def _common(plan: FioPlan, job: str, file: str) -> tuple[str, ...]:
     )
 
 
-def _rate(plan: FioPlan) -> Iterator[str]:
-    if plan.rate_iops is None:
+def rate_options(workload: BlockWorkload, rate_iops: int | None) -> Iterator[str]:
+    """The cap on each job's operations, if there is one."""
+    if rate_iops is None:
         return
-    if plan.workload.pattern is Pattern.RANDRW:
+    if workload.pattern is Pattern.RANDRW:
         # fio caps each direction by itself; a share of 0 would mean "no cap"
-        reads = min(max(1, round(plan.rate_iops * plan.workload.rwmix_read / 100)), max(1, plan.rate_iops - 1))
-        yield f"--rate_iops={reads},{max(1, plan.rate_iops - reads)}"
+        reads = min(max(1, round(rate_iops * workload.rwmix_read / 100)), max(1, rate_iops - 1))
+        yield f"--rate_iops={reads},{max(1, rate_iops - reads)}"
     else:
-        yield f"--rate_iops={plan.rate_iops}"
+        yield f"--rate_iops={rate_iops}"

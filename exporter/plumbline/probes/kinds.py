@@ -15,6 +15,8 @@ from plumbline.probe_config import (
     RadosBenchConfig,
     RadosCanaryConfig,
     RawCanaryConfig,
+    RbdBenchConfig,
+    RbdFioConfig,
     RttConfig,
     S3Config,
 )
@@ -28,6 +30,8 @@ from plumbline.probes import (
     rados_bench,
     rados_canary_job,
     raw_canary_job,
+    rbd_bench,
+    rbd_fio,
     rtt,
     s3,
 )
@@ -45,5 +49,7 @@ KINDS: dict[type, Callable[[Any, Host], Plan]] = {
     OsdBenchConfig: osd_bench.build,
     RadosCanaryConfig: rados_canary_job.build,
     RadosBenchConfig: rados_bench.build,
+    RbdBenchConfig: rbd_bench.build,
+    RbdFioConfig: rbd_fio.build,
 }
 """``Any``: each builder takes the struct it stands beside. :class:`ConfigError` is for what no host could run."""

@@ -190,6 +190,8 @@ class Host:
     """Through which network device a host is reached from a local address (``None``: any); ``None``: not known."""
     cluster_osds: Callable[[], ClusterOsds | None] = field(default=lambda: None)
     """All OSDs of the cluster; ``None`` where it does not tell in time."""
+    pool_class: Callable[[str], str | None] = lambda _pool: None
+    """A Ceph pool → the class of the devices below; ``None`` where the cluster does not tell in time."""
 
 
 class Lease(Protocol):

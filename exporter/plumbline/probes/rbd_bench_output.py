@@ -1,0 +1,69 @@
+"""Parses what ``rbd bench`` writes; there is no JSON in any release.
+
+https://docs.ceph.com/en/latest/man/8/rbd/#commands (bench); ``src/tools/rbd/action/Bench.cc`` of Ceph. Since 13::
+
+    bench  type write io_size 4096 io_threads 4 bytes 8388608 pattern random
+      SEC       OPS   OPS/SEC   BYTES/SEC
+        1      1720   1730.92   6.8 MiB/s
+    elapsed: 1   ops: 2048   ops/sec: 1735.59   bytes/sec: 6.8 MiB/s
+
+Before, the last figure was plain (``bytes/sec: 7108976.64``) and the columns wider. The figure in units is rounded to
+two digits, while every operation has the same size, so operations times size is the better one where that is known.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from plumbline.errors import ParseError
+
+_HEADER = re.compile(r"bench(?:-write)?\s.*\bio_size\s+(\d{1,18})\b")
+_LAST = re.compile(r"elapsed:\s*(\S+)\s+ops:\s*(\S+)\s+ops/sec:\s*(\S+)\s+bytes/sec:\s*(\S+)(?:\s+(\S+))?$")
+_UNITS = {"B/s": 0, "KiB/s": 10, "MiB/s": 20, "GiB/s": 30, "TiB/s": 40, "PiB/s": 50}
+
+
+@dataclass(frozen=True, slots=True)
+class RbdBenchReport:
+    """``throughput`` in bytes per second. No release tells a latency."""
+
+    operations: int
+    iops: float
+    throughput: float
+
+
+def parse_rbd_bench(text: str, *, source: str = "rbd bench") -> RbdBenchReport:
+    """The last line's figures; :class:`ParseError` where it is missing or malformed."""
+    io_size: int | None = None
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        if match := _HEADER.match(line):
+            io_size = int(match[1])
+        if not line.startswith("elapsed:"):
+            continue
+        found = _LAST.match(line)
+        if found is None:
+            raise ParseError(source, f"expected elapsed, ops, ops/sec and bytes/sec, found {line[:100]!r}", line=number)
+        _, operations, iops, amount, unit = found.groups()
+        if not (operations.isascii() and operations.isdigit() and len(operations) <= 18):
+            raise ParseError(source, f"not a number of operations: {operations[:40]!r}", line=number)
+        if unit is not None and unit not in _UNITS:
+            raise ParseError(source, f"unknown unit {unit[:40]!r}", line=number)
+        iops_value = _number(iops, source, number)
+        said = _number(amount, source, number) * 2.0 ** _UNITS[unit or "B/s"]
+        throughput = iops_value * io_size if io_size is not None else said
+        if not math.isfinite(throughput):
+            raise ParseError(source, f"not a throughput: {line[:100]!r}", line=number)
+        return RbdBenchReport(int(operations), iops_value, throughput)
+    raise ParseError(source, "ended without its last line (elapsed: … ops: …)")
+
+
+def _number(word: str, source: str, line: int) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0:
+        raise ParseError(source, f"not a number: {word[:40]!r}", line=line)
+    return value
