@@ -6,6 +6,7 @@ import contextlib
 import ipaddress
 import socket
 import struct
+import threading
 import time
 from pathlib import Path
 
