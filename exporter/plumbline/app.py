@@ -587,7 +587,7 @@ def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) 
     if config.vantage is not None:
         return config.vantage
     vantage, by = read_vantage(roots, root=Path("/"), environment=environment)
-    log.info("vantage %s: %s", vantage, by)
+    log.debug("vantage %s: %s", vantage, by)
     return vantage.value
 
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -81,6 +81,7 @@ def _list(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from plumbline import ondemand, terminal_probes  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
+    from plumbline.probes.cluster import CephGuard  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
 
     stopping = threading.Event()
@@ -88,12 +89,14 @@ def _run(options: argparse.Namespace) -> int:
         here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
         items = ondemand.pick(here.plan, options.names)
         ondemand.check_storage(here.storage)
+        cluster = CephGuard(here.config.ceph, here.config.gates, host=here.host)
         engine = ondemand.OnDemand(
             storage=here.storage,
             roots=roots(options),
             environment=os.environ,
             rules=here.config.gates,
             book=here.book(str(options.config_file or "configuration")),
+            cluster=cluster,
             stopping=stopping,
         )
     except PlumblineError as error:
@@ -101,7 +104,7 @@ def _run(options: argparse.Namespace) -> int:
         return MISCONFIGURED
     console, watching = make_console(), make_console(sys.stderr if options.json else sys.stdout)
     reports = []
-    with _until_told(stopping):
+    with _until_told(stopping), closing(cluster):
         for item in items:
             if stopping.is_set():
                 break

@@ -32,6 +32,7 @@ from pathlib import Path
 from plumbline.config import NetworkServerConfig, split_address
 from plumbline.errors import PlumblineError
 from plumbline.probes.iperf3 import INSTALL
+from plumbline.probes.runner import launched
 
 log = logging.getLogger(__name__)
 
@@ -158,12 +159,11 @@ class IperfServer:
             return _End(str(error), ours=True)
         if not allowed:
             return _End(f"{self.plan.address} is not an address of this host", ours=True)
-        launch = str(Path(__file__).with_name("launch.py"))
         # a terminal, because the C library writes line by line to nothing else: whom it serves must be known at once
         ours, theirs = os.openpty()
         try:
             process = subprocess.Popen(
-                (sys.executable, "-I", "-S", launch, str(os.getpid()), *self.plan.argv(program)),
+                launched(self.plan.argv(program)),
                 stdin=subprocess.DEVNULL,
                 stdout=theirs,
                 stderr=theirs,
