@@ -71,7 +71,7 @@ def test_the_time_of_the_reload_is_told(daemon: Daemon) -> None:
         ({"probes": [CANARY, CANARY]}, ": probes[1].name = 'canary': another probe has this name"),
         ({"probes": [{"type": "iperf", "name": "x"}]}, "iperf"),
         ({"devices": {"nic_exclude": "("}}, ": devices.nic_exclude = '(': not a regular expression: "),
-        ({"collectors": {"softnets": False}}, ": collectors.softnets: no such collector; there are: baseline, "),
+        ({"collectors": {"softnets": False}}, ": collectors.softnets: no such collector; there are: array, baseline, "),
         ({"web": {"listen_address": "here"}}, ": web.listen_address = 'here': expected host:port"),
         ({"baseline": {"judge": {"ssd": "nobody-1999"}}}, "nobody-1999"),
         ({"baseline": {"files": ["/nowhere/site.yaml"]}}, "/nowhere/site.yaml: can't be read: No such file or "),
