@@ -22,12 +22,10 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from plumbline.config import NetworkServerConfig, split_address
 from plumbline.errors import PlumblineError
