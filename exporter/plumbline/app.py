@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,25 +20,22 @@ from prometheus_client import ProcessCollector
 
 from plumbline import __version__, registry
 from plumbline.baseline.book import RECORDED, Book, load_book
-from plumbline.capabilities import Capability, effective, give_up
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.checks.model import Finding
 from plumbline.collectors.softnet import SoftnetUnwrapper
-from plumbline.config import COLLECTORS, Config, NetworkServerConfig, split_address
-from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
+from plumbline.config import Config, NetworkServerConfig, split_address
+from plumbline.diskpresence import DISK_PRESENCE
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.exposition import Collector, Exposition
-from plumbline.healthwatch import DiskAsker, HealthWatch
-from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
+from plumbline.hostfacts import NETWORK_FACTS
+from plumbline.hostwatch import DISKS_CHANGED, LINK_FACTS, LINKS_CHANGED, HostWatch
 from plumbline.judging import Judge
-from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
 from plumbline.planning import ProbingPlan, make_plan
 from plumbline.probes.cluster import CephGuard, ClusterView
 from plumbline.probes.iperf3_server import IperfServer, ServerPlan
-from plumbline.probes.runner import ProcessRunner
 from plumbline.probing import Probing
 from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler
@@ -47,22 +43,13 @@ from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.block import BlockDevice
-from plumbline.sources.blocklatency import BlockLatency
-from plumbline.sources.driverrules import load_table
-from plumbline.sources.genetlink import resolve_family, settings_group
+from plumbline.sources.genetlink import settings_group
 from plumbline.sources.hotplug import BlockHotplug
-from plumbline.sources.infiniband import InfinibandReading, read_infiniband
 from plumbline.sources.linkevents import LinkEvents
-from plumbline.sources.linkfacts import LinkFacts
-from plumbline.sources.netlink import NETLINK_ROUTE, NetlinkSocket
-from plumbline.sources.network import NetworkReader
-from plumbline.sources.portfacts import Transports
-from plumbline.sources.roles import CLUSTER, PUBLIC, Configured
 from plumbline.sources.routes import networks_of
 from plumbline.sources.vantage import read_vantage
 from plumbline.state import StateStore
 from plumbline.status import render_status
-from plumbline.storagewatch import DISK_USERS, QUEUES, StorageWatch
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 log = logging.getLogger("plumbline")
@@ -73,13 +60,8 @@ FACTS_WITHIN_S = 3.0
 """What the first look at them may take before the daemon goes on without."""
 CHECK_WITHIN_S = 10.0
 """What `plumbline check` waits for facts at each of its looks; a disk that hangs must not hang it."""
-KERNEL_WATCH_EVERY_S = 15.0
-"""Interrupt counters, squeezes and kernel settings: as long as a usual scrape interval, at least 10 s."""
 SERVER_STOPS_WITHIN_S = 1.0
 """It ends on SIGTERM at once, on SIGKILL half a second later."""
-LINK_FACTS = "link facts"
-INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
-"""InfiniBand counters are read in the background: each asks the adapter's firmware."""
 CEPH, CEPH_EVERY_S = "ceph", 15.0
 """The cluster's state for the metrics, asked for only where a probe needs the cluster."""
 RELOAD_CHECK_EVERY_S = 2.0
@@ -91,15 +73,6 @@ STOP_WITHIN_S = 1.6
 
 NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "finding", "latency", "probe"})
 """Collectors that have nothing to say in a daemon that does not run."""
-
-LATENCY, LATENCY_DISKS = "latency", "disk latencies"
-LATENCY_DISKS_EVERY_S = 15.0
-"""Requests that nobody notes are lost until then."""
-CAPABILITIES: Mapping[str, frozenset[Capability]] = {
-    "health": frozenset({Capability.SYS_ADMIN, Capability.SYS_RAWIO}),
-    "pcie": frozenset({Capability.SYS_ADMIN}),
-}
-"""What collectors go on needing; all else that there is a name for is given up before anything else begins."""
 
 Signature = tuple[int, int, int]
 """Of a file's content: modification time in ns, size, inode."""
@@ -229,56 +202,30 @@ class Daemon:
         self._planned_for: object = None
         self._seen_at_start = self._signatures()
         self._running = self._prepare(config)
-        self._network = NetworkReader(
-            table=load_table(),
-            resolve_family=resolve_family,
-            scrape=Transports.to_kernel(),
-            slow=Transports.to_kernel(),
-            clock=time.monotonic,
-            keep=self._keeps_nic,
+        self._watch = watch = HostWatch(
+            config=lambda: self._running.config, store=store, roots=roots, environment=environment
         )
         self._judge = Judge()
-        self._facts = facts = HostFacts(self._network, roots)
-        self._kernel = KernelWatch(
-            roots=roots, clock=time.monotonic, ticks_per_s=os.sysconf("SC_CLK_TCK"), keep_nic=self._keeps_nic
-        )
-        self._presence = presence = DiskPresence(
-            roots, facts=lambda: facts.devices, keep=self._keeps_disk, store=store, wall=time.time
-        )
-        self._asker = asker = DiskAsker(roots, environment)
-        health = HealthWatch(
-            devices=lambda: [each for each in facts.devices if self._keeps_disk(each.name)],
-            ask=asker,
-            interval_s=lambda: self._running.config.devices.health_interval,
-        )
-        self._storage = StorageWatch(roots, zpool=ProcessRunner(environment), health=health)
-        self._latency = latency = BlockLatency(roots, keep=self._keeps_disk)
-        self._link_facts = links = LinkFacts(
-            roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices
-        )
         self._ceph = ceph = Latest[ClusterView](
             self._look_at_cluster, what="the Ceph cluster", stale_after_s=4 * CEPH_EVERY_S
         )
-        self._infiniband = fabric = Latest[InfinibandReading](
-            lambda: read_infiniband(roots), what="InfiniBand counters", stale_after_s=4 * INFINIBAND_EVERY_S
-        )
         self._parts = registry.Parts(
             roots=roots,
-            network=self._network,
-            devices=lambda: facts.devices,
+            network=watch.network,
+            devices=lambda: watch.facts.devices,
             softnet=SoftnetUnwrapper(),
-            kernel=self._kernel,
-            storage=self._storage,
+            kernel=watch.kernel,
+            storage=watch.storage,
             canaries=self._probing.readings,
             probes=self._probing.statuses,
             findings=self._findings,
             wall=time.time,
             vantage=self._vantage,
-            churns=lambda: links.churns,
-            roles=lambda: links.roles,
-            infiniband=lambda: fabric.value,
-            disks_seen=lambda: presence.seen,
-            latency=lambda: latency.value,
+            churns=lambda: watch.links.churns,
+            roles=lambda: watch.links.roles,
+            infiniband=lambda: watch.infiniband.value,
+            disks_seen=lambda: watch.presence.seen,
+            latency=lambda: watch.latency.value,
             ceph=lambda: ceph.value,
         )
         self._housekeeping = Scheduler()
@@ -294,14 +241,14 @@ class Daemon:
     def run(self) -> int:
         """Serve until told to stop; 0."""
         self._signals.install()
-        given_up = self._use_capabilities()  # before there is a second thread: capabilities belong to threads
+        given_up = self._watch.use_capabilities()  # before there is a second thread: capabilities belong to threads
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         if given_up:
             log.info("%s", given_up)
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
-            LinkEvents(self._links_changed, settings_group=settings_group),
-            BlockHotplug(self._roots, self._disks_changed),
+            LinkEvents(lambda: self._kick(LINKS_CHANGED), settings_group=settings_group),
+            BlockHotplug(self._roots, lambda: self._kick(DISKS_CHANGED)),
         ]
         try:
             findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
@@ -322,33 +269,12 @@ class Daemon:
             self._loop()
         finally:
             self._end(events)
-            self._latency.close()
+            self._watch.latency.close()
         return 0
-
-    def _use_capabilities(self) -> str:
-        """Do what takes them, and give them up; a reload can't have them back. What is left, in words."""
-        config = self._running.config
-        if config.collectors.get(LATENCY, True):
-            self._latency.open()
-        on = {name for name in COLLECTORS if config.collectors.get(name, True)}
-        given_up = give_up(set(Capability).difference(*(CAPABILITIES[name] for name in on & CAPABILITIES.keys())))
-        if not given_up:
-            return ""
-        kept = ", ".join(each.label for each in sorted(effective(self._roots))) or "none of the others"
-        return f"given up: {', '.join(each.label for each in sorted(given_up))}; kept: {kept}"
 
     def _slow_tier(self) -> list[Job]:
         """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
-        return [
-            *self._facts.jobs(),
-            Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self._link_facts.refresh),
-            Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self._kernel.refresh),
-            Job(LATENCY_DISKS, LATENCY_DISKS_EVERY_S, LATENCY_DISKS_EVERY_S, self._latency.refresh),
-            Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self._infiniband.refresh),
-            Job(CEPH, CEPH_EVERY_S, 0.0, self._ceph.refresh),
-            *self._storage.jobs(),
-            *self._presence.jobs(),
-        ]
+        return [*self._watch.jobs(), Job(CEPH, CEPH_EVERY_S, 0.0, self._ceph.refresh)]
 
     def _look(self, _cancel: threading.Event) -> None:
         """Judge the host as it is now."""
@@ -379,24 +305,15 @@ class Daemon:
         except ProbeRefused as refusal:
             raise Unavailable(str(refusal)) from refusal
 
-    def _links_changed(self) -> None:
-        for facts in (NETWORK_FACTS, LINK_FACTS):
-            self._housekeeping.kick(facts)
-
-    def _disks_changed(self) -> None:
-        for facts in (DISK_FACTS, DISK_USERS, DISK_PRESENCE, QUEUES, LATENCY_DISKS):
-            self._housekeeping.kick(facts)
+    def _kick(self, jobs: Iterable[str]) -> None:
+        for job in jobs:
+            self._housekeeping.kick(job)
 
     def _await_facts(self) -> None:
         """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
         deadline = time.monotonic() + FACTS_WITHIN_S
-        while not (self._facts_read or self._signals.stop) and time.monotonic() < deadline:
+        while not (self._watch.facts_read or self._signals.stop) and time.monotonic() < deadline:
             self._signals.wait(0.02)
-
-    @property
-    def _facts_read(self) -> bool:
-        """All that labels are made of."""
-        return self._facts.read_once and self._storage.users_read
 
     def _loop(self) -> None:
         seen = self._seen_at_start
@@ -407,7 +324,7 @@ class Daemon:
             asked.wait(1.0)
             self._probing.poll()
             self._follow_disks()
-            if self._network.wants_refresh:
+            if self._watch.network.wants_refresh:
                 self._housekeeping.kick(NETWORK_FACTS)
             if time.monotonic() >= next_check:
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
@@ -433,7 +350,7 @@ class Daemon:
         for name in self._probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
         self._cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
-        self._asker.runner.stop()
+        self._watch.stop()
         self._housekeeping.stop(0.1)
         for each in events:
             each.stop()
@@ -448,7 +365,7 @@ class Daemon:
         try:
             config = self._reread()
             self._site_files = config.baseline.files
-            running = self._prepare(config, self._known_disks())
+            running = self._prepare(config, self._watch.disks)
         except PlumblineError as error:
             self._reload_error = str(error)
             log.error("reload refused, the running configuration stays: %s", error)
@@ -465,26 +382,20 @@ class Daemon:
 
     def _follow_disks(self) -> None:
         """Plan again when disks or OSDs came or went: some probes are one for each of them."""
-        if not self._facts_read:
+        if not self._watch.facts_read:
             return
-        disks = (frozenset(each.name for each in self._known_disks()), dict(self._storage.osds))
+        disks = (frozenset(each.name for each in self._watch.disks), dict(self._watch.storage.osds))
         if disks == self._planned_for:
             return
         first, self._planned_for = self._planned_for is None, disks
         try:
-            running = self._prepare(self._running.config, self._known_disks())
+            running = self._prepare(self._running.config, self._watch.disks)
         except PlumblineError as error:
             log.warning("disks changed, the probes stay as they are: %s", error)
             return
         if running.plan != self._running.plan:
             log.log(logging.DEBUG if first else logging.INFO, "disks changed: probes planned anew")
             self._apply(replace(running, since=self._running.since))
-
-    def _known_disks(self) -> tuple[BlockDevice, ...]:
-        try:
-            return self._facts.devices
-        except PlumblineError:
-            return ()
 
     def _prepare(self, config: Config, disks_before: tuple[BlockDevice, ...] = ()) -> Running:
         """Everything that can fail, before anything changes."""
@@ -508,8 +419,7 @@ class Daemon:
 
     def _apply(self, running: Running) -> None:
         self._running = running
-        if not running.config.collectors.get(LATENCY, True):
-            self._latency.close()
+        self._watch.configured()
         self._cluster.configure(running.config.ceph, running.config.gates)
         self._probing.apply(running.plan, running.book.bounds(), running.config.gates)
         self._serve_network(running.config.network_server)
@@ -552,17 +462,6 @@ class Daemon:
         if self._judge.findings is None:
             raise Unavailable("the host has not been judged yet")
         return self._judge.findings
-
-    def _ceph_devices(self) -> Configured:
-        devices = self._running.config.devices
-        return {PUBLIC: devices.ceph_public, CLUSTER: devices.ceph_cluster}
-
-    def _keeps_nic(self, name: str) -> bool:
-        exclude = self._running.config.devices.nic_exclude
-        return not (exclude and re.fullmatch(exclude, name))
-
-    def _keeps_disk(self, name: str) -> bool:
-        return not re.fullmatch(self._running.config.devices.disk_exclude, name)
 
     def _not_ready_because(self) -> str | None:
         return None if self._started_at else "the host's facts are being read"

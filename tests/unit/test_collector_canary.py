@@ -85,3 +85,12 @@ def test_samples_fit_their_specs() -> None:
     for spec, labels, _ in canary.samples((READING,)):
         assert spec in canary.SPECS
         assert len(labels) == len(spec.labels)
+
+
+def test_what_is_measured_where_it_is_not_the_node() -> None:
+    raw = replace(READING, kind="raw-canary", probe="raw/sdb", target="sdb")
+    osd = replace(READING, kind="rados-canary", probe="rados/osd.3", target="osd.3")
+    found = [labels for each in (READING, raw, osd) for name, labels, _ in text(each) if name.endswith("_target_info")]
+    assert found == [("raw/sdb", "sdb", "sdb"), ("rados/osd.3", "osd.3", "")]
+    for spec, labels, _ in canary.samples((raw, osd)):
+        assert len(labels) == len(spec.labels)
