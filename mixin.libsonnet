@@ -20,5 +20,6 @@
 + (import 'alerts/alerts/array.libsonnet')
 + (import 'alerts/alerts/network_probe.libsonnet')
 + (import 'alerts/alerts/mount.libsonnet')
++ (import 'alerts/alerts/ceph.libsonnet')
 + (import 'alerts/alerts/finding.libsonnet')
 + (import 'alerts/lib/links.libsonnet')

@@ -300,6 +300,9 @@
       // Single ones happen, so most of the last runs have to have lost some.
       PlumblineNetworkLoss: { severity: 'warning', 'for': '5m', share: 0 },
 
+      // Asked every 15 s; an election of the monitors takes half a minute, a change of their addresses some.
+      PlumblineCephUnreachable: { severity: 'warning', 'for': '5m' },
+
       PlumblineMountDead: {
         // Every program that touches it hangs, and with it logins, backups, the node's own services.
         severity: 'critical',
