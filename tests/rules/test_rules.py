@@ -16,7 +16,7 @@ from support.programs import need
 from support.rules import ALERTS, ROOT, RULES, TEST_FILES
 
 SEVERITIES = {"critical", "warning", "info"}
-LAYERS = {"self", "network", "disk"}
+LAYERS = {"network", "disk", "rados", "filesystem", "self"}
 SIGNALS = {"latency", "loss", "saturation", "error", "health"}
 ALWAYS_FIRING = {"PlumblineWatchdog"}
 """No test can find it quiet: that is what it is for."""
