@@ -342,6 +342,11 @@ def _rest(console: Console, shown: Shown, notes: dict[str, int]) -> None:
         _line(console, "Pictures without figures", "bold")
         for picture in shown.pictures:
             _line(console, f"  {picture.where}: {picture.shows}" + (f" ({picture.note})" if picture.note else ""))
+    if shown.left_out:
+        _line(console, "")
+        _line(console, "Figures that are no row", "bold")
+        for left in shown.left_out:
+            _line(console, f"  {left.where}, line {left.line}: {left.says} ({left.why})")
     if shown.contradictions:
         _line(console, "")
         _line(console, "What the document says differently in different places", "bold")

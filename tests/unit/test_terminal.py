@@ -46,7 +46,7 @@ def test_list_into_a_pipe():
     assert text == (
         "Baseline     Source      Entries                 Judges here  What it is\n"
         "unnoba-2020  documented  59 hdd, 1 nvme, 66 ssd  ssd          "
-        "UNNOBA, Argentina, 2020: the SATA disks of a Ceph 15.2 cluster\n"
+        "UNNOBA, Argentina, 2020: a Ceph 15.2 cluster on SATA disks\n"
     )
 
 
