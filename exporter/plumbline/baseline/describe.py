@@ -210,8 +210,7 @@ def _profile_notes(row: Row) -> Iterator[str]:
     if row.point.retransmits is not None:
         during = f" in {row.point.duration.text}" if row.point.duration else ""
         yield f"{row.point.retransmits} segments sent again{during}"
-    if row.point.note:
-        yield row.point.note
+    yield from filter(None, (row.point.note, row.series.note, row.series.conditions))
 
 
 def _row(entry: BaselineEntry, printed: Iterable[tuple[str, Quantity | None]], **said: Any) -> ShownRow:
