@@ -6,7 +6,7 @@ one row a line, so that ``grep`` and ``less -S`` work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,13 +35,22 @@ def print_list(console: Console, summaries: Sequence[Summary]) -> None:
         (
             one.name,
             one.source.value,
-            ", ".join(f"{count} {cls}" for cls, count in one.device_classes.items()),
+            _classes(one.device_classes),
             ", ".join(one.judges) or "shown only",
             one.where or one.title,
         )
         for one in summaries
     ]
     _table(console, ("Baseline", "Source", "Entries", "Judges here", "What it is"), rows)
+
+
+def _classes(entries: Mapping[str, int]) -> str:
+    """Of more than four classes the three with most entries; ``--json`` has them all."""
+    if len(entries) <= 4:
+        return ", ".join(f"{count} {cls}" for cls, count in entries.items())
+    most = sorted(entries, key=lambda cls: -entries[cls])[:3]
+    rest = sum(count for cls, count in entries.items() if cls not in most)
+    return ", ".join(f"{entries[cls]} {cls}" for cls in most) + f", {rest} more"
 
 
 def print_show(console: Console, shown: Shown) -> None:
@@ -342,6 +351,11 @@ def _rest(console: Console, shown: Shown, notes: dict[str, int]) -> None:
         _line(console, "Pictures without figures", "bold")
         for picture in shown.pictures:
             _line(console, f"  {picture.where}: {picture.shows}" + (f" ({picture.note})" if picture.note else ""))
+    if shown.left_out:
+        _line(console, "")
+        _line(console, "Figures that are no row", "bold")
+        for left in shown.left_out:
+            _line(console, f"  {left.where}, line {left.line}: {left.says} ({left.why})")
     if shown.contradictions:
         _line(console, "")
         _line(console, "What the document says differently in different places", "bold")

@@ -6,7 +6,7 @@ import pytest
 
 from plumbline.baseline.arithmetic import Rule, agree, breaches
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
-from plumbline.workloads import BlockWorkload, Pattern
+from plumbline.workloads import BlockWorkload, OsdBench, Pattern, RadosBench, RbdBench, RoundTrip, TcpThroughput
 
 FOUR_MEGS = BlockWorkload(id="w", layer="disk", pattern=Pattern.RANDWRITE, block_size=4 * 2**20, iodepth=4, jobs=4)
 FOUR_K = BlockWorkload(id="w", layer="disk", pattern=Pattern.READ, block_size=4096, iodepth=4, jobs=4)
@@ -84,3 +84,37 @@ def test_nothing_to_check():
 )
 def test_printed_twice(one, other, same):
     assert agree(Latency.parse(one), Latency.parse(other)) is same
+
+
+RADOS = RadosBench(id="w", layer="rados", mode="write", object_size=4 * 2**20, concurrent=16)
+RBD = RbdBench(id="w", layer="rbd", operation="write", io_size=4 * 2**20, threads=16)
+OSD = OsdBench(id="w", layer="osd", total_bytes=2**31, block_size=4 * 2**20)
+TCP = TcpThroughput(id="w", layer="network")
+
+
+def test_tools_of_ceph_agree():
+    assert check(RADOS, "98 IOPS", "395.705 MiB/s", "0.161603 s", "60.1257 s", "24947720192 B") == []
+    assert check(RBD, "80.1475 IOPS", "321 MiB/s", None, "6 s", "2 GiB") == []
+    assert check(OSD, "37.000482548947552 IOPS", "155191271.95698091 B/s", None, "13.837657369 s", "2 GiB") == []
+    assert check(TCP, None, "9.40 Gb/s", None, "20.00 s", "21.9 GiB") == []
+
+
+@pytest.mark.parametrize(
+    ("workload", "figures", "rule"),
+    [
+        (RADOS, ("142 IOPS", "534 MiB/s"), Rule.THROUGHPUT),  # the maximum for the average
+        (RADOS, ("98 IOPS", None, "59 ms"), Rule.CONCURRENCY),
+        (RADOS, (None, "385 MiB/s", None, "60.1257 s", "24947720192 B"), Rule.DURATION),
+        (RBD, ("132 IOPS", "499 MiB/s"), Rule.THROUGHPUT),
+        (RBD, ("80 IOPS", None, "20 ms"), Rule.CONCURRENCY),
+        (OSD, ("115 IOPS", "148 MiB/s"), Rule.THROUGHPUT),
+        (TCP, (None, "9.40 Gb/s", None, "20.00 s", "21.9 GB"), Rule.DURATION),
+    ],
+)
+def test_tools_of_ceph_and_the_network_disagree(workload, figures, rule):
+    assert [breach.rule for breach in check(workload, *figures)] == [rule]
+
+
+def test_what_has_no_blocks_and_nothing_in_flight_is_not_checked_for_them():
+    assert check(OSD, "37 IOPS", None, "5 s") == []  # an OSD does not say how many are in flight
+    assert check(RoundTrip(id="w", layer="network", protocol="icmp"), "6000 IOPS", "1 MB/s", "163 us") == []

@@ -50,8 +50,16 @@ def test_list_has_the_strongest_source_first():
     assert [(one.name, one.source, one.entries, one.device_classes, one.judges) for one in found] == [
         ("baseline", Source.MEASURED, 1, {"nvme": 1}, ("nvme",)),
         ("ours", Source.SITE, 1, {"ssd": 1}, ("ssd",)),
-        ("unnoba-2020", Source.DOCUMENTED, 126, {"hdd": 59, "nvme": 1, "ssd": 66}, ("ssd",)),
+        ("unnoba-2020", Source.DOCUMENTED, 172, found[2].device_classes, ("ssd",)),
     ]
+    classes = found[2].device_classes
+    assert {name: classes[name] for name in ("hdd", "nvme", "ssd", "10g", "testec")} == {
+        "hdd": 71,
+        "nvme": 1,
+        "ssd": 77,
+        "10g": 2,
+        "testec": 5,
+    }
     assert (found[0].title, found[0].recorded) == ("recorded on storage1", "2025-11-03T10:22:41+00:00")
     assert (found[1].title, found[1].where) == ("written by the site", "/etc/plumbline/ours.yaml")
 
@@ -88,19 +96,30 @@ def test_show_a_profile_with_its_contradictions():
     assert row.breaches == ("IOPS × latency makes 4.4 of 16 in flight",)
     assert not row.judges
     assert row.notes[1].startswith("not used: iops 1 IOPS (Figura 55 as scanned, line 2702): a digit was lost")
-    assert len(shown.pictures) == 5
+    assert len(shown.pictures) == 24
+    assert [left.where for left in shown.left_out][:2] == ["Figura 102 and Figura 103", "Figura 104"]
     assert "capacity of the HDD" in [one.about for one in shown.contradictions]
+
+
+def test_a_transfer_says_what_was_sent_again():
+    rows = show("unnoba-2020", PROFILES, [], layer="network").rows
+    notes = {(row.device_class, row.workload): row.notes for row in rows}
+    assert notes["10g", "tcp-throughput-s1"][0] == "119 segments sent again in 20.00 s"
+    assert notes["1g", "tcp-throughput-s1"][0] == "0 segments sent again in 20 s"
+    assert notes["1g", "tcp-throughput-s1"][1].startswith("from the prose: ")
 
 
 def test_filters():
     shown = show("unnoba-2020", PROFILES, [], layer="disk", device_class="ssd")
     assert {row.device_class for row in shown.rows} == {"ssd"}
-    assert (len(shown.rows), shown.pictures, shown.contradictions) == (66, (), ())
+    assert (len(shown.rows), shown.pictures, shown.left_out, shown.contradictions) == (66, (), (), ())
     with pytest.raises(BaselineError) as caught:
         show("unnoba-2020", PROFILES, [], device_class="tape")
-    assert str(caught.value) == (
-        "unnoba-2020: nothing of this layer and device class; it has: disk hdd, disk nvme, disk ssd"
+    said = str(caught.value)
+    assert said.startswith(
+        "unnoba-2020: nothing of this layer and device class; it has: disk hdd, disk nvme, disk ssd, "
     )
+    assert ", network 10g, network 1g, osd hdd, osd ssd, " in said
 
 
 def test_no_such_baseline():

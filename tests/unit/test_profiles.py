@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from plumbline.baseline import profiles
 from plumbline.baseline.arithmetic import Rule
 from plumbline.baseline.model import Source
 from plumbline.errors import BaselineError, ConfigError
-from plumbline.workloads import load_catalogue
+from plumbline.workloads import BlockWorkload, load_catalogue
 
 CATALOGUE = load_catalogue()
 UNNOBA = profiles.load_profiles(CATALOGUE)["unnoba-2020"]
@@ -138,14 +140,123 @@ def test_dd_runs_are_megabytes_not_mebibytes(device_class, workload, throughput)
     assert row.point.transferred.value == 5368709120
 
 
+# Typed from the document a second time: operations a second, bytes a second, mean latency in ms.
+CLUSTER = [
+    ("10g", "tcp-throughput-s1", None, 9.40e9 / 8, None),  # Figura 45
+    ("1g", "tcp-throughput-s1", None, 941e6 / 8, None),  # chapter 10
+    ("ssd", "osd-bench-4m-2g", 115.73036511878225, 485408333.33916885, None),  # Figura 79
+    ("hdd", "osd-bench-4m-2g", 37.000482548947552, 155191271.95698091, None),  # Figura 80
+    ("hdd", "rados-write-4m-t16", 98, 395.705 * MIB, 161.603),  # Figuras 84 to 86
+    ("hdd", "rados-seq-4m-t16", 133, 534.57 * MIB, 118.933),
+    ("hdd", "rados-rand-4m-t16", 126, 505.267 * MIB, 125.892),
+    ("ssd", "rados-write-4m-t16", 270, 1083 * MIB, 59),  # Figura 87
+    ("ssd", "rados-seq-4m-t16", 140, 563 * MIB, 112),
+    ("ssd", "rados-rand-4m-t16", 140, 560 * MIB, 113),
+    ("testec", "rados-write-4m-t16", 107, 428 * MIB, 149),
+    ("testec", "rados-seq-4m-t16", 145, 557 * MIB, 114),
+    ("testec", "rados-rand-4m-t16", 130, 523 * MIB, 121),
+    ("testhdd-tiered", "rados-write-4m-t16", 86, 345.548 * MIB, 185.056),  # Figura 93
+    ("testhdd-tiered", "rados-seq-4m-t16", 133, 532 * MIB, 119),  # Figura 94
+    ("testhdd-tiered", "rados-rand-4m-t16", 137, 548 * MIB, 115),
+    ("hdd", "rbd-bench-write-4m-t16", 80.1475, 321 * MIB, None),  # Figura 102
+    ("hdd", "rbd-bench-read-4m-t16", 155.334, 621 * MIB, None),
+    ("ssd", "rbd-bench-write-4m-t16", 210, 842 * MIB, None),  # Figura 103
+    ("ssd", "rbd-bench-read-4m-t16", 158, 632 * MIB, None),
+    ("testec", "rbd-bench-write-4m-t16", 91, 365 * MIB, None),  # Figura 104
+    ("testec", "rbd-bench-read-4m-t16", 159, 639 * MIB, None),
+    ("hdd", "rbd-randwrite-4k-qd2-j8", 255, None, 63),  # Figura 113
+    ("hdd", "rbd-randwrite-4k-qd4-j8", 411, None, None),
+    ("hdd", "rbd-randwrite-4k-qd8-j8", 629, None, 102),
+    ("hdd", "rbd-randwrite-4k-qd16-j8", 916, None, 140),
+    ("hdd", "rbd-randwrite-4k-qd32-j8", 888, None, 288),
+    ("hdd", "rbd-randwrite-4k-qd32-j4", 945, None, 135),  # 9.2
+    ("ssd", "rbd-randwrite-4k-qd32-j8", 23000, None, 11),
+    ("ssd", "rbd-randwrite-4k-qd16-j16", 21000, None, 11),
+    ("ssd", "rbd-randwrite-4k-qd32-j16", 22000, None, 23),
+    ("ssd", "rbd-randwrite-4k-qd4-j32", 22000, None, 5.75),
+    ("ssd", "rbd-randwrite-4k-qd16-j4", 25000, 97.8 * MIB, 2.55),  # Figura 123
+    ("testssd-server1", "rbd-randwrite-4k-qd16-j4", 23200, 90.6 * MIB, 2.75),
+    ("testssd-server3", "rbd-randwrite-4k-qd16-j4", 19300, 75.6 * MIB, 3.29),
+    ("testssd-xen1", "rbd-randwrite-4k-qd16-j4", 20000, 78.3 * MIB, 3.1),  # Figura 127
+    ("testssd-xen2", "rbd-randwrite-4k-qd16-j4", 19500, 76.3 * MIB, 3.2),
+    ("testssd-xen3", "rbd-randwrite-4k-qd16-j4", 15300, 59.0 * MIB, 4.1),
+    ("testhdd-xen1", "rbd-randwrite-4k-qd16-j4", 605, 2422 * 1024, 105),  # Figura 128
+    ("testhdd-xen2", "rbd-randwrite-4k-qd16-j4", 492, 1971 * 1024, 129),
+    ("testhdd-xen3", "rbd-randwrite-4k-qd16-j4", 589, 2358 * 1024, 108),
+    ("testssd-kubernetes", "rbd-randwrite-4k-qd16-j4", 14700, 57.6 * MIB, 4.33),  # 9.4.2
+    ("testhdd-ext4", "fs-write-1g-qd1-j1", None, 456e6, None),  # Figura 110
+    ("testssd-ext4", "fs-write-1g-qd1-j1", None, 797 * MIB, None),  # 10.5, as printed
+]
+ROUND_TRIPS = [("10g", "icmp-rtt-56", {"mean": 163e-6, "max": 213e-6}), ("1g", "icmp-rtt-56", {"mean": 220e-6})]
+
+
+@pytest.mark.parametrize(("device_class", "workload", "iops", "throughput", "mean_ms"), CLUSTER)
+def test_layers_above_the_disk(device_class, workload, iops, throughput, mean_ms):
+    entry = BY_KEY[device_class, workload].entry
+    assert entry.iops == (None if iops is None else pytest.approx(iops, rel=1e-12))
+    assert entry.throughput == (None if throughput is None else pytest.approx(throughput, rel=1e-12))
+    assert entry.latency.get("mean") == (None if mean_ms is None else pytest.approx(mean_ms / 1e3, rel=1e-12))
+    assert entry.layer == CATALOGUE.by_id[workload].layer
+    assert entry.config_hash == CATALOGUE.by_id[workload].config_hash()
+    assert entry.operation == ("transmit" if entry.layer == "network" else CATALOGUE.by_id[workload].operations[0])
+
+
+@pytest.mark.parametrize(("device_class", "workload", "latency"), ROUND_TRIPS)
+def test_round_trips(device_class, workload, latency):
+    entry = BY_KEY[device_class, workload].entry
+    assert entry.latency == pytest.approx(latency, rel=1e-12)
+    assert (entry.iops, entry.throughput) == (None, None)
+
+
+def test_what_tcp_sent_again():
+    assert BY_KEY["10g", "tcp-throughput-s1"].point.retransmits == 119
+    assert BY_KEY["1g", "tcp-throughput-s1"].point.retransmits == 0
+
+
+@pytest.mark.parametrize(
+    ("device_class", "workload", "not_used"),
+    [
+        ("hdd", "rados-write-4m-t16", {"385 MiB/s"}),
+        ("hdd", "rados-seq-4m-t16", {"142 IOPS"}),  # the tool's maximum, which the tables took for the average
+        ("hdd", "rados-rand-4m-t16", {"139 IOPS"}),
+        ("testec", "rados-write-4m-t16", {"448 MiB/s"}),
+        ("hdd", "osd-bench-4m-2g", {"115 IOPS"}),
+        ("testhdd-ext4", "fs-write-1g-qd1-j1", {"476 MB/s", "456 MiB/s"}),
+    ],
+)
+def test_figures_of_the_cluster_that_contradict_the_one_used(device_class, workload, not_used):
+    assert {other.printed for other in BY_KEY[device_class, workload].point.not_used} == not_used
+
+
+def test_figures_without_a_workload_are_named():
+    assert [left.where for left in UNNOBA.profile.left_out] == [
+        "Figura 102 and Figura 103",
+        "Figura 104",
+        "Figura 123",
+        "Figura 98",
+    ]
+
+
 def test_nothing_stands_in_the_profile_that_is_not_transcribed_here():
     transcribed = {(device_class, workload) for device_class, workload, _, _ in block_size_cases()}
     transcribed |= {(cls, f"{pattern}-4k-qd{depth}-j1") for cls, pattern, bars in QUEUE_DEPTH for depth in bars}
     transcribed |= {("hdd", "write-1g-qd1-j1"), ("ssd", "write-1g-qd1-j1")}
     transcribed |= {(cls, "write-1g-qd1-j1-buffered") for cls in ("hdd", "ssd", "nvme")}
     transcribed |= {("hdd", "randwrite-4k-qd2-j32"), ("hdd", "randwrite-4k-qd32-j32")}
-    assert set(BY_KEY) == transcribed
     assert len(transcribed) == 126
+    transcribed |= {(cls, workload) for cls, workload, *_ in CLUSTER} | {
+        (cls, workload) for cls, workload, _ in ROUND_TRIPS
+    }
+    assert set(BY_KEY) == transcribed
+    assert len(UNNOBA.rows) == len(transcribed) == 172
+    assert Counter(entry.layer for entry in UNNOBA.entries) == {
+        "disk": 126,
+        "rbd": 26,
+        "rados": 12,
+        "network": 4,
+        "osd": 2,
+        "filesystem": 2,
+    }
 
 
 def test_prose_on_the_pictures_of_many_processes():
@@ -159,13 +270,18 @@ def test_rows_that_break_arithmetic_are_exactly_these():
         for rule in Rule
     }
     assert broken[Rule.DURATION] == set()
-    assert broken[Rule.THROUGHPUT] == {("ssd", "read-4k-qd4-j4"), ("ssd", "read-256k-qd4-j4")}
+    assert broken[Rule.THROUGHPUT] == {
+        ("ssd", "read-4k-qd4-j4"),
+        ("ssd", "read-256k-qd4-j4"),
+        ("testec", "rados-seq-4m-t16"),
+        ("testssd-xen3", "rbd-randwrite-4k-qd16-j4"),
+    }
     blocks = ("4k", "16k", "64k", "128k", "256k", "512k", "1m", "4m")
     assert broken[Rule.CONCURRENCY] == (
         {("hdd", f"write-{block}-qd4-j4") for block in ("512k", "1m", "4m")}
         | {("hdd", f"read-{block}-qd4-j4") for block in blocks if block != "128k"}
         | {("hdd", f"{pattern}-{block}-qd4-j4") for pattern in ("randwrite", "randread") for block in blocks}
-        | {("ssd", "write-4m-qd4-j4"), ("ssd", "read-4m-qd4-j4")}
+        | {("ssd", "write-4m-qd4-j4"), ("ssd", "read-4m-qd4-j4"), ("ssd", "rbd-randwrite-4k-qd16-j16")}
         | {("ssd", f"{pattern}-{block}-qd4-j4") for pattern in ("randwrite", "randread") for block in blocks}
     )
 
@@ -173,6 +289,8 @@ def test_rows_that_break_arithmetic_are_exactly_these():
 def test_every_row_agrees_with_arithmetic_or_says_why_not():
     for row in UNNOBA.rows:
         entry, workload = row.entry, CATALOGUE.by_id[row.entry.workload]
+        if not isinstance(workload, BlockWorkload):
+            continue  # tests/unit/test_arithmetic.py
         at = (entry.device_class, entry.workload)
         if entry.iops and entry.throughput and Rule.THROUGHPUT not in row.point.breaks:
             # fio cuts IOPS to a whole number, which is 10 % of the smallest of them
@@ -229,13 +347,8 @@ def test_figures_that_chapter_ten_repeats(device_class, workload, restated):
 
 
 def test_pictures_are_named_and_have_no_figures():
-    assert [picture.where for picture in UNNOBA.profile.pictures] == [
-        "Figura 60",
-        "Figura 61",
-        "Figura 69",
-        "Figura 70",
-        "Figura 71",
-    ]
+    numbers = [46, 47, 60, 61, 69, 70, 71, 81, 88, 95, 96, 97, 105, 111, 112, *range(114, 122), 133]
+    assert [picture.where for picture in UNNOBA.profile.pictures] == [f"Figura {number}" for number in numbers]
 
 
 def test_hardware_is_named():
@@ -291,6 +404,8 @@ def test_a_minimal_profile_loads():
             "42 us",
             "breaks.concurrency: IOPS × latency makes 0.5 of 1 in flight; say why",
         ),
+        ("84 us}", "84 us}, retransmits: 3", "retransmits = 3: only a TCP transfer has them"),
+        ("84 us}", "84 us}, retransmits: -1", "retransmits = -1: "),
         ("84 us}", "84 us}, breaks: {throughput: why}", "breaks.throughput: the row does not break this"),
         ("84 us}", "84 us}, operation: write", "operation = 'write': the workload has: read"),
         (

@@ -44,10 +44,16 @@ def on_a_terminal(act, width=100):
 def test_list_into_a_pipe():
     text = piped(lambda console: terminal.print_list(console, summaries(PROFILES, [], {"ssd": "unnoba-2020"})))
     assert text == (
-        "Baseline     Source      Entries                 Judges here  What it is\n"
-        "unnoba-2020  documented  59 hdd, 1 nvme, 66 ssd  ssd          "
-        "UNNOBA, Argentina, 2020: the SATA disks of a Ceph 15.2 cluster\n"
+        "Baseline     Source      Entries                            Judges here  What it is\n"
+        "unnoba-2020  documented  77 ssd, 71 hdd, 5 testec, 19 more  ssd          "
+        "UNNOBA, Argentina, 2020: a Ceph 15.2 cluster on SATA disks\n"
     )
+
+
+def test_figures_that_are_no_row_and_transfers_sent_again():
+    text = piped(lambda console: terminal.print_show(console, show("unnoba-2020", PROFILES, [])))
+    assert "Figures that are no row\n  Figura 102 and Figura 103, line 4331: rbd bench --io-type=readwrite" in text
+    assert "119 segments sent again in 20.00 s" in text
 
 
 def test_a_profile_that_judges_nowhere_says_so():

@@ -55,7 +55,8 @@ def expected(each: Workload) -> str:
         case PathMtu():
             return "path-mtu"
         case OsdBench():
-            return f"osd-bench-{size(each.block_size)}"
+            usual = each.total_bytes in (2**30, 12288000)  # of Ceph: 1 GiB, and mClock's 3,000 blocks of 4 KiB
+            return f"osd-bench-{size(each.block_size)}" + ("" if usual else f"-{size(each.total_bytes)}")
         case RadosBench():
             return f"rados-{each.mode}-{size(each.object_size)}-t{each.concurrent}"
         case RadosOps():

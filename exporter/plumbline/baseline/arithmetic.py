@@ -2,7 +2,7 @@
 
 throughput    IOPS × block size = throughput
 duration      data ÷ duration = throughput
-concurrency   IOPS × mean latency = operations in flight = queue depth × jobs (Little's law)
+concurrency   IOPS × mean latency = operations in flight (Little's law): queue depth × jobs, or a Ceph tool's threads
 
 The first two are checked as intervals: printed figures are rounded (fio and dd print three significant digits, and
 IOPS below 10 000 cut to a whole number), so a row breaks them only when no values that would be printed so agree.
@@ -17,7 +17,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
-from plumbline.workloads import BlockWorkload
+from plumbline.workloads import BlockWorkload, OsdBench, RadosBench, RbdBench, Workload
 
 CONCURRENCY_SLACK = 0.05
 """Rows that agree do so within 2 %, rows that don't are 6 % off or more: 5 % lies in the gap."""
@@ -51,7 +51,7 @@ class Breach:
 
 
 def breaches(
-    workload: BlockWorkload,
+    workload: Workload,
     *,
     iops: Iops | None = None,
     throughput: Throughput | None = None,
@@ -60,17 +60,17 @@ def breaches(
     transferred: Volume | None = None,
 ) -> Iterator[Breach]:
     """The identities a row breaks; those it has no figures for are not checked."""
-    if iops and throughput:
-        low, high = (edge * workload.block_size for edge in _iops_interval(iops))
+    block_size, asked = _shape(workload)
+    if iops and throughput and block_size:
+        low, high = (edge * block_size for edge in _iops_interval(iops))
         if not _overlap((low, high), _interval(throughput)):
-            yield _off(Rule.THROUGHPUT, iops.exact * workload.block_size / throughput.exact, "IOPS × block size")
+            yield _off(Rule.THROUGHPUT, iops.exact * block_size / throughput.exact, "IOPS × block size")
     if duration and transferred and throughput:
         shortest, longest = _interval(duration)
         rates = (transferred.exact / longest, transferred.exact / shortest)
         if not _overlap(rates, _interval(throughput)):
             yield _off(Rule.DURATION, transferred.exact / duration.exact / throughput.exact, "data ÷ duration")
-    if iops and mean:
-        asked = workload.iodepth * workload.jobs
+    if iops and mean and asked:
         in_flight = float(iops.exact * mean.exact)
         if abs(in_flight / asked - 1) > CONCURRENCY_SLACK:
             found = f"IOPS × latency makes {in_flight:.1f} of {asked} in flight"
@@ -80,6 +80,21 @@ def breaches(
 def agree(one: Iops | Latency | Throughput, other: Iops | Latency | Throughput) -> bool:
     """Whether two printed figures are the same one: they differ by no more than one of the coarser's last digit."""
     return abs(one.exact - other.exact) <= max(one.step, other.step)
+
+
+def _shape(workload: Workload) -> tuple[int, int]:
+    """Bytes of one operation and operations in flight; 0: the workload has no such number."""
+    match workload:
+        case BlockWorkload():
+            return workload.block_size, workload.iodepth * workload.jobs
+        case RadosBench():
+            return workload.object_size, workload.concurrent
+        case RbdBench():
+            return workload.io_size, workload.threads
+        case OsdBench():
+            return workload.block_size, 0  # it says neither how many are in flight nor a latency
+        case _:
+            return 0, 0
 
 
 def _off(rule: Rule, ratio: Decimal, what: str) -> Breach:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from plumbline.baseline.model import BaselineEntry, Source
-from plumbline.baseline.profiles import Contradiction, LoadedProfile, Picture, Row
+from plumbline.baseline.profiles import Contradiction, LeftOut, LoadedProfile, Picture, Row
 from plumbline.baseline.site import LoadedSite, SiteEntry
 from plumbline.baseline.units import Quantity
 from plumbline.errors import BaselineError
@@ -70,6 +70,7 @@ class Shown(msgspec.Struct, frozen=True):
     facts: dict[str, str]
     rows: tuple[ShownRow, ...]
     pictures: tuple[Picture, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
 
 
@@ -178,6 +179,7 @@ def _shown_profile(loaded: LoadedProfile) -> Shown:
         facts,
         tuple(_profile_row(row) for row in loaded.rows),
         profile.pictures,
+        profile.left_out,
         profile.contradictions,
     )
 
@@ -205,8 +207,10 @@ def _profile_notes(row: Row) -> Iterator[str]:
     yield from row.point.breaks.values()
     for other in row.point.not_used:
         yield f"not used: {other.figure} {other.printed} ({other.where}, line {other.line}): {other.why}"
-    if row.point.note:
-        yield row.point.note
+    if row.point.retransmits is not None:
+        during = f" in {row.point.duration.text}" if row.point.duration else ""
+        yield f"{row.point.retransmits} segments sent again{during}"
+    yield from filter(None, (row.point.note, row.series.note, row.series.conditions))
 
 
 def _row(entry: BaselineEntry, printed: Iterable[tuple[str, Quantity | None]], **said: Any) -> ShownRow:
@@ -233,4 +237,4 @@ def _filtered(shown: Shown, layer: str | None, device_class: str | None) -> Show
     if not rows:
         have = sorted({f"{row.layer} {row.device_class}" for row in shown.rows})
         raise BaselineError(shown.name, f"nothing of this layer and device class; it has: {', '.join(have)}")
-    return msgspec.structs.replace(shown, rows=rows, pictures=(), contradictions=())
+    return msgspec.structs.replace(shown, rows=rows, pictures=(), left_out=(), contradictions=())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import Annotated
 
 import msgspec
 
@@ -17,7 +18,7 @@ from plumbline.baseline.files import Latencies, Strict, convert_text
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
 from plumbline.errors import BaselineError, ConfigError
-from plumbline.workloads import BlockWorkload, Workload, WorkloadCatalogue
+from plumbline.workloads import TcpThroughput, Workload, WorkloadCatalogue
 
 Figure = Iops | Latency | Throughput
 
@@ -75,6 +76,8 @@ class Point(Strict, frozen=True):
     latency: Latencies = Latencies()
     duration: Latency | None = None
     transferred: Volume | None = None
+    retransmits: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """TCP segments sent again during the run; only of TCP transfers. Shown, compared with nothing."""
     breaks: dict[Rule, str] = msgspec.field(default_factory=dict)
     restated: tuple[Restated, ...] = ()
     not_used: tuple[NotUsed, ...] = ()
@@ -101,6 +104,15 @@ class Picture(Strict, frozen=True):
     line: int
     shows: str
     note: str = ""
+
+
+class LeftOut(Strict, frozen=True):
+    """Figures that the document prints and that are no row, because no workload is their experiment."""
+
+    where: str
+    line: int
+    says: str
+    why: str
 
 
 class Statement(Strict, frozen=True):
@@ -131,6 +143,7 @@ class Profile(Strict, frozen=True):
     series: tuple[Series, ...]
     reasons: dict[str, str] = msgspec.field(default_factory=dict)
     pictures: tuple[Picture, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
 
 
@@ -215,6 +228,8 @@ def _row(
 ) -> Row:
     if not (point.iops or point.throughput or any(point.latency.items())):
         raise place.error("", "has no figure; name pictures under pictures")
+    if point.retransmits is not None and not isinstance(workload, TcpThroughput):
+        raise place.error("retransmits", "only a TCP transfer has them", point.retransmits)
     found = _breaches(workload, point, place)
     _check_repeats(point, "restated", point.restated, place)
     _check_repeats(point, "not_used", point.not_used, place)
@@ -251,8 +266,6 @@ def _operation(workload: Workload, point: Point, place: _Place) -> str:
 
 
 def _breaches(workload: Workload, point: Point, place: _Place) -> tuple[Breach, ...]:
-    if not isinstance(workload, BlockWorkload):
-        return ()  # the identities are those of operations in flight
     found = tuple(
         breaches(
             workload,
