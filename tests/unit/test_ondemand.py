@@ -200,7 +200,7 @@ def test_a_probe_that_loads_the_cluster_never_runs_where_its_health_is_not_known
         storage=tmp_path, roots=Roots.under(Path("/")), environment={}, rules=GatesConfig(),
         book=Book(select([], (), {})), stopping=threading.Event(),
     )  # fmt: skip
-    report = engine.run(Loads(), force=True)  # type: ignore[arg-type]
+    (report,) = engine.run([Loads()], force=True)  # type: ignore[list-item]
     assert (report.outcome, report.reason) == ("refused", "unreachable")
 
 
@@ -218,7 +218,7 @@ def test_a_canary_is_looked_at_and_can_be_stopped(tmp_path_factory: pytest.TempP
             stopping=stopping,
             canary_run_s=1.5,
         )
-        report = engine.run(job, progress=stages.append)
+        (report,) = engine.run([job], progress=stages.append)
         assert (report.outcome, report.message) == ("success", "")
         assert [each.operation for each in report.operations] == ["read", "write"]
         assert {figure.name for figure in report.operations[0].figures} >= {"latency.mean", "latency.p50"}
@@ -229,5 +229,5 @@ def test_a_canary_is_looked_at_and_can_be_stopped(tmp_path_factory: pytest.TempP
         threading.Timer(0.5, stopping.set).start()
         began = time.monotonic()
         engine._canary_run_s = 600.0
-        assert engine.run(job).outcome == "stopped"
+        assert engine.run([job])[0].outcome == "stopped"
         assert time.monotonic() - began < 60
