@@ -85,3 +85,10 @@ def test_samples_fit_their_specs() -> None:
     for spec, labels, _ in canary.samples((READING,)):
         assert spec in canary.SPECS
         assert len(labels) == len(spec.labels)
+
+
+def test_a_target_of_its_own_has_every_label_that_the_metric_has() -> None:
+    readings = [replace(READING, target="sdb", device="sdb"), replace(READING, target="osd.3")]
+    samples = [sample for sample in canary.samples(readings) if sample[0].name == "plumbline_probe_target_info"]
+    assert [labels for _, labels, _ in samples] == [("canary", "sdb", "sdb"), ("canary", "osd.3", "")]
+    assert all(len(labels) == len(spec.labels) for spec, labels, _ in samples)

@@ -508,7 +508,7 @@ def test_the_scrape_says_which_disk_it_is(loops: Loops, start: Start) -> None:
     (one,) = start(name)
     reading = until(one, healthy)
     samples = {(spec.name, labels): value for spec, labels, value in collector.samples([reading])}
-    assert samples["plumbline_probe_target_info", (f"raw/{name}", name)] == 1
+    assert samples["plumbline_probe_target_info", (f"raw/{name}", name, name)] == 1
     assert samples["plumbline_probe_skipped_total", (f"raw/{name}", "device-gone")] == 0
     (info,) = [labels for spec, labels in samples if spec == "plumbline_probe_info"]
     assert info[:3] == (f"raw/{name}", "raw-canary", "plumbline")

@@ -104,6 +104,7 @@ class RadosCanaryJob:
                         bounds.get((self._label(osd), self.workload.id, operation), ())
                         for operation in self.workload.operations
                     ),
+                    osd.device,
                 )
                 for osd in self.osds
             ),
