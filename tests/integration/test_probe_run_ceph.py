@@ -16,6 +16,7 @@ import pytest
 from plumbline.config import CephConfig
 from support.ceph_cluster import CephCluster, missing
 from support.ceph_probes import set_up
+from support.daemon import STOP_WITHIN_S, eventually, running
 
 pytestmark = [
     pytest.mark.integration,
@@ -148,3 +149,26 @@ def test_nothing_of_it_is_recorded_which_is_said(ceph: CephCluster, here: Here) 
     assert done.returncode != 0
     assert done.stderr.count("\n") == 1
     assert "baseline.files" in done.stderr
+
+
+def test_the_daemons_canary_is_on_its_page_and_leaves_nothing(ceph: CephCluster, here: Here, tmp_path: Path) -> None:
+    before = here.objects()
+    config = {**json.loads(here.config.read_text()), "probes": PROBES[:1]}
+    with running(tmp_path, config=config) as daemon:
+
+        def all_work() -> bool:
+            metrics = daemon.metrics()
+            return all(metrics.get("plumbline_probe_success", probe=f"objects/osd.{n}") == 1 for n in range(3))
+
+        eventually(all_work, within_s=60)
+        metrics = daemon.metrics()
+        assert metrics.get("plumbline_collector_success", collector="canary") == 1
+        assert metrics.get("plumbline_ceph_reachable") == 1
+        for number in range(3):
+            each = {"probe": f"objects/osd.{number}", "layer": "rados", "operation": "write"}
+            assert metrics.get("plumbline_canary_latency_seconds_count", **each)
+            assert f"objects/osd.{number}" in daemon.page()
+        code, took_s = daemon.stop()
+        assert code == 0
+        assert took_s < STOP_WITHIN_S
+    assert here.objects() == before
