@@ -23,7 +23,6 @@ from plumbline.planning import ProbingPlan, targets_of
 from plumbline.probes import gates
 from plumbline.probes.canary import measure
 from plumbline.probes.canary_job import CanaryJob
-from plumbline.probes.canary_plan import MAX_RATE
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.engine import STOPPED, run_probe
 from plumbline.probes.histogram import quantile
@@ -39,7 +38,13 @@ CANARY_RUN_S = 60.0
 """How long a canary is looked at: at the pace of a recording that is some hundred operations on any disk."""
 REFUSED = "refused"
 FAILED = "failure"
+_BESIDE_LOCK = "probe-run.lock"
+"""In the storage path: of two persons who run the same canary each would remove the other's objects."""
 _LOOK_EVERY_S = 0.2
+_READY_WITHIN_S = 120.0
+"""A canary that is not at work by then will not be: its worker gives up each of its steps after half a minute."""
+_STOP_WITHIN_S = 3.0
+"""Time to remove its objects, which nobody else would soon."""
 _FIGURES_EVERY_S = 1.0
 _RARE = 1000
 """Below so many operations a p99.9 is the maximum by another name."""
@@ -83,6 +88,8 @@ class Report:
 
 
 Item = PeriodicProbe | ContinuousJob
+Group = Sequence[Item]
+"""One periodic probe, or canaries to be looked at side by side."""
 
 
 def pick(plan: ProbingPlan, names: Sequence[str]) -> list[Item]:
@@ -103,6 +110,22 @@ def pick(plan: ProbingPlan, names: Sequence[str]) -> list[Item]:
 def name_of(item: Item) -> str:
     """The ``probe`` label."""
     return item.identity.probe if isinstance(item, PeriodicProbe) else item.name
+
+
+def together(items: Sequence[Item]) -> list[Group]:
+    """What runs at a time: the canaries of one entry of the configuration, and everything else alone. A minute of
+    each of a host's 60 disks would be an hour, and they are in nobody's way."""
+    groups: dict[str, list[Item]] = {}
+    for item in items:
+        name = name_of(item)
+        groups.setdefault(name if isinstance(item, PeriodicProbe) else name.partition("/")[0], []).append(item)
+    return list(groups.values())
+
+
+def group_name(group: Group) -> str:
+    """Of one its own; of several that of the entry in the configuration."""
+    name = name_of(group[0])
+    return name if len(group) == 1 else name.partition("/")[0]
 
 
 def check_storage(storage: Path) -> None:
@@ -142,14 +165,18 @@ class OnDemand:
         self._roots, self._rules, self._book, self._cluster = roots, rules, book, cluster
         self._runner = ProcessRunner(environment)
         self._lock = gates.HeavyLock(storage / gates.HEAVY_LOCK)
+        self._beside = gates.HeavyLock(storage / _BESIDE_LOCK)
         self._stopping, self._clock = stopping, clock
         self._canary_run_s = canary_run_s
 
-    def run(self, item: Item, *, force: bool = False, progress: Callable[[Progress], None] = lambda _: None) -> Report:
-        """Run one probe; what went wrong is in the report."""
-        if isinstance(item, PeriodicProbe):
-            return self._periodic(item, force, progress)
-        return self._continuous(item, progress)
+    def run(
+        self, group: Group, *, force: bool = False, progress: Callable[[Progress], None] = lambda _: None
+    ) -> list[Report]:
+        """Run one probe, or canaries side by side; what went wrong is in the reports."""
+        if isinstance(group[0], PeriodicProbe):
+            return [self._periodic(group[0], force, progress)]
+        jobs = [job for job in group if not isinstance(job, PeriodicProbe)]
+        return self._canaries(jobs, progress)
 
     def _periodic(self, probe: PeriodicProbe, force: bool, progress: Callable[[Progress], None]) -> Report:
         identity, began = probe.identity, self._clock()
@@ -184,15 +211,26 @@ class OnDemand:
             operations=tuple(self._operation(identity, each) for each in result.operations),
         )
 
-    def _continuous(self, job: ContinuousJob, progress: Callable[[Progress], None]) -> Report:
-        """A canary for a minute; of its workloads each operation is a row."""
-        began, identities = self._clock(), {each.workload: each for each in job.identities()}
-        whole = _of_several(job)
+    def _canaries(self, jobs: Sequence[ContinuousJob], progress: Callable[[Progress], None]) -> list[Report]:
+        """Canaries for a minute; of their workloads each operation is a row."""
+        began = self._clock()
+        hurried = [job.hurried(FASTER) for job in jobs]
         try:
-            reading = self._look(job, progress)
+            if isinstance(hurried[0], CanaryJob):
+                readings = [self._look_in_file(hurried[0], progress)]
+            else:
+                with self._beside.hold(f"plumbline probe run {group_name(jobs)}"):
+                    readings = self._look(hurried, progress)
         except PlumblineError as error:
-            return self._refused(whole, began, error)
+            return [self._refused(_of_several(job), began, error) for job in jobs]
+        return [self._of_reading(job, reading, began) for job, reading in zip(jobs, readings, strict=True)]
+
+    def _of_reading(self, job: ContinuousJob, reading: CanaryReading, began: float) -> Report:
+        whole, identities = _of_several(job), {each.workload: each for each in job.identities()}
         failed = {error: n for each in reading.workloads for error, n in each.errors.items() if n}
+        if not failed and not any(each.latency.count for each in reading.workloads) and reading.reason:
+            # not one was tried: what it should measure is down, out, or does not answer
+            return self._refused(whole, began, ProbeRefused(reading.reason, reading.message))
         outcome = FAILED if failed or not any(each.latency.count for each in reading.workloads) else Outcome.SUCCESS
         return replace(
             self._report(whole, began, self._clock() - began, outcome, plumbline.__version__),
@@ -200,43 +238,42 @@ class OnDemand:
             operations=tuple(self._operation(identities[each.workload], _figures(each)) for each in reading.workloads),
         )
 
-    def _look(self, job: ContinuousJob, progress: Callable[[Progress], None]) -> CanaryReading:
-        until: list[float] = []
-
-        def tick(reading: CanaryReading) -> None:
-            if self._stopping.is_set():
-                raise ProbeRefused(STOPPED, "stopped")
-            if reading.state is not CanaryState.RUNNING:
-                progress(Progress("preparing"))
-                return
-            until[:] = until or [time.monotonic() + self._canary_run_s]
-            left = max(0.0, until[0] - time.monotonic())
-            progress(Progress("measuring", 1 - left / self._canary_run_s, _live(reading)))
-
-        if isinstance(job, CanaryJob):
-            plan = job.plan(self._book.bounds())
-            plan = replace(plan, rate=min(MAX_RATE, FASTER * plan.wanted_rate))
-            try:
-                return measure(plan, self._canary_run_s, on_tick=tick)
-            except ProbeRefused as refusal:
-                if refusal.reason != "locked":
-                    raise
-            # the daemon's own canary works there
-            return measure(replace(plan, directory=plan.directory / OWN_DIRECTORY), self._canary_run_s, on_tick=tick)
-        canary = job.make(self._book.bounds())
-        canary.start()
+    def _look_in_file(self, job: CanaryJob, progress: Callable[[Progress], None]) -> CanaryReading:
+        watch = _Watch(self._stopping, self._canary_run_s, progress)
+        plan = job.plan(self._book.bounds())
         try:
+            return measure(plan, self._canary_run_s, on_tick=lambda reading: watch.see([reading]))
+        except ProbeRefused as refusal:
+            if refusal.reason != "locked":
+                raise
+        # the daemon's own canary works there
+        plan = replace(plan, directory=plan.directory / OWN_DIRECTORY)
+        return measure(plan, self._canary_run_s, on_tick=lambda reading: watch.see([reading]))
+
+    def _look(self, jobs: Sequence[ContinuousJob], progress: Callable[[Progress], None]) -> list[CanaryReading]:
+        """All side by side; one that is refused or dies does not hold up the others."""
+        watch = _Watch(self._stopping, self._canary_run_s, progress)
+        canaries = [job.make(self._book.bounds()) for job in jobs]
+        ended: dict[int, CanaryReading] = {}
+        try:
+            for canary in canaries:
+                canary.start()
             while True:
-                canary.poll()
-                reading = canary.read()
-                tick(reading)
-                if reading.state in (CanaryState.REFUSED, CanaryState.RESTARTING):
-                    raise ProbeRefused(reading.reason, reading.message)
-                if until and time.monotonic() >= until[0]:
-                    return reading
+                for canary in canaries:
+                    canary.poll()
+                readings = [ended.get(index, canary.read()) for index, canary in enumerate(canaries)]
+                ended |= {
+                    index: reading
+                    for index, reading in enumerate(readings)
+                    if reading.state in (CanaryState.REFUSED, CanaryState.RESTARTING)
+                }
+                watch.see(readings)
+                if watch.over or len(ended) == len(canaries):
+                    return readings
                 self._stopping.wait(_LOOK_EVERY_S)
         finally:
-            canary.stop()
+            for canary in canaries:
+                canary.stop(timeout=_STOP_WITHIN_S)
 
     def _refused(self, identity: Identity, began: float, error: PlumblineError) -> Report:
         reason = error.reason if isinstance(error, ProbeRefused) else "error"
@@ -324,9 +361,43 @@ class _DiskFigures:
         return None
 
 
+class _Watch:
+    """Canaries that are looked at: how long already, since the first of them was at work, and what they say."""
+
+    def __init__(self, stopping: threading.Event, run_s: float, progress: Callable[[Progress], None]) -> None:
+        self._stopping, self._run_s, self._progress = stopping, run_s, progress
+        self._until: float | None = None
+        self._ready_by = time.monotonic() + _READY_WITHIN_S
+
+    @property
+    def over(self) -> bool:
+        """The minute is."""
+        return self._until is not None and time.monotonic() >= self._until
+
+    def see(self, readings: Sequence[CanaryReading]) -> None:
+        """A few times a second. Raises :class:`ProbeRefused` when it is to stop, and when none gets to work."""
+        if self._stopping.is_set():
+            raise ProbeRefused(STOPPED, "stopped")
+        now, working = time.monotonic(), [each for each in readings if each.state is CanaryState.RUNNING]
+        if not working and self._until is None:
+            if now >= self._ready_by:
+                why = next((each.message for each in readings if each.message), "no answer")
+                raise ProbeRefused("stuck", f"not at work after {_READY_WITHIN_S:.0f} s: {why}")
+            self._progress(Progress("preparing"))
+            return
+        self._until = self._until or now + self._run_s
+        left = max(0.0, self._until - now)
+        self._progress(Progress("measuring", 1 - left / self._run_s, _live(working, len(readings))))
+
+
 def _of_several(job: ContinuousJob) -> Identity:
     """A canary of several workloads as one: its operations say which is which."""
     identities = job.identities()
+    if not identities:  # what it would measure is not known yet
+        return Identity(
+            probe=job.name, kind="", layer="", device_class="", workload="", operations=(), config_hash="",
+            tool="plumbline",
+        )  # fmt: skip
     workloads = ", ".join(each.workload for each in identities)
     return replace(identities[0], probe=job.name, workload=workloads, config_hash="")
 
@@ -348,10 +419,16 @@ def _failures(failed: Mapping[str, int]) -> str:
     return "failed operations: " + ", ".join(f"{count} {error}" for error, count in sorted(failed.items()))
 
 
-def _live(reading: CanaryReading) -> str:
-    parts = []
-    for each in reading.workloads:
-        median = quantile(each.latency, 0.5) if each.latency.count else None
-        if median is not None:
-            parts.append(f"{each.operation} p50 {median * 1e3:.3g} ms")
-    return ", ".join(parts)
+def _live(working: Sequence[CanaryReading], wanted: int) -> str:
+    """The medians; of several the slowest one's."""
+    medians = [(_medians(each), each.target or each.probe) for each in working]
+    if wanted == 1:
+        return ", ".join(f"{operation} p50 {s * 1e3:.3g} ms" for found, _ in medians for operation, s in found.items())
+    each = [(s, f"{target} {operation}") for found, target in medians for operation, s in found.items()]
+    slowest = f", slowest: {max(each)[1]} p50 {max(each)[0] * 1e3:.3g} ms" if each else ""
+    return f"{len(working)} of {wanted} at work{slowest}"
+
+
+def _medians(reading: CanaryReading) -> dict[str, float]:
+    found = {each.operation: quantile(each.latency, 0.5) for each in reading.workloads if each.latency.count}
+    return {operation: median for operation, median in found.items() if median is not None}

@@ -25,7 +25,7 @@ from plumbline.planning import ProbingPlan
 from plumbline.probes import gates
 from plumbline.probes.canary import measure
 from plumbline.probes.canary_job import CanaryJob
-from plumbline.probes.canary_plan import MAX_RATE, CanaryPlan
+from plumbline.probes.canary_plan import CanaryPlan
 from plumbline.probes.fio import FioPlan, FioProbe, FioTool, run_fio
 from plumbline.probes.fio_raw import RawFioProbe, run_raw_fio
 from plumbline.probes.histogram import quantile
@@ -43,6 +43,11 @@ at 80 operations a second differed by less than 10 %, which is as much as two ru
 
 OWN_DIRECTORY = "record"
 """Below a probe's directory, while a daemon works in that itself."""
+
+
+_BY_HAND = (
+    "only canaries and fio on disks are recorded; write what you accept of this one into a file of baseline.files"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +101,7 @@ class Recorder:
         return ""
 
     def _measure_canary(self, job: CanaryJob | RawCanaryJob, duration_s: float) -> list[RunFigures]:
-        plan = job.plan({})
-        plan = replace(plan, rate=min(MAX_RATE, FASTER * plan.wanted_rate))
+        plan = job.hurried(FASTER).plan({})
         try:
             reading = measure(plan, duration_s)
         except ProbeRefused as refusal:
@@ -154,14 +158,15 @@ def record_here(
         raise StateError(f"{storage}: can't be made: {error.strerror}; choose another with --storage.path") from error
     path = output or storage / RECORDED
     check_target(path, force=force)
-    recordable = {job.name for job in plan.canaries} | {probe.identity.probe for probe in plan.fio}
-    targets, left_out = [target for target in plan.targets() if target.probe in recordable], []
-    known = {target.probe for target in targets}
+    targets = [target for target in plan.targets() if target.probe in recordable(plan)]
+    known, left_out = {target.probe for target in targets}, not_recordable(plan)
     for name in only:
+        if name in left_out:
+            raise BaselineError("record", left_out[name], value=name)
         if name not in known:
             raise BaselineError("record", f"no such probe; there are: {', '.join(sorted(known))}", value=name)
     if only:
-        targets = [target for target in targets if target.probe in only]
+        targets, left_out = [target for target in targets if target.probe in only], {}
     recorder = Recorder(plan, storage=storage, roots=roots, environment=environment)
     tools = {"plumbline": __version__}
     fio_probes = {job.identity.probe for job in plan.fio} & {target.probe for target in targets}
@@ -169,7 +174,7 @@ def record_here(
         try:
             tools["fio"] = recorder.fio_version()
         except ProbeRefused as refusal:
-            left_out = [f"{name}: {refusal}" for name in sorted(fio_probes)]
+            left_out |= dict.fromkeys(sorted(fio_probes), str(refusal))
             targets = [target for target in targets if target.probe not in fio_probes]
     recorded = record(
         targets,
@@ -189,7 +194,18 @@ def record_here(
         force=force,
     )
     kept = write_text(path, format_site(recorded.file), force=force)
-    return Recording(recorded, path, kept, tuple(left_out))
+    return Recording(recorded, path, kept, tuple(f"{name}: {why}" for name, why in left_out.items()))
+
+
+def recordable(plan: ProbingPlan) -> frozenset[str]:
+    """Names of the probes that a recording runs."""
+    return frozenset((*(job.name for job in plan.canaries), *(probe.identity.probe for probe in plan.fio)))
+
+
+def not_recordable(plan: ProbingPlan) -> dict[str, str]:
+    """All others, and what to do instead."""
+    names = (*(job.name for job in plan.continuous), *(probe.identity.probe for probe in plan.periodic))
+    return dict.fromkeys((name for name in names if name not in recordable(plan)), _BY_HAND)
 
 
 def _devices(roots: Roots, names: set[str]) -> tuple[Device, ...]:

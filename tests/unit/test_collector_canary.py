@@ -87,10 +87,8 @@ def test_samples_fit_their_specs() -> None:
         assert len(labels) == len(spec.labels)
 
 
-def test_what_is_measured_where_it_is_not_the_node() -> None:
-    raw = replace(READING, kind="raw-canary", probe="raw/sdb", target="sdb")
-    osd = replace(READING, kind="rados-canary", probe="rados/osd.3", target="osd.3")
-    found = [labels for each in (READING, raw, osd) for name, labels, _ in text(each) if name.endswith("_target_info")]
-    assert found == [("raw/sdb", "sdb", "sdb"), ("rados/osd.3", "osd.3", "")]
-    for spec, labels, _ in canary.samples((raw, osd)):
-        assert len(labels) == len(spec.labels)
+def test_a_target_of_its_own_has_every_label_that_the_metric_has() -> None:
+    readings = [replace(READING, target="sdb", device="sdb"), replace(READING, target="osd.3")]
+    samples = [sample for sample in canary.samples(readings) if sample[0].name == "plumbline_probe_target_info"]
+    assert [labels for _, labels, _ in samples] == [("canary", "sdb", "sdb"), ("canary", "osd.3", "")]
+    assert all(len(labels) == len(spec.labels) for spec, labels, _ in samples)

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,18 +16,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from plumbline import ondemand, terminal_probes
+from plumbline import ondemand, recording, terminal_probes
 from plumbline.baseline.beside import Beside, beside
 from plumbline.baseline.book import Book
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.selection import select
-from plumbline.config import Config, GatesConfig
+from plumbline.config import CephConfig, Config, GatesConfig
 from plumbline.config_types import Duration, Schedule, Size
 from plumbline.errors import ConfigError
 from plumbline.listing import daemon_runs, list_probes, parse_flocks, schedule_text
 from plumbline.ondemand import OnDemand, OperationReport, Report
 from plumbline.planning import ProbingPlan, make_plan
-from plumbline.probe_config import CanaryConfig, FioConfig
+from plumbline.probe_config import (
+    CanaryConfig,
+    FioConfig,
+    OsdBenchConfig,
+    RadosBenchConfig,
+    RadosCanaryConfig,
+    RbdBenchConfig,
+    RbdFioConfig,
+)
+from plumbline.probes.cluster import CephGuard
 from plumbline.probes.model import Progress
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.roots import Roots
@@ -200,7 +210,7 @@ def test_a_probe_that_loads_the_cluster_never_runs_where_its_health_is_not_known
         storage=tmp_path, roots=Roots.under(Path("/")), environment={}, rules=GatesConfig(),
         book=Book(select([], (), {})), stopping=threading.Event(),
     )  # fmt: skip
-    report = engine.run(Loads(), force=True)  # type: ignore[arg-type]
+    (report,) = engine.run([Loads()], force=True)  # type: ignore[list-item]
     assert (report.outcome, report.reason) == ("refused", "unreachable")
 
 
@@ -218,7 +228,7 @@ def test_a_canary_is_looked_at_and_can_be_stopped(tmp_path_factory: pytest.TempP
             stopping=stopping,
             canary_run_s=1.5,
         )
-        report = engine.run(job, progress=stages.append)
+        (report,) = engine.run([job], progress=stages.append)
         assert (report.outcome, report.message) == ("success", "")
         assert [each.operation for each in report.operations] == ["read", "write"]
         assert {figure.name for figure in report.operations[0].figures} >= {"latency.mean", "latency.p50"}
@@ -229,5 +239,50 @@ def test_a_canary_is_looked_at_and_can_be_stopped(tmp_path_factory: pytest.TempP
         threading.Timer(0.5, stopping.set).start()
         began = time.monotonic()
         engine._canary_run_s = 600.0
-        assert engine.run(job).outcome == "stopped"
+        assert engine.run([job])[0].outcome == "stopped"
         assert time.monotonic() - began < 60
+
+
+# --- what a recording leaves out, and what runs side by side
+
+
+def of_ceph(folder: Path) -> ProbingPlan:
+    """Every kind that loads a cluster, where none is configured."""
+    probes = (
+        CanaryConfig(name="canary"), fio("a"), RadosCanaryConfig(name="objects", osds=("osd.1", "osd.2")),
+        RadosBenchConfig(name="bench"), OsdBenchConfig(name="osd", osds=("osd.1",)), RbdFioConfig(name="rbd"),
+        RbdBenchConfig(name="rbd-bench"),
+    )  # fmt: skip
+    return make_plan(
+        Config(probes=probes, ceph=CephConfig(conf=str(folder / "ceph.conf"))),
+        storage=folder, roots=Roots.under(folder), catalogue=CATALOGUE, environment={},
+    )  # fmt: skip
+
+
+def test_a_recording_leaves_out_every_kind_of_ceph_with_a_line_each(tmp_path: Path) -> None:
+    made = of_ceph(tmp_path)
+    left_out = recording.not_recordable(made)
+    assert recording.recordable(made) == {"canary", "a"}
+    assert {name.partition("/")[0] for name in left_out} == {"objects", "bench", "osd", "rbd", "rbd-bench"}
+    assert all("baseline.files" in why and "\n" not in why for why in left_out.values())
+
+
+def test_canaries_of_one_entry_run_together_and_all_else_alone(tmp_path: Path) -> None:
+    made = of_ceph(tmp_path)
+    groups = ondemand.together(ondemand.pick(made, ["rbd", "objects", "canary"]))
+    assert [ondemand.group_name(group) for group in groups][0::2] == ["rbd", "canary"]
+    assert [len(group) for group in groups] == [1, len([job for job in made.continuous if job.name != "canary"]), 1]
+
+
+def test_without_a_cluster_disks_are_measured_and_the_cluster_is_refused(tmp_path: Path) -> None:
+    made = of_ceph(tmp_path)
+    with closing(CephGuard(CephConfig(conf=str(tmp_path / "ceph.conf")), GatesConfig(), host="h")) as cluster:
+        engine = OnDemand(
+            storage=tmp_path, roots=Roots.under(Path("/")), environment=os.environ, rules=GatesConfig(),
+            book=Book(select([], made.targets(), {})), cluster=cluster, stopping=threading.Event(), canary_run_s=1.0,
+        )  # fmt: skip
+        (report,) = engine.run(ondemand.pick(made, ["rbd"]), force=True)
+        assert (report.outcome, report.reason) == ("refused", "no-cluster")
+        reports = engine.run(ondemand.pick(made, ["objects"]))
+        assert {(each.outcome, each.reason) for each in reports} == {("refused", "unreachable")}
+        assert cluster.session_pid is None

@@ -83,7 +83,7 @@ class TestReading:
         assert 0.001 in seven.workloads[0].latency.edges
         samples = list(collector.samples([three, seven]))
         targets = {labels for spec, labels, _ in samples if spec.name == "plumbline_probe_target_info"}
-        assert targets == {("rados-canary/osd.3", "osd.3"), ("rados-canary/osd.7", "osd.7")}
+        assert targets == {("rados-canary/osd.3", "osd.3", ""), ("rados-canary/osd.7", "osd.7", "")}
 
     def test_one_is_stuck_alone(self) -> None:
         pretended = Pretended()

@@ -83,8 +83,7 @@ def _state(reading: CanaryReading, vantage: str) -> Iterator[Sample]:
     info = (reading.probe, reading.kind, "plumbline", version, layer, reading.device_class, "", "", vantage)
     yield probe.INFO, info, 1
     if reading.target:
-        # of what is measured only a raw disk is a device itself
-        yield probe.TARGET, (reading.probe, reading.target, reading.target if reading.kind == "raw-canary" else ""), 1
+        yield probe.TARGET, (reading.probe, reading.target, reading.device), 1
 
 
 def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]:

@@ -79,7 +79,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from plumbline import ondemand, terminal_probes  # noqa: PLC0415
+    from plumbline import ondemand, recording, terminal_probes  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
     from plumbline.probes.cluster import CephGuard  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
     stopping = threading.Event()
     try:
         here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
-        items = ondemand.pick(here.plan, options.names)
+        items, recordable = ondemand.pick(here.plan, options.names), recording.recordable(here.plan)
         ondemand.check_storage(here.storage)
         cluster = CephGuard(here.config.ceph, here.config.gates, host=here.host)
         engine = ondemand.OnDemand(
@@ -103,17 +103,17 @@ def _run(options: argparse.Namespace) -> int:
         print(f"plumbline: {error}", file=sys.stderr)
         return MISCONFIGURED
     console, watching = make_console(), make_console(sys.stderr if options.json else sys.stdout)
-    reports = []
+    reports: list[Report] = []
     with _until_told(stopping), closing(cluster):
-        for item in items:
+        for group in ondemand.together(items):
             if stopping.is_set():
                 break
-            name = ondemand.name_of(item)
-            with terminal_probes.run_progress(watching, name) as progress:
-                report = engine.run(item, force=options.force, progress=progress)
-            reports.append(report)
+            with terminal_probes.run_progress(watching, ondemand.group_name(group)) as progress:
+                done = engine.run(group, force=options.force, progress=progress)
+            reports += done
             if not options.json:
-                terminal_probes.print_report(console, report)
+                for report in done:
+                    terminal_probes.print_report(console, report, recordable=report.probe in recordable)
     if options.json:
         print_json({"host": here.host, "runs": reports})
     return INTERRUPTED if stopping.is_set() else _exit_code(reports)

@@ -153,6 +153,7 @@ class Canary:
             probe=self.plan.name,
             kind=self.plan.kind,
             target=self.plan.target,
+            device=self.plan.target,  # a raw disk is both
             device_class=self.plan.device_class,
             state=state,
             reason=reason,

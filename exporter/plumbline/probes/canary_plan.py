@@ -120,6 +120,11 @@ class DevicePlan:
 AnyPlan: TypeAlias = CanaryPlan | DevicePlan
 
 
+def quicker(rate: float, factor: float) -> float:
+    """``factor`` times the pace, as far as a canary may go."""
+    return min(MAX_RATE, factor * rate)
+
+
 def _wanted_rate(rate: float | None, device_class: str) -> float:
     if rate is not None:
         return max(MIN_RATE, min(rate, MAX_RATE))

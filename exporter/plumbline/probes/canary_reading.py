@@ -74,6 +74,8 @@ class CanaryReading:
     """The ``type`` in the configuration."""
     target: str = ""
     """What is measured: ``sdb``, ``osd.3``; empty: the node itself."""
+    device: str = ""
+    """The disk below the target; empty: not known."""
     outdated: bool = False
     """What it was planned for is no longer what the configuration means here: plan anew."""
     success: bool | None

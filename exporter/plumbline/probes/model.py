@@ -142,6 +142,11 @@ class ContinuousJob(Protocol):
         """The canary, not started yet."""
         ...
 
+    def hurried(self, factor: float) -> ContinuousJob:
+        """The same for a person who waits for figures: so many times the pace, and in the way of no other that runs
+        beside it."""
+        ...
+
 
 class ContinuousProbe(Protocol):
     """A canary: a process of its own that is never waited for. The engine compares ``plan`` at a reload."""

@@ -51,6 +51,8 @@ class OsdPlan:
     crush_class: str
     device_class: str
     bounds: tuple[tuple[float, ...], ...] = ((),) * len(OPERATIONS)
+    device: str = ""
+    """The disk of an OSD of this host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +351,7 @@ class OsdCanary:
             success=self._verdict(state, reason, streams),
             kind="rados-canary",
             target=name if osd else "",
+            device=osd.device if osd else "",
             outdated=outdated,
         )
 

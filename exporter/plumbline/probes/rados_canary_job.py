@@ -6,7 +6,10 @@ import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from plumbline.probe_config import RadosCanaryConfig
+from plumbline.probes.canary_plan import quicker
 from plumbline.probes.ceph_access import NAMESPACE, CephAccess
 from plumbline.probes.cluster_osds import ALL, HOST, ClusterOsds
 from plumbline.probes.model import Bounds, Host, Identity, Plan
@@ -16,6 +19,8 @@ from plumbline.workloads import RadosOps
 
 PREFIX = "plumbline"
 """Of all the canaries' objects: ``plumbline/<host>/<probe>/osd.3/17``."""
+APART = "@now"
+"""After the probe's name, where a person runs it beside the daemon; no name has an ``@``."""
 
 
 @dataclass(slots=True)
@@ -46,6 +51,8 @@ class RadosCanaryJob:
     osds: tuple[FoundOsd, ...]
     osd: FoundOsd | None
     shared: _Shared = field(compare=False)
+    apart: bool = False
+    """With objects of its own: a worker removes at its start what it finds under its prefix."""
 
     @property
     def name(self) -> str:
@@ -82,7 +89,7 @@ class RadosCanaryJob:
             access=replace(access, operation_timeout_s=max(access.operation_timeout_s, round(2 * config.stuck_after))),
             pool=config.pool or self.access.pool,
             namespace=NAMESPACE,
-            prefix=f"{PREFIX}/{host}/{config.name}",
+            prefix=f"{PREFIX}/{host}/{config.name}{APART if self.apart else ''}",
             host=host,
             words=config.osds,
             workload=self.workload,
@@ -97,6 +104,7 @@ class RadosCanaryJob:
                         bounds.get((self._label(osd), self.workload.id, operation), ())
                         for operation in self.workload.operations
                     ),
+                    osd.device,
                 )
                 for osd in self.osds
             ),
@@ -107,6 +115,10 @@ class RadosCanaryJob:
         group = self.shared.make(self.plan(bounds))
         index = self.osds.index(self.osd) if self.osd else None
         return group.of(None if index is None else group.plan.osds[index])
+
+    def hurried(self, factor: float) -> RadosCanaryJob:
+        """Quicker, on other objects than the daemon's."""
+        return replace(self, config=structs.replace(self.config, rate=quicker(self.config.rate, factor)), apart=True)
 
     def _label(self, osd: FoundOsd) -> str:
         return f"{self.config.name}/osd.{osd.number}"
