@@ -43,8 +43,7 @@ def start_alone() -> tuple[subprocess.Popen[str], Path, list[int]]:
 
 
 def test_it_serves_the_managers_metrics(ceph: CephCluster) -> None:
-    text = ceph.metrics()
-    assert "ceph_osd_metadata{" in text
+    eventually(lambda: "ceph_osd_metadata{" in ceph.metrics())  # the manager collects every few seconds
     assert ceph.ceph_json("osd", "tree")["nodes"][0]["name"] == "default"
 
 
