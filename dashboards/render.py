@@ -32,7 +32,9 @@ def inputs() -> list[Path]:
     """Every file a rendered dashboard depends on, Grafonnet's pinned version included."""
     found = [*HERE.glob("*.jsonnet"), *HERE.glob("*.libsonnet")]
     found += [*(HERE / "lib").glob("*.libsonnet"), *(HERE / "queries").glob("*.libsonnet")]
-    found += [HERE.parent / "alerts" / "config.libsonnet", HERE.parent / "jsonnetfile.lock.json"]
+    alerts = HERE.parent / "alerts"
+    found += [alerts / "config.libsonnet", *(alerts / "config").glob("*.libsonnet")]
+    found += [HERE.parent / "jsonnetfile.lock.json"]
     return sorted(found)
 
 

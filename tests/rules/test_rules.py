@@ -262,13 +262,13 @@ def test_the_committed_rules_are_fresh():
 
 
 def test_a_changed_tunable_is_noticed_and_rendering_mends_it(copy_of_the_mixin):
-    config = copy_of_the_mixin / "alerts" / "config.libsonnet"
+    config = copy_of_the_mixin / "alerts" / "config" / "probe.libsonnet"
     text = config.read_text("utf-8")
-    assert "shortRatio: 1.75" in text
-    config.write_text(text.replace("shortRatio: 1.75", "shortRatio: 1.9"))
+    assert "minimumTolerance: 1.25" in text
+    config.write_text(text.replace("minimumTolerance: 1.25", "minimumTolerance: 1.35"))
     stale = render("--check", root=copy_of_the_mixin)
     assert stale.returncode == 1
-    assert "> 1.9" in stale.stdout
+    assert "1.35" in stale.stdout
     assert "alerts/render.py" in stale.stderr
     assert render(root=copy_of_the_mixin).returncode == 0
     assert render("--check", root=copy_of_the_mixin).returncode == 0
@@ -280,7 +280,7 @@ def test_a_foreign_file_among_the_rendered_is_noticed(copy_of_the_mixin):
 
 
 def test_a_mistake_in_the_jsonnet_is_one_message(copy_of_the_mixin):
-    config = copy_of_the_mixin / "alerts" / "config.libsonnet"
+    config = copy_of_the_mixin / "alerts" / "config" / "probe.libsonnet"
     config.write_text(config.read_text("utf-8").replace("minimumTolerance", "minimumTolerence", 1))
     done = render("--check", root=copy_of_the_mixin)
     assert done.returncode == 2

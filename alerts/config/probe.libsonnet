@@ -1,0 +1,65 @@
+// Baselines and periodic probes.
+{
+  _config+:: {
+    // Strongest first: what this node measured itself beats what the site wrote down beats another site's hardware.
+    baselineSources: ['measured', 'site', 'documented'],
+
+    // A run may be this much worse than its baseline before it counts against it, also where the baseline's own
+    // spread is smaller: five runs of a minute don't show a day's spread. Benchmark suites use 10 to 25 %.
+    minimumTolerance: 1.25,
+
+    // For baselines that don't say how far they stray; the daemon assumes the same for the canary's bound.
+    defaultTolerance: 1.5,
+
+    probe: {
+      // A result older than this many intervals is stale: no longer compared, and the probe is overdue.
+      staleIntervals: 3,
+
+      // Two starts in a row came to nothing: one interval is normal, the next start comes at two (+ slack for
+      // the splay and the run itself).
+      missedIntervals: 2.1,
+
+      // Votes: the last runs, and how many samples of each run's reign are taken. The share of time a bad result
+      // stood in the last `runs` intervals must exceed one half; one bad run of three can't reach that.
+      votes: { runs: 3, samplesPerRun: 6 },
+
+      // PromQL can't take a window from a label, so probes are judged with the smallest class that holds their
+      // interval. Exact at the class's own interval, stricter (more runs must agree) below it. Longer intervals
+      // than the last class are not judged: three of their runs don't fit Prometheus's default retention of 15 d.
+      intervalClasses: ['10m', '1h', '6h', '1d', '3d'],
+    },
+
+    alerts+: {
+      // 15 m: a start may be splayed, and a running probe is not overdue.
+      PlumblineProbeOverdue: { severity: 'warning', 'for': '15m' },
+
+      PlumblineProbeStuck: {
+        // I/O hangs: whatever lives on this disk hangs too.
+        severity: 'critical',
+        'for': '1m',
+        // A disk with error-recovery control gives up after 7 s; 30 s is beyond every healthy stall.
+        canarySeconds: 30,
+        // A run that outlives its own `timeout` could not even be killed, which means uninterruptible sleep in the
+        // kernel. The grace holds what comes before (locks, two looks at the disk) and after (SIGTERM, SIGKILL).
+        graceSeconds: 60,
+        // Without a timeout in the metrics, as older daemons are: longer than the longest.
+        periodicSeconds: 900,
+      },
+
+      // The last run failed; a first run that never succeeded tells at once, others after two failures.
+      PlumblineProbeFailing: { severity: 'warning', 'for': '5m' },
+
+      // The gates did their work; but a probe that never runs measures nothing. The window holds the reason of
+      // probes that run once a week, splay included.
+      PlumblineProbeSkipped: { severity: 'warning', window: '8d', 'for': '5m' },
+
+      // Nothing is judged without a baseline: a to-do, not a fault. 15 m leaves time to record one.
+      PlumblineBaselineMissing: { severity: 'info', 'for': '15m' },
+
+      // Never on one run; the votes take more than an interval, so `for` only bridges evaluation jitter.
+      PlumblineProbeLatencyHigh: { severity: 'warning', 'for': '5m' },
+
+      PlumblineProbeThroughputLow: { severity: 'warning', 'for': '5m' },
+    },
+  },
+}
