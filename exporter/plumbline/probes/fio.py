@@ -17,7 +17,7 @@ from pathlib import Path
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import FioConfig
 from plumbline.probes.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, layout_argv, measure_argv
-from plumbline.probes.fio_output import Figures, FioReport, parse_report, split_notes
+from plumbline.probes.fio_output import REPORT_MAX_BYTES, Figures, FioReport, parse_report, split_notes
 from plumbline.probes.guard import ProbeDirectory, prepare_directory
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
@@ -25,8 +25,6 @@ from plumbline.probes.runner import Completed, Runner
 from plumbline.workloads import BlockWorkload
 
 __all__ = ["FioPlan", "FioTool", "run_fio"]
-
-_REPORT_MAX_BYTES = 8 << 20  # a report with all bins is about 100 KiB
 
 
 class FioTool:
@@ -234,7 +232,7 @@ class _Run:
         except FileNotFoundError:
             return b""
         with os.fdopen(descriptor, "rb") as file:
-            return file.read(_REPORT_MAX_BYTES)
+            return file.read(REPORT_MAX_BYTES)
 
 
 def judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str] = ()) -> tuple[Outcome, str]:

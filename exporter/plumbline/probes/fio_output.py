@@ -26,6 +26,9 @@ from msgspec import Meta
 
 from plumbline.errors import ParseError
 
+REPORT_MAX_BYTES = 8 << 20
+"""More is no report: one with all bins is about 100 KiB."""
+
 _STATISTIC = {"50.000000": "p50", "95.000000": "p95", "99.000000": "p99", "99.900000": "p999"}
 _Count = Annotated[int, Meta(ge=0)]
 _Measure = Annotated[float, Meta(ge=0)]

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from plumbline.errors import ParseError
 from plumbline.probe_config import FioConfig
 from plumbline.probes import fio
-from plumbline.probes.fio_job import JOB
-from plumbline.probes.fio_output import FioReport, parse_report, split_notes
+from plumbline.probes.fio_job import JOB, PERCENTILES, rate_options
+from plumbline.probes.fio_output import REPORT_MAX_BYTES, FioReport, parse_report, split_notes
 from plumbline.probes.model import Host, Identity, Plan, Run
 from plumbline.probes.raw_device import RawDevice, open_device
 from plumbline.probes.raw_disks import raw_disks
@@ -34,7 +34,6 @@ from plumbline.probes.runner import Runner
 from plumbline.workloads import BlockWorkload, Pattern
 
 _ALIGNED = 2**20
-_REPORT_MAX_BYTES = 8 << 20  # a report with all bins is about 100 KiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ def run_raw_fio(
             keep_fds=(*keep_fds, device.fd, report_fd),
         )
         fio.refuse_if_stopped(completed)
-        written = os.pread(report_fd, _REPORT_MAX_BYTES, 0)
+        written = os.pread(report_fd, REPORT_MAX_BYTES, 0)
     finally:
         device.close()
         if report_fd >= 0:
@@ -195,7 +194,7 @@ def argv(plan: RawFioPlan, device: RawDevice, *, report: str) -> tuple[str, ...]
         f"--ioengine={'psync' if workload.iodepth == 1 else 'libaio'}",
         f"--iodepth={workload.iodepth}",
         "--direct=1",
-        *((f"--rate_iops={plan.rate_iops}",) if plan.rate_iops is not None else ()),
+        *rate_options(workload, plan.rate_iops),
         "--time_based=1",
         f"--runtime={max(1, round(plan.runtime_s * 1000))}ms",
         "--thread=1",
@@ -203,9 +202,7 @@ def argv(plan: RawFioPlan, device: RawDevice, *, report: str) -> tuple[str, ...]
         "--exitall_on_error=1",
         "--norandommap=1",
         "--randrepeat=0",
-        "--lat_percentiles=1",
-        "--clat_percentiles=0",
-        "--percentile_list=50:95:99:99.9",
+        *PERCENTILES,
         "--output-format=json+",
         f"--output={report}",
         "--eta=never",

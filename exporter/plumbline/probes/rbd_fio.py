@@ -17,15 +17,13 @@ from plumbline.probe_config import RbdFioConfig
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.fio import FioTool, judge_report, operations_of
 from plumbline.probes.fio_job import JOB, PERCENTILES, rate_options
-from plumbline.probes.fio_output import FioReport, parse_report, split_notes
+from plumbline.probes.fio_output import REPORT_MAX_BYTES, FioReport, parse_report, split_notes
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.rbd_commands import Commands, words
 from plumbline.probes.rbd_image import ImagePlan, fio_argv, lay_out, prepare
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import Completed
 from plumbline.workloads import BlockWorkload, Pattern
-
-_REPORT_MAX_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +149,7 @@ def _measure(plan: RbdFioPlan, commands: Commands, run: Run, done: int) -> tuple
     if commands.left_s <= plan.runtime_s:
         return Outcome.TIMEOUT, "preparing the image took all the time; the next run measures", None
     run.progress(Progress("measuring"))
-    completed = commands.run(measure_argv(plan), max_output_bytes=_REPORT_MAX_BYTES)
+    completed = commands.run(measure_argv(plan), max_output_bytes=REPORT_MAX_BYTES)
     return _judge(completed, plan)
 
 
