@@ -227,6 +227,7 @@ class Daemon:
             disks_seen=lambda: watch.presence.seen,
             latency=lambda: watch.latency.value,
             ceph=lambda: ceph.value,
+            osds=watch.osds,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(

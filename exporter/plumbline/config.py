@@ -47,6 +47,7 @@ COLLECTORS = (
     "linkmode",
     "mount",
     "offload",
+    "osd",
     "pause",
     "pcie",
     "probe",
@@ -123,6 +124,12 @@ class CephConfig(Strict, frozen=True):
     OSDs, so this is one of its own, made by `plumbline ceph setup --osd-bench`. ``None``: OSDs are not benched."""
     osd_bench_keyring: str | None = None
     """Its key. ``None``: what Ceph's configuration says."""
+    admin_sockets: tuple[str, ...] = (
+        "/run/ceph/*-osd.*.asok",
+        "/run/ceph/*/*-osd.*.asok",
+        "/var/lib/rook/exporter/*-osd.*.asok",
+    )
+    """Where the OSDs of this host have their admin sockets: packages, cephadm, Rook. Absolute paths with `*`."""
     timeout: Duration = Duration(5.0)
     """Of each question to the monitors and each operation on an object, in whole seconds, `1s` to `30s`."""
 
@@ -262,13 +269,7 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
         )
     if config.network_server is not None:
         _check_network_server(config.network_server, where)
-    if not 1 <= config.ceph.timeout <= MAX_CEPH_TIMEOUT_S:
-        raise ConfigError(
-            where,
-            f"1s to {MAX_CEPH_TIMEOUT_S:g}s: a probe must not wait longer for a cluster that hangs",
-            key="ceph.timeout",
-            value=f"{float(config.ceph.timeout):g}s",
-        )
+    _check_ceph(config.ceph, where)
     seen: set[str] = set()
     for index, probe in enumerate(config.probes):
         key = f"probes[{index}]"
@@ -280,6 +281,20 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
             raise ConfigError(where, "another probe has this name", key=f"{key}.name", value=probe.name)
         seen.add(probe.name)
         check_probe(probe, where, key, catalogue)
+
+
+def _check_ceph(ceph: CephConfig, where: str) -> None:
+    for index, pattern in enumerate(ceph.admin_sockets):
+        if not pattern.startswith("/") or "**" in pattern:
+            key = f"ceph.admin_sockets[{index}]"
+            raise ConfigError(where, "expected an absolute path; * is understood, ** is not", key=key, value=pattern)
+    if not 1 <= ceph.timeout <= MAX_CEPH_TIMEOUT_S:
+        raise ConfigError(
+            where,
+            f"1s to {MAX_CEPH_TIMEOUT_S:g}s: a probe must not wait longer for a cluster that hangs",
+            key="ceph.timeout",
+            value=f"{float(ceph.timeout):g}s",
+        )
 
 
 def _check_network_server(server: NetworkServerConfig, where: str) -> None:

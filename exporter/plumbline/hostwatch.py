@@ -19,6 +19,7 @@ from plumbline.healthwatch import DiskAsker, HealthWatch
 from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
 from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
+from plumbline.osdwatch import OsdWatch
 from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.scheduler import Job
@@ -84,6 +85,7 @@ class HostWatch:
         )
         self.storage = StorageWatch(roots, zpool=ProcessRunner(environment), health=health)
         self.latency = BlockLatency(roots, keep=self.keeps_disk)
+        self.osds = OsdWatch(lambda: config().ceph.admin_sockets if config().collectors.get("osd", True) else ())
         self.links = LinkFacts(roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices)
         self.infiniband = Latest[InfinibandReading](
             lambda: read_infiniband(roots), what="InfiniBand counters", stale_after_s=4 * INFINIBAND_EVERY_S
@@ -98,6 +100,7 @@ class HostWatch:
             Job(LATENCY_DISKS, LATENCY_DISKS_EVERY_S, LATENCY_DISKS_EVERY_S, self.latency.refresh),
             Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self.infiniband.refresh),
             *self.storage.jobs(),
+            *self.osds.jobs(),
             *self.presence.jobs(),
         ]
 

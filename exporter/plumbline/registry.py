@@ -25,6 +25,7 @@ from plumbline.collectors import (
     latency,
     mount,
     nic,
+    osd,
     pcie,
     probe,
     queue,
@@ -38,6 +39,7 @@ from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, SkipHook
 from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
+from plumbline.osdwatch import OsdWatch
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.cluster import ClusterView
 from plumbline.roots import Roots
@@ -100,6 +102,8 @@ class Parts:
     latency: Callable[[], LatencyReading] = _not_loaded
     ceph: Callable[[], ClusterView] = _no_cluster
     """May raise :class:`Unavailable`."""
+    osds: OsdWatch | None = None
+    """``None``: nobody asks them."""
 
 
 def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
@@ -149,6 +153,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         _steady("latency", latency.SPECS, lambda: latency.samples(_shown(parts.latency(), disks))),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries(), vantage=parts.vantage)),
         _steady("ceph", ceph.SPECS, lambda: ceph.samples(parts.ceph())),
+        Collector("osd", osd.SPECS, lambda skip: _osd_samples(parts.osds, skip)),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
         _steady("baseline", baseline.SPECS, lambda: _or_raise(baselines, book.recorded_error)),
@@ -205,6 +210,17 @@ def _pcie_samples(reading: PciReading, skip: SkipHook) -> Samples:
     for address, reason in reading.skipped:
         skip(address, reason)
     return pcie.samples(reading)
+
+
+def _osd_samples(watch: OsdWatch | None, skip: SkipHook) -> Samples:
+    if watch is None:
+        raise Unavailable("nobody asks the OSDs of this host")
+    osds = watch.osds.value
+    for each in osds:
+        for command, reason in each.unread:
+            skip(f"{each.daemon} {command}", reason)
+    stores = _slot(watch.stores, "the OSDs' stores", skip)
+    return osd.samples(osds, stores or ())
 
 
 def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:

@@ -1,0 +1,123 @@
+"""Samples of the OSDs of this host, as they themselves say on their admin sockets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.sources.osd_operations import STAGES
+from plumbline.sources.osds import OsdReading, OsdStore
+
+_OSD = ("ceph_daemon",)
+
+UP = MetricSpec(
+    "plumbline_osd_socket_up",
+    Kind.GAUGE,
+    "1: the OSD answers on its admin socket; 0: it hangs, or ended without removing it.",
+    _OSD,
+)
+LATENCY = MetricSpec(
+    "plumbline_osd_latency_seconds",
+    Kind.HISTOGRAM,
+    "Latency of client operations from the message's arrival at the OSD to its reply, queue and replicas included;"
+    " counted by the OSD. read-modify-write is there once the OSD had one.",
+    (*_OSD, "operation"),
+)
+HEARTBEAT = MetricSpec(
+    "plumbline_osd_heartbeat_seconds",
+    Kind.GAUGE,
+    "Round trip of the OSD's pings to its peers, averages of the last minute: the worst peer's, and the median of all."
+    " No disk is in it.",
+    (*_OSD, "interface", "statistic"),
+)
+HEARTBEAT_WORST = MetricSpec(
+    "plumbline_osd_heartbeat_worst_peer",
+    Kind.GAUGE,
+    "Number of the OSD whose pings take longest, as this OSD sees it.",
+    (*_OSD, "interface"),
+)
+BLOCKED = MetricSpec(
+    "plumbline_osd_blocked_operations",
+    Kind.GAUGE,
+    "Operations older than osd_op_complaint_time (30 s), by what they wait for.",
+    (*_OSD, "stage"),
+)
+BLOCKED_AGE = MetricSpec(
+    "plumbline_osd_blocked_operation_age_seconds",
+    Kind.GAUGE,
+    "Age of the oldest blocked operation; 0: there is none.",
+    _OSD,
+)
+SLOW = MetricSpec(
+    "plumbline_osd_slow_operations",
+    Kind.GAUGE,
+    "Operations of the last ten minutes that took longer than osd_op_history_slow_op_threshold (10 s), by where they"
+    " waited longest; the OSD keeps 20 at most.",
+    (*_OSD, "stage"),
+)
+FRAGMENTATION = MetricSpec(
+    "plumbline_osd_fragmentation_ratio",
+    Kind.GAUGE,
+    "BlueStore's own rating of its free space: 0 one piece, 1 nothing but single allocation units.",
+    _OSD,
+)
+ONODES = MetricSpec(
+    "plumbline_osd_onode_lookups_total",
+    Kind.COUNTER,
+    "Look-ups of objects' metadata in BlueStore's cache; a miss reads the key-value store.",
+    (*_OSD, "result"),
+)
+CAPACITY = MetricSpec(
+    "plumbline_osd_mclock_capacity_iops",
+    Kind.GAUGE,
+    "Operations of 4 KiB a second that mClock takes the OSD for, by device class; it uses the one of its own device.",
+    (*_OSD, "device_class"),
+)
+SPECS = (
+    UP,
+    LATENCY,
+    HEARTBEAT,
+    HEARTBEAT_WORST,
+    BLOCKED,
+    BLOCKED_AGE,
+    SLOW,
+    FRAGMENTATION,
+    ONODES,
+    CAPACITY,
+)
+_ALWAYS = frozenset({"read", "write"})
+
+
+def samples(osds: Iterable[OsdReading], stores: Iterable[OsdStore]) -> Iterator[Sample]:
+    """Each OSD as it last answered; of one that doesn't, only that."""
+    for osd in osds:
+        yield UP, (osd.daemon,), int(osd.up)
+        yield from _samples_of(osd)
+    for store in stores:
+        if store.fragmentation is not None:
+            yield FRAGMENTATION, (store.daemon,), store.fragmentation
+        for device_class, iops in store.capacity_iops.items():
+            yield CAPACITY, (store.daemon, device_class), iops
+
+
+def _samples_of(osd: OsdReading) -> Iterator[Sample]:
+    daemon = osd.daemon
+    for operation, histogram in osd.latencies.items():
+        if histogram.count or operation in _ALWAYS:
+            yield LATENCY, (daemon, operation), histogram
+    for each in osd.heartbeats:
+        yield HEARTBEAT, (daemon, each.interface, "worst"), each.worst_s
+        yield HEARTBEAT, (daemon, each.interface, "median"), each.median_s
+        yield HEARTBEAT_WORST, (daemon, each.interface), each.worst_peer
+    if osd.blocked is not None:
+        for stage, count in osd.blocked.by_stage.items():
+            yield BLOCKED, (daemon, stage), count
+        yield BLOCKED_AGE, (daemon,), osd.blocked.oldest_s
+    if osd.slow is not None:
+        by_stage = Counter(each.stage for each in osd.slow)
+        for stage in STAGES:
+            yield SLOW, (daemon, stage), by_stage[stage]
+    if osd.onodes is not None:
+        yield ONODES, (daemon, "hit"), osd.onodes.hits
+        yield ONODES, (daemon, "miss"), osd.onodes.misses

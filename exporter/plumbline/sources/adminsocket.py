@@ -1,0 +1,172 @@
+"""Asks Ceph daemons through their admin sockets: many at once, in one thread, all within one deadline.
+
+``src/common/admin_socket.cc`` of Ceph: a client connects to a Unix stream socket, sends one command as JSON and a NUL
+byte, and gets the length of the answer (4 bytes, big-endian) and the answer; then the daemon closes::
+
+    {"prefix": "perf histogram dump", "format": "json"}\\0   →   00 00 48 6a { "osd": … }
+
+A daemon that hangs either doesn't accept (the backlog fills up: EAGAIN), or accepts and never answers. Neither costs
+more than the deadline, and none of the others its answer.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from plumbline.errors import ParseError, PlumblineError, Unavailable
+
+T = TypeVar("T")
+
+MAX_BYTES = 8 << 20
+"""A dump of all performance counters is 20 KiB, one of twenty slow operations 100 KiB; what is longer is not read."""
+AT_ONCE = 32
+"""Open connections at a time: each costs the daemon's one admin thread and us a descriptor."""
+_LENGTH = struct.Struct(">I")
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One command for one socket. ``arguments`` are the command's own (``{"value": 0}``)."""
+
+    path: Path
+    prefix: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        """What errors call it."""
+        return f"{self.path} {self.prefix}"
+
+
+Answer = bytes | PlumblineError
+"""The daemon's JSON as it came, or why there is none: :class:`Unavailable` where nobody listens, where we may not ask
+or where nothing came in time, :class:`ParseError` where what came is no answer."""
+
+
+def ask(questions: Sequence[Question], *, timeout_s: float) -> list[Answer]:
+    """An answer to each question, in their order, after ``timeout_s`` seconds at most."""
+    pending = iter(enumerate(questions))
+    answers: list[Answer] = [Unavailable(f"{question.source}: not asked in time") for question in questions]
+    deadline = time.monotonic() + timeout_s
+    with selectors.DefaultSelector() as selector:
+        talks: dict[int, _Talk] = {}
+        try:
+            while True:
+                while len(talks) < AT_ONCE and (following := next(pending, None)) is not None:
+                    index, question = following
+                    try:
+                        talk = _Talk(question)
+                    except OSError as error:
+                        answers[index] = _refused(question, error)
+                        continue
+                    talks[index] = talk
+                    selector.register(talk.socket, talk.wants, index)
+                left_s = deadline - time.monotonic()
+                if not talks or left_s <= 0:
+                    break
+                for key, _ in selector.select(left_s):
+                    index, talk = key.data, talks[key.data]
+                    answer = talk.go_on()
+                    if answer is None:
+                        selector.modify(talk.socket, talk.wants, index)
+                        continue
+                    answers[index] = answer
+                    selector.unregister(talk.socket)
+                    talk.socket.close()
+                    del talks[index]
+        finally:
+            for index, talk in talks.items():
+                answers[index] = Unavailable(f"{talk.question.source}: no answer within {timeout_s:g} s")
+                talk.socket.close()
+    return answers
+
+
+def decode(kind: type[T], data: bytes, *, source: str) -> T:
+    """An answer as ``kind``; :class:`ParseError` where it has another form."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ParseError(source, f"not what this command answers: {str(error)[:120]}") from error
+
+
+class _Talk:
+    """One connection, never blocking."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        command = json.dumps({"prefix": question.prefix, **question.arguments, "format": "json"})
+        self._unsent = command.encode() + b"\0"
+        self._received = bytearray()
+        self._step: Callable[[], Answer | None] = self._send
+        self.wants = selectors.EVENT_WRITE
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        try:
+            # not by its name: a socket's name has at most 107 bytes, and a cluster's directory may be long
+            folder = os.open(question.path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self.socket.connect(f"/proc/self/fd/{folder}/{question.path.name}")
+            finally:
+                os.close(folder)
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def go_on(self) -> Answer | None:
+        """The next step; the answer once it is complete."""
+        try:
+            return self._step()
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            return _refused(self.question, error)
+
+    def _send(self) -> None:
+        self._unsent = self._unsent[self.socket.send(self._unsent) :]
+        if not self._unsent:
+            self._step, self.wants = self._receive, selectors.EVENT_READ
+
+    def _receive(self) -> Answer | None:
+        chunk = self.socket.recv(_CHUNK)
+        self._received += chunk
+        if len(self._received) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._received)
+            if length > MAX_BYTES:
+                return ParseError(self.question.source, f"announces {length} bytes; at most {MAX_BYTES} are read")
+            if len(self._received) >= _LENGTH.size + length:
+                return bytes(self._received[_LENGTH.size : _LENGTH.size + length])
+        if not chunk:
+            return ParseError(self.question.source, f"ended after {len(self._received)} bytes")
+        return None
+
+
+def _refused(question: Question, error: OSError) -> Unavailable:
+    why = {
+        errno.EAGAIN: "the daemon accepts no connection: it hangs",
+        errno.ECONNREFUSED: "nobody listens: the daemon ended without removing its socket",
+        errno.ENOENT: "the daemon has gone",
+        errno.EACCES: "permission denied; put this user into the group ceph, see docs/ceph.md",
+    }.get(error.errno or 0, error.strerror or str(error))
+    return Unavailable(f"{question.source}: {why}")
+
+
+def find_sockets(patterns: Sequence[str]) -> Iterator[Path]:
+    """Files that match, in order, each once; ``patterns`` are absolute globs."""
+    seen: set[Path] = set()
+    for pattern in patterns:
+        for path in sorted(Path("/").glob(pattern.lstrip("/"))):
+            if path not in seen:
+                seen.add(path)
+                yield path
