@@ -4,6 +4,7 @@ import os
 import socket
 import struct
 import time
+from pathlib import Path
 
 import pytest
 
@@ -26,10 +27,11 @@ def short(tmp_path_factory):
 
 
 def test_each_gets_its_own_answer_in_order(short):
-    with serving(short / "a", {"version": b'"16"', "status": b'"active"'}) as a, serving(short / "b", {"version": b'"17"'}):
-        questions = [Question(short / "b", "version"), Question(short / "a", "status"), Question(short / "a", "version")]
+    a, b = short / "a", short / "b"
+    with serving(a, {"version": b'"16"', "status": b'"active"'}) as server, serving(b, {"version": b'"17"'}):
+        questions = [Question(b, "version"), Question(a, "status"), Question(a, "version")]
         assert ask(questions, timeout_s=30) == [b'"17"', b'"active"', b'"16"']
-    assert {"prefix": "status", "format": "json"} in a.asked
+    assert {"prefix": "status", "format": "json"} in server.asked
 
 
 def test_arguments_go_with_the_command(short):
@@ -112,11 +114,11 @@ def test_what_is_no_answer(short, wire, why):
 def test_no_descriptor_is_left_open(short):
     with serving(short / "hangs", {}, silent=True), serving(short / "works", {"version": b"1"}):
         ask([Question(short / "works", "version")], timeout_s=30)
-        before = len(os.listdir("/proc/self/fd"))
+        before = len(list(Path("/proc/self/fd").iterdir()))
         for _ in range(3):
             ask([Question(short / name, "version") for name in ("hangs", "works", "none")], timeout_s=0.3)
         # the server's side of the silent one stays open: three times one question
-        assert len(os.listdir("/proc/self/fd")) <= before + 3
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before + 3
 
 
 def test_sockets_are_found_once_and_in_order(tmp_path):

@@ -98,7 +98,7 @@ def decode(kind: type[T], data: bytes, *, source: str) -> T:
     """An answer as ``kind``; :class:`ParseError` where it has another form."""
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ParseError(source, f"not what this command answers: {str(error)[:120]}") from error
 
 

@@ -1,0 +1,51 @@
+"""Whatever stands on an admin socket: an answer or one clear error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plumbline.errors import ParseError
+from plumbline.sources.osd_latency import parse_latencies
+from plumbline.sources.osd_network import parse_heartbeats
+from plumbline.sources.osd_operations import parse_blocked, parse_slow
+from plumbline.sources.osd_store import parse_capacity, parse_fragmentation, parse_onode_cache
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+LOADED, HEALTHY = FIXTURES / "ceph-16.2-states" / "load-2", FIXTURES / "ceph-16.2"
+PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
+    "latencies": (
+        lambda data: parse_latencies(data, data, source="osd.0"),
+        (LOADED / "perf-histogram-dump.json").read_bytes(),
+    ),
+    "heartbeats": (lambda data: parse_heartbeats(data, source="x"), (HEALTHY / "dump_osd_network.json").read_bytes()),
+    "blocked": (lambda data: parse_blocked(data, source="x"), (HEALTHY / "dump_ops_in_flight.json").read_bytes()),
+    "slow": (lambda data: parse_slow(data, source="x"), (HEALTHY / "dump_historic_slow_ops.json").read_bytes()),
+    "onodes": (lambda data: parse_onode_cache(data, source="x"), (LOADED / "perf-dump.json").read_bytes()),
+    "score": (lambda data: parse_fragmentation(data, source="x"), b'{"fragmentation_rating": 0.1}'),
+    "capacity": (lambda data: parse_capacity(data, "iops", source="x"), b'{"iops": "315.000000"}'),
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@pytest.mark.parametrize("name", PARSERS)
+@given(data=st.data())
+def test_any_answer(name: str, data: st.DataObject) -> None:
+    parse, recorded = PARSERS[name]
+    begin = data.draw(st.integers(0, len(recorded)))
+    length = data.draw(st.integers(0, 40))
+    garbled = recorded[:begin] + data.draw(st.binary(max_size=8)) + recorded[begin + length :]
+    for answer in (garbled, json.dumps(data.draw(JSON)).encode()):
+        with contextlib.suppress(ParseError):
+            parse(answer)
