@@ -8,6 +8,7 @@
 + (import 'alerts/rules/network.libsonnet')
 + (import 'alerts/rules/disk.libsonnet')
 + (import 'alerts/rules/pcie.libsonnet')
++ (import 'alerts/rules/osd.libsonnet')
 + (import 'alerts/alerts/self.libsonnet')
 + (import 'alerts/alerts/probe.libsonnet')
 + (import 'alerts/alerts/canary.libsonnet')
