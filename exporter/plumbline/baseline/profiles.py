@@ -98,11 +98,12 @@ class Series(Strict, frozen=True):
 
 
 class Picture(Strict, frozen=True):
-    """What the document shows without printing figures."""
+    """What the document shows without printing figures; ``last_line`` where its labels fill several lines."""
 
     where: str
     line: int
     shows: str
+    last_line: int = 0
     note: str = ""
 
 
@@ -113,6 +114,8 @@ class LeftOut(Strict, frozen=True):
     line: int
     says: str
     why: str
+    last_line: int = 0
+    """Where the figures fill several lines."""
 
 
 class Statement(Strict, frozen=True):
