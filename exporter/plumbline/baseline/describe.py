@@ -205,11 +205,15 @@ def _profile_row(row: Row) -> ShownRow:
 
 def _profile_notes(row: Row) -> Iterator[str]:
     yield from row.point.breaks.values()
+    yield from filter(None, (row.point.doubt,))
     for other in row.point.not_used:
         yield f"not used: {other.figure} {other.printed} ({other.where}, line {other.line}): {other.why}"
     if row.point.retransmits is not None:
         during = f" in {row.point.duration.text}" if row.point.duration else ""
         yield f"{row.point.retransmits} segments sent again{during}"
+    if row.point.also:
+        spread = ", ".join(f"{also.figure} {also.statistic} {also.printed}" for also in row.point.also)
+        yield f"also printed: {spread}"
     yield from filter(None, (row.point.note, row.series.note, row.series.conditions))
 
 

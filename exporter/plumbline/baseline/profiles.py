@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -64,6 +64,15 @@ class NotUsed(Strict, frozen=True):
     why: str
 
 
+class Also(Strict, frozen=True):
+    """A figure of the row's spread, shown and compared with nothing. ``statistic`` in the tool's own word."""
+
+    figure: Literal["iops", "throughput", "latency"]
+    statistic: Literal["min", "max", "stddev", "mdev"]
+    printed: str
+    line: int
+
+
 class Point(Strict, frozen=True):
     """One row: figures of one operation of one workload, as printed."""
 
@@ -79,6 +88,9 @@ class Point(Strict, frozen=True):
     retransmits: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """TCP segments sent again during the run; only of TCP transfers. Shown, compared with nothing."""
     breaks: dict[Rule, str] = msgspec.field(default_factory=dict)
+    doubt: str = ""
+    """Why the figures can't be of the layer they stand for, beyond arithmetic: the row is shown and never judges."""
+    also: tuple[Also, ...] = ()
     restated: tuple[Restated, ...] = ()
     not_used: tuple[NotUsed, ...] = ()
     note: str = ""
@@ -236,6 +248,7 @@ def _row(
     found = _breaches(workload, point, place)
     _check_repeats(point, "restated", point.restated, place)
     _check_repeats(point, "not_used", point.not_used, place)
+    _check_also(point, place)
     entry = BaselineEntry(
         layer=workload.layer,
         device_class=hardware.device_class,
@@ -248,7 +261,10 @@ def _row(
         iops=point.iops.value if point.iops else None,
         throughput=point.throughput.value if point.throughput else None,
         note=point.note,
-        doubt="; ".join(f"{breach.found}: {point.breaks[breach.rule]}" for breach in found if breach.doubtful),
+        doubt="; ".join(
+            [*(f"{breach.found}: {point.breaks[breach.rule]}" for breach in found if breach.doubtful)]
+            + ([point.doubt] if point.doubt else [])
+        ),
     )
     return Row(entry, point, series, hardware, found)
 
@@ -300,6 +316,26 @@ def _check_repeats(point: Point, name: str, repeats: Sequence[Restated | NotUsed
         agreed = used is not None and agree(used, printed)
         if agreed != (name == "restated"):
             raise place.error(key, "agrees with the row" if agreed else "is not the row's figure", repeat.printed)
+
+
+def _check_also(point: Point, place: _Place) -> None:
+    """Each statistic once, in its figure's unit, and the average between the least and the greatest."""
+    seen: set[tuple[str, str]] = set()
+    for index, also in enumerate(point.also):
+        key = f"also[{index}]"
+        if (also.figure, also.statistic) in seen:
+            raise place.error(key, "stands twice", f"{also.figure} {also.statistic}")
+        seen.add((also.figure, also.statistic))
+        try:
+            printed = _KINDS.get(also.figure, Latency).parse(also.printed)
+        except ValueError as error:
+            raise place.error(f"{key}.printed", str(error), also.printed) from None
+        average = point.latency.mean if also.figure == "latency" else _figure(point, also.figure)
+        if average is None or also.statistic not in ("min", "max"):
+            continue
+        if (printed.exact > average.exact) == (also.statistic == "min") and printed.exact != average.exact:
+            beyond = "above" if also.statistic == "min" else "below"
+            raise place.error(f"{key}.printed", f"is {beyond} the average {average.text}", also.printed)
 
 
 _KINDS: dict[str, type[Figure]] = {"iops": Iops, "throughput": Throughput}
