@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from plumbline.baseline.documented import LeftOut, Method, Picture, Setting
 from plumbline.baseline.profiles import Profile
 
 CLASSES = {
@@ -102,12 +103,13 @@ def covered(profile: Profile) -> set[int]:
     lines: set[int] = set()
     for point in chain.from_iterable(series.points for series in profile.series):
         lines.update({point.line}, (r.line for r in point.restated), (n.line for n in point.not_used))
-    extents = [(part.line, part.last_line) for part in profile.pictures]
-    extents += [(part.line, part.last_line) for part in profile.left_out]
-    for first, last in extents:
-        lines.update(range(first, (last or first) + 1))
-    for contradiction in profile.contradictions:
-        lines.update(statement.line for statement in contradiction.says)
+    lines.update(link.line for budget in profile.budgets for link in budget.links)
+    lines.update(budget.line for budget in profile.budgets)
+    lines.update(statement.line for contradiction in profile.contradictions for statement in contradiction.says)
+    parts: list[Picture | LeftOut | Setting | Method] = [*profile.pictures, *profile.left_out]
+    parts += [*profile.settings, *profile.methods]
+    for part in parts:
+        lines.update(range(part.line, (part.last_line or part.line) + 1))
     return lines
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
+from plumbline.baseline.documented import Contradiction, LeftOut, Picture
 from plumbline.baseline.model import BaselineEntry, Source
-from plumbline.baseline.profiles import Contradiction, LeftOut, LoadedProfile, Picture, Row
+from plumbline.baseline.profiles import LoadedProfile, Row
 from plumbline.baseline.site import LoadedSite, SiteEntry
 from plumbline.baseline.units import Quantity
 from plumbline.errors import BaselineError

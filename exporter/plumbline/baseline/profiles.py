@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
 from plumbline.baseline.arithmetic import Breach, Rule, agree, breaches
-from plumbline.baseline.files import Latencies, Strict, convert_text
+from plumbline.baseline.budget import Budget, check_budget
+from plumbline.baseline.documented import Contradiction, LeftOut, Method, Picture, Setting, check_named
+from plumbline.baseline.files import Latencies, Strict, convert_text, known_workload
 from plumbline.baseline.model import BaselineEntry, Source
+from plumbline.baseline.spread import Also, check_spread
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
 from plumbline.errors import BaselineError, ConfigError
 from plumbline.workloads import TcpThroughput, Workload, WorkloadCatalogue
@@ -64,15 +67,6 @@ class NotUsed(Strict, frozen=True):
     why: str
 
 
-class Also(Strict, frozen=True):
-    """A figure of the row's spread, shown and compared with nothing. ``statistic`` in the tool's own word."""
-
-    figure: Literal["iops", "throughput", "latency"]
-    statistic: Literal["min", "max", "stddev", "mdev"]
-    printed: str
-    line: int
-
-
 class Point(Strict, frozen=True):
     """One row: figures of one operation of one workload, as printed."""
 
@@ -89,7 +83,7 @@ class Point(Strict, frozen=True):
     """TCP segments sent again during the run; only of TCP transfers. Shown, compared with nothing."""
     breaks: dict[Rule, str] = msgspec.field(default_factory=dict)
     doubt: str = ""
-    """Why the figures can't be of the layer they stand for, beyond arithmetic: the row is shown and never judges."""
+    """Why the row never judges, where arithmetic does not tell."""
     also: tuple[Also, ...] = ()
     restated: tuple[Restated, ...] = ()
     not_used: tuple[NotUsed, ...] = ()
@@ -109,44 +103,6 @@ class Series(Strict, frozen=True):
     note: str = ""
 
 
-class Picture(Strict, frozen=True):
-    """What the document shows without printing figures; ``last_line`` where its labels fill several lines."""
-
-    where: str
-    line: int
-    shows: str
-    last_line: int = 0
-    note: str = ""
-
-
-class LeftOut(Strict, frozen=True):
-    """Figures that the document prints and that are no row, because no workload is their experiment."""
-
-    where: str
-    line: int
-    says: str
-    why: str
-    last_line: int = 0
-    """Where the figures fill several lines."""
-
-
-class Statement(Strict, frozen=True):
-    """What the document says at one place."""
-
-    text: str
-    where: str
-    line: int
-
-
-class Contradiction(Strict, frozen=True):
-    """What the document says differently at several places, beyond single rows."""
-
-    about: str
-    says: tuple[Statement, ...]
-    used: str
-    why: str
-
-
 class Profile(Strict, frozen=True):
     """One file of ``profiles/``. ``reasons`` holds sentences that rows share by YAML anchors."""
 
@@ -160,6 +116,9 @@ class Profile(Strict, frozen=True):
     pictures: tuple[Picture, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    methods: tuple[Method, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +175,9 @@ def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> Loaded
                 reason = f"stands twice; first in {first.series.where}, line {first.point.line}"
                 raise place.error("workload", reason, point.workload)
             rows[row.entry.key] = row
+    for index, budget in enumerate(profile.budgets):
+        check_budget(budget, profile.hardware, catalogue, where=where, key=f"budgets[{index}]")
+    check_named(profile.methods, profile.pictures, profile.hardware, catalogue, where=where)
     return LoadedProfile(profile, tuple(rows.values()))
 
 
@@ -248,7 +210,9 @@ def _row(
     found = _breaches(workload, point, place)
     _check_repeats(point, "restated", point.restated, place)
     _check_repeats(point, "not_used", point.not_used, place)
-    _check_also(point, place)
+    averages = {"iops": point.iops, "throughput": point.throughput, "latency": point.latency.mean}
+    check_spread(point.also, averages, where=place.where, key=f"{place.key}.also")
+    doubts = (f"{breach.found}: {point.breaks[breach.rule]}" for breach in found if breach.doubtful)
     entry = BaselineEntry(
         layer=workload.layer,
         device_class=hardware.device_class,
@@ -261,19 +225,13 @@ def _row(
         iops=point.iops.value if point.iops else None,
         throughput=point.throughput.value if point.throughput else None,
         note=point.note,
-        doubt="; ".join(
-            [*(f"{breach.found}: {point.breaks[breach.rule]}" for breach in found if breach.doubtful)]
-            + ([point.doubt] if point.doubt else [])
-        ),
+        doubt="; ".join(filter(None, (point.doubt, *doubts))),
     )
     return Row(entry, point, series, hardware, found)
 
 
 def _workload(point: Point, catalogue: WorkloadCatalogue, place: _Place) -> Workload:
-    try:
-        return catalogue.get(point.workload, where=place.where, key=f"{place.key}.workload")
-    except ConfigError as error:
-        raise BaselineError(error.where, error.reason, key=error.key, value=error.value) from error
+    return known_workload(point.workload, catalogue, where=place.where, key=f"{place.key}.workload")
 
 
 def _operation(workload: Workload, point: Point, place: _Place) -> str:
@@ -316,26 +274,6 @@ def _check_repeats(point: Point, name: str, repeats: Sequence[Restated | NotUsed
         agreed = used is not None and agree(used, printed)
         if agreed != (name == "restated"):
             raise place.error(key, "agrees with the row" if agreed else "is not the row's figure", repeat.printed)
-
-
-def _check_also(point: Point, place: _Place) -> None:
-    """Each statistic once, in its figure's unit, and the average between the least and the greatest."""
-    seen: set[tuple[str, str]] = set()
-    for index, also in enumerate(point.also):
-        key = f"also[{index}]"
-        if (also.figure, also.statistic) in seen:
-            raise place.error(key, "stands twice", f"{also.figure} {also.statistic}")
-        seen.add((also.figure, also.statistic))
-        try:
-            printed = _KINDS.get(also.figure, Latency).parse(also.printed)
-        except ValueError as error:
-            raise place.error(f"{key}.printed", str(error), also.printed) from None
-        average = point.latency.mean if also.figure == "latency" else _figure(point, also.figure)
-        if average is None or also.statistic not in ("min", "max"):
-            continue
-        if (printed.exact > average.exact) == (also.statistic == "min") and printed.exact != average.exact:
-            beyond = "above" if also.statistic == "min" else "below"
-            raise place.error(f"{key}.printed", f"is {beyond} the average {average.text}", also.printed)
 
 
 _KINDS: dict[str, type[Figure]] = {"iops": Iops, "throughput": Throughput}
