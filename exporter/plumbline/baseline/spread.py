@@ -1,7 +1,7 @@
 """The spread that a tool prints beside its averages: shown with the row, compared with nothing.
 
-rados bench prints the deviation, the least and the greatest of its seconds, ping ``min/avg/max/mdev``. A baseline judges
-averages and percentiles; these stand in the profile because the document prints them.
+rados bench prints the deviation, the least and the greatest of its seconds, ping ``min/avg/max/mdev``. A baseline
+judges averages and percentiles; these stand in the profile because the document prints them.
 """
 
 from __future__ import annotations
