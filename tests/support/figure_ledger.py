@@ -20,7 +20,8 @@ from itertools import chain
 from pathlib import Path
 
 from plumbline.baseline.documented import LeftOut, Method, Picture, Setting
-from plumbline.baseline.profiles import Profile
+from plumbline.baseline.profiles import NotUsed, Point, Profile, Restated
+from plumbline.baseline.spread import Also
 
 CLASSES = {
     "axis": "a label of a picture's axis",
@@ -106,11 +107,16 @@ def write_ledger(path: Path, entries: Sequence[Entry]) -> None:
     path.write_text("\n".join(lines) + "\n", "utf-8")
 
 
+def beside(point: Point) -> list[Restated | NotUsed | Also]:
+    """What is printed elsewhere of a row, agreeing or not, and its spread."""
+    return [*point.restated, *point.not_used, *point.also]
+
+
 def covered(profile: Profile) -> set[int]:
     """The document's lines of which the profile has something."""
     lines: set[int] = set()
     for point in chain.from_iterable(series.points for series in profile.series):
-        lines.update({point.line}, (r.line for r in point.restated), (n.line for n in point.not_used))
+        lines.update({point.line}, (other.line for other in beside(point)))
     lines.update(link.line for budget in profile.budgets for link in budget.links)
     lines.update(budget.line for budget in profile.budgets)
     lines.update(statement.line for contradiction in profile.contradictions for statement in contradiction.says)

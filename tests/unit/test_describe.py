@@ -46,7 +46,9 @@ WRITTEN = parse_site(
 
 
 def test_list_has_the_strongest_source_first():
-    found = summaries(PROFILES, [WRITTEN, RECORDED], {"ssd": "unnoba-2020", "nvme": "another", "tape": "unnoba-2020"})
+    one_profile = {"unnoba-2020": PROFILES["unnoba-2020"]}
+    judge = {"ssd": "unnoba-2020", "nvme": "another", "tape": "unnoba-2020"}
+    found = summaries(one_profile, [WRITTEN, RECORDED], judge)
     assert [(one.name, one.source, one.entries, one.device_classes, one.judges) for one in found] == [
         ("baseline", Source.MEASURED, 1, {"nvme": 1}, ("nvme",)),
         ("ours", Source.SITE, 1, {"ssd": 1}, ("ssd",)),
