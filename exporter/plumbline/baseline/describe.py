@@ -170,7 +170,7 @@ def _site_row(entry: BaselineEntry, wrote: SiteEntry) -> ShownRow:
 def _shown_profile(loaded: LoadedProfile) -> Shown:
     profile = loaded.profile
     facts = {
-        "document": f"{profile.document.title}, {profile.document.year} ({profile.document.language})",
+        "document": f"{profile.document.title}, {profile.document.year or 'not dated'} ({profile.document.language})",
         "text": profile.document.text,
     }
     return Shown(

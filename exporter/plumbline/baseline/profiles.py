@@ -29,7 +29,8 @@ class Document(Strict, frozen=True):
     """What was published, and the file name of its text."""
 
     title: str
-    year: int
+    year: int | None
+    """``None``: the document does not say."""
     language: str
     text: str
 
