@@ -48,6 +48,9 @@ _FIGURE = re.compile(
     rf"(?:(?<=[kKMGT])|\s?(?:{_DATA}|{_TIME}|{_RATE}|{_OTHER})))(?![^\W\d_])"
 )
 _BARE = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w.]\w)")
+_LABELLED = re.compile(rf"(?<!\d)[:=]\s*(?P<bare>{_NUMBER})(?![\w.:]\w|[:/])")
+_AT_END = re.compile(rf"(?<![\w.]){_NUMBER}\s*$")
+_UNIT_NEXT = re.compile(rf"\s*(?P<unit>{_DATA}|{_TIME}|{_RATE})(?![\w/])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,13 @@ class Entry:
 
 
 def tokens(text: str) -> Iterator[Entry]:
-    """Every number with a unit; and the bare numbers of cells (``|``) and lines that are mostly numbers."""
-    for number, line in enumerate(text.split("\n"), 1):
-        for cell in line.split("|"):
+    """Every number with a unit, be it on the next line; and the bare numbers of cells (``|``) and lines that are mostly
+    numbers, and those behind a label (``:``, ``=``)."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        following = next(filter(str.strip, lines[number : number + 2]), "")
+        wrapped = _UNIT_NEXT.match(following) if _AT_END.search(line) else None
+        for cell in (f"{line} {wrapped['unit']}" if wrapped else line).split("|"):
             yield from (Entry(number, " ".join(token.split())) for token in _cell(cell))
 
 
@@ -74,7 +81,8 @@ def _cell(text: str) -> list[str]:
         if not any(start < match.end() and match.start() < end for start, end, _ in figures)
     ]
     if 2 * (len(bare) + len(figures)) < len(text.split()):
-        bare = []
+        labelled = {match.start("bare") for match in _LABELLED.finditer(text)}
+        bare = [one for one in bare if one[0] in labelled]
     return [token for _, _, token in sorted(figures + bare)]
 
 

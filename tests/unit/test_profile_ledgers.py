@@ -76,6 +76,10 @@ def test_ledger_is_the_documents(path):
         ("| RADOS HDD only | 1173.00 | 70.80 |", ["1173.00", "70.80"]),
         ("a chapter with 3 parts and 4 people in it", []),
         ("/dev/sda1 is MK001920GWSSE", []),
+        ("Average IOPS: 98", ["98"]),
+        ("write: IOPS=605, BW=2422KiB/s, lat=105 mseg", ["605", "2422KiB/s", "105 mseg"]),
+        ("it began at 12:24:30 of day: four", []),
+        ("where they reach 23000\nIOPS, and a latency", ["23000 IOPS"]),
         ("", []),
     ],
 )
