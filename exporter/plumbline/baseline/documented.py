@@ -89,14 +89,16 @@ def check_named(
     catalogue: WorkloadCatalogue,
     *,
     where: str,
-) -> None:
-    """:class:`BaselineError` where a workload is not in the catalogue or a method's hardware not in the profile."""
+) -> dict[str, str]:
+    """The layer of each workload named; :class:`BaselineError` for an unknown one, or a method's unknown hardware."""
+    layers = {}
     named = [(f"methods[{index}]", method.workloads) for index, method in enumerate(methods)]
     named += [(f"pictures[{index}]", picture.workloads) for index, picture in enumerate(pictures)]
     for part, workloads in named:
         for workload in workloads:
-            known_workload(workload, catalogue, where=where, key=f"{part}.workloads")
+            layers[workload] = known_workload(workload, catalogue, where=where, key=f"{part}.workloads").layer
     for index, method in enumerate(methods):
         if method.hardware and method.hardware not in hardware:
             key = f"methods[{index}].hardware"
             raise BaselineError(where, "the profile has no such hardware", key=key, value=method.hardware)
+    return layers

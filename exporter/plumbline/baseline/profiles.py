@@ -30,7 +30,8 @@ class Document(Strict, frozen=True):
     """What was published, and the file name of its text."""
 
     title: str
-    year: int
+    year: int | None
+    """``None``: the document does not say."""
     language: str
     text: str
 
@@ -138,6 +139,8 @@ class LoadedProfile:
 
     profile: Profile
     rows: tuple[Row, ...]
+    layers: dict[str, str]
+    """The layer of each workload that budgets, methods and pictures name."""
 
     @property
     def entries(self) -> tuple[BaselineEntry, ...]:
@@ -177,8 +180,9 @@ def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> Loaded
             rows[row.entry.key] = row
     for index, budget in enumerate(profile.budgets):
         check_budget(budget, profile.hardware, catalogue, where=where, key=f"budgets[{index}]")
-    check_named(profile.methods, profile.pictures, profile.hardware, catalogue, where=where)
-    return LoadedProfile(profile, tuple(rows.values()))
+    layers = check_named(profile.methods, profile.pictures, profile.hardware, catalogue, where=where)
+    layers |= {budget.workload: catalogue.by_id[budget.workload].layer for budget in profile.budgets}
+    return LoadedProfile(profile, tuple(rows.values()), layers)
 
 
 def check_judge(judge: Mapping[str, str], profiles: Mapping[str, LoadedProfile], where: str) -> None:
