@@ -291,7 +291,7 @@ def test_contradictions_stand_once():
     for profile in (UNNOBA.profile, INFN.profile):
         about = [one.about for one in profile.contradictions]
         assert len(set(about)) == len(about)
-    assert len(UNNOBA.profile.contradictions) == 44
+    assert len(UNNOBA.profile.contradictions) == 47
     assert len(INFN.profile.contradictions) == 10
 
 
