@@ -98,8 +98,8 @@ def test_show_a_profile_with_its_contradictions():
     assert row.breaches == ("IOPS × latency makes 4.4 of 16 in flight",)
     assert not row.judges
     assert row.notes[1].startswith("not used: iops 1 IOPS (Figura 55 as scanned, line 2702): a digit was lost")
-    assert {"Figura 46", "Figura 60", "Figura 133"} <= {picture.where for picture in shown.pictures}
-    assert {"Figura 102 and Figura 103", "Figura 104"} <= {left.where for left in shown.left_out}
+    assert len(shown.pictures) == 24
+    assert [left.where for left in shown.left_out][:2] == ["Figura 102 and Figura 103", "Figura 104"]
     assert "capacity of the HDD" in [one.about for one in shown.contradictions]
 
 

@@ -93,7 +93,7 @@ def test_show_into_a_pipe_keeps_a_row_on_its_line():
     heading = lines.index("Figura 55, random, escritura: hdd, MB4000GVYZK")
     assert lines[heading + 1].startswith("  fio --ioengine=libaio")
     assert any("not used: iops 1 IOPS" in line for line in lines)
-    assert any(re.match(r"  Figura 60, lines? 28\d\d.*: HDD: IOPS of random writes", line) for line in lines)
+    assert any(line.startswith("  Figura 60, line 2871: HDD: IOPS of random writes") for line in lines)
     assert any(line.startswith("  capacity of the HDD: ") and "“4TiB” (10.1, line 4947)" in line for line in lines)
     assert not any("\x1b" in line for line in lines)
 
@@ -101,9 +101,7 @@ def test_show_into_a_pipe_keeps_a_row_on_its_line():
 def test_figures_that_are_no_row_and_transfers_sent_again():
     text = piped(terminal_baselines.print_show, "unnoba-2020")
     assert "Figures that are no row\n" in text
-    assert re.search(
-        r"^  Figura 102 and Figura 103, lines? 43.*: rbd bench --io-type=readwrite, half reads: ", text, re.MULTILINE
-    )
+    assert "  Figura 123, line 4695: network of the clients: 919, 9360 and 8560 Mb/s (" in text
     assert "119 segments sent again in 20.00 s" in text
 
 
