@@ -100,3 +100,28 @@ def unlike(profile: Profile, ledger: Sequence[Entry]) -> list[Entry]:
         if entry.kind not in CLASSES
         and not numbers(entry.token) <= have.get(int(entry.kind[3:]) if entry.kind else entry.line, set())
     ]
+
+
+def printed(ledger: Sequence[Entry], prose: Mapping[int, set[Decimal]]) -> dict[int, set[Decimal]]:
+    """Line → the numbers that its tokens are, those that the ledger puts ``at`` it, and those of ``prose``.
+
+    ``prose``: line → numbers that stand in a sentence without their unit beside them, which the scanner passes over.
+    """
+    found: dict[int, set[Decimal]] = defaultdict(set)
+    for line, given in prose.items():
+        found[line] |= given
+    for entry in ledger:
+        found[entry.line] |= numbers(entry.token)
+        if entry.kind and entry.kind not in CLASSES:
+            found[int(entry.kind[3:])] |= numbers(entry.token)
+    return found
+
+
+def invented(profile: Profile, known: Mapping[int, set[Decimal]]) -> list[tuple[int, list[Decimal]]]:
+    """Line and numbers of rows that are not ``known`` (:func:`printed`) of that line, or of the next where it wraps."""
+    found = []
+    for line, around, text in figures(profile):
+        wrapped = set() if around else known.get(line + 1, set())
+        if left := numbers(text) - known.get(line, set()) - wrapped:
+            found.append((line, sorted(left)))
+    return found
