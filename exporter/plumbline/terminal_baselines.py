@@ -165,7 +165,8 @@ def _figures(row: ShownRow, name: str) -> list[tuple[str, str]]:
     """As printed, and in the base unit where that is another number."""
     if name == "Latency":
         return [
-            (f"{name} {figure.printed}", _other(figure, f"{_plain(figure.base)} s")) for name, figure in _latency(row)
+            (f"{statistic} {figure.printed}", _other(figure, f"{_plain(figure.base)} s"))
+            for statistic, figure in _latency(row)
         ]
     found = next((figure for figure in row.figures if figure.figure == name.lower()), None)
     if found is None:

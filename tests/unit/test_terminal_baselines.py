@@ -183,7 +183,7 @@ def test_a_budget_that_does_not_add_up_says_by_how_much():
 def test_settings_say_which_check_judges_them():
     text = piped(terminal_baselines.print_show, "fujitsu-2013")
     assert (
-        "  rq_affinity = 1 for the Intel 910's disks in Linux (slide 20, line 616). disk.rq-affinity: agrees: 1 or 2\n"
+        "  rq_affinity = 1 for the Intel 910's disks in Linux (slide 19, line 616). disk.rq-affinity: agrees: 1 or 2\n"
         in text
     )
 
