@@ -164,13 +164,21 @@ def _rows(console: Console, heads: Sequence[str], body: Sequence[Sequence[str]])
 def _figures(row: ShownRow, name: str) -> list[tuple[str, str]]:
     """As printed, and in the base unit where that is another number."""
     if name == "Latency":
-        return [(f"{statistic} {figure.printed}", f"{_plain(figure.base)} s") for statistic, figure in _latency(row)]
+        return [
+            (f"{statistic} {figure.printed}", _other(figure, f"{_plain(figure.base)} s"))
+            for statistic, figure in _latency(row)
+        ]
     found = next((figure for figure in row.figures if figure.figure == name.lower()), None)
     if found is None:
         return []
     if name == "IOPS":
         return [(_iops(found), "")]
-    return [(found.printed, f"{found.base:,.0f} B/s")]
+    return [(found.printed, _other(found, f"{found.base:,.0f} B/s"))]
+
+
+def _other(figure: Figure, base: str) -> str:
+    """The base unit's text, unless it is what is printed."""
+    return "" if figure.printed == base else base
 
 
 def _latency(row: ShownRow) -> list[tuple[str, Figure]]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from pathlib import Path
+
 import pytest
 
 from plumbline.baseline import budget, profiles
 from plumbline.errors import BaselineError
 from plumbline.workloads import load_catalogue
+from support.figure_ledger import read_ledger
 
 CATALOGUE = load_catalogue()
 FUJITSU = profiles.load_profiles(CATALOGUE)["fujitsu-2013"].profile
@@ -38,6 +42,23 @@ def test_the_table_of_slide_47(link, line, small, large):
         expected = {"network": 2 * network, "device": device, "ack": 5 * ack, "code": code}
         assert seconds == pytest.approx(expected, rel=1e-12)
         assert budget.over(one, found) == 0  # to the microsecond
+
+
+def test_every_number_of_the_table_is_in_the_budgets():
+    """By value, not by line alone: what the ledger has of the table is what both budgets have."""
+    path = Path(__file__).parents[1] / "fixtures/seeds/fujitsu-2013-figures.tsv"
+    printed = defaultdict(list)
+    for entry in read_ledger(path):
+        if 1308 <= entry.line <= 1312 and entry.token.isdigit():
+            printed[entry.line].append(int(entry.token))
+    kept = defaultdict(list)
+    for small, large in zip(FUJITSU.budgets[0].links, FUJITSU.budgets[1].links, strict=True):
+        figures = [link.total for link in (small, large)]
+        figures += [link.stages[name] for name in ("network", "device", "code") for link in (small, large)]
+        figures.append(small.stages["ack"])
+        assert large.stages["ack"] == small.stages["ack"]
+        kept[small.line] = sorted(int(figure.number) for figure in figures)
+    assert {line: sorted(numbers) for line, numbers in printed.items()} == kept
 
 
 TEXT = """\

@@ -150,6 +150,12 @@ def test_base_units_on_a_narrow_and_on_a_wide_terminal():
     assert "write-16k-qd4-j4 write mean 8.84 ms 0.00884 1808 28.20 MiB/s 29,569,843" in squeezed(wide)
 
 
+def test_a_figure_printed_in_its_base_unit_is_not_said_twice():
+    text = on_a_terminal(terminal_baselines.print_show, "unnoba-2020", 80, workload="rados-write-4m-t16")
+    assert "mean 0.161603 s" in text
+    assert "= 0.161603 s" not in text
+
+
 def test_a_row_in_doubt_says_so_where_it_stands():
     for width in (80, 140):
         text = on_a_terminal(terminal_baselines.print_show, "unnoba-2020", width, workload="randwrite-4m-qd4-j4")
@@ -177,7 +183,7 @@ def test_a_budget_that_does_not_add_up_says_by_how_much():
 def test_settings_say_which_check_judges_them():
     text = piped(terminal_baselines.print_show, "fujitsu-2013")
     assert (
-        "  rq_affinity = 1 for the Intel 910's disks in Linux (slide 20, line 616). disk.rq-affinity: agrees: 1 or 2\n"
+        "  rq_affinity = 1 for the Intel 910's disks in Linux (slide 19, line 616). disk.rq-affinity: agrees: 1 or 2\n"
         in text
     )
 
