@@ -36,6 +36,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     show.add_argument("name", help="as `plumbline baseline list` names it")
     show.add_argument("--layer", help="only this layer")
     show.add_argument("--device-class", help="only this device class")
+    show.add_argument("--workload", help="only this workload; a pattern may be quoted: 'randwrite-*'")
     for parser, run in ((listing, _list), (show, _show)):
         add_world(parser)
         parser.add_argument("--json", action="store_true", help="machine-readable")
@@ -69,30 +70,37 @@ def _record(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from plumbline import terminal  # noqa: PLC0415
+    from plumbline import terminal_baselines  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
+    from plumbline.textout import make_console  # noqa: PLC0415
 
     here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
     found = describe.summaries(here.profiles, here.sites, here.config.baseline.judge)
     if options.json:
         print_json(found)
     else:
-        terminal.print_list(terminal.make_console(), found)
+        terminal_baselines.print_list(make_console(), found)
     return 0
 
 
 def _show(options: argparse.Namespace) -> int:
-    from plumbline import terminal  # noqa: PLC0415
+    from plumbline import terminal_baselines  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
+    from plumbline.textout import make_console  # noqa: PLC0415
 
     here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
     shown = describe.show(
-        options.name, here.profiles, here.sites, layer=options.layer, device_class=options.device_class
+        options.name,
+        here.profiles,
+        here.sites,
+        layer=options.layer,
+        device_class=options.device_class,
+        workload=options.workload,
     )
     if options.json:
         print_json(shown)
     else:
-        terminal.print_show(terminal.make_console(), shown)
+        terminal_baselines.print_show(make_console(), shown)
     return 0
