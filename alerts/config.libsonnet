@@ -14,3 +14,4 @@
 + (import 'config/canary.libsonnet')
 + (import 'config/network.libsonnet')
 + (import 'config/disk.libsonnet')
++ (import 'config/blame.libsonnet')
