@@ -53,11 +53,14 @@ class Alertmanager:
         self.url = url
 
     def post(self, alerts: Iterable[Mapping[str, str]], *, resolved: bool = False) -> None:
-        """Tell it of alerts by their labels, as Prometheus does: firing, or over since a second ago."""
+        """Tell it of alerts by their labels, as Prometheus does: firing from now on, or over since a moment ago.
+
+        An alert that began longer ago than ``group_wait`` would be sent at once, before its inhibitor is heard of.
+        """
         now = datetime.now(UTC)
         times = {
-            "startsAt": (now - timedelta(minutes=1)).isoformat(),
-            "endsAt": (now + timedelta(seconds=-1 if resolved else 3600)).isoformat(),
+            "startsAt": (now - timedelta(milliseconds=2)).isoformat(),
+            "endsAt": (now + (timedelta(milliseconds=-1) if resolved else timedelta(hours=1))).isoformat(),
         }
         body = json.dumps([{"labels": dict(labels), **times} for labels in alerts]).encode()
         request = urllib.request.Request(f"{self.url}/api/v2/alerts", body, {"Content-Type": "application/json"})
