@@ -14,6 +14,9 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     local last = std.length(duration) - 1;
     std.parseInt(std.substr(duration, 0, last)) * unitSeconds[duration[last]],
 
+  // What tells clusters apart (nothing, where `instance` is all that identifies a node).
+  clusterLabels(config):: std.filter(function(label) label != 'instance', config.instanceLabels),
+
   // What makes two figures comparable, besides the configuration hash (and the statistic).
   likeness:: ['layer', 'device_class', 'workload', 'operation'],
 
@@ -34,7 +37,7 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     slave: join(instance + ['device', 'slave']),
     port: join(instance + ['device', 'port']),
     // one network: all nodes of a cluster (empty where `instance` is all that identifies a node)
-    role: join(std.filter(function(label) label != 'instance', instance) + ['role']),
+    role: join($.clusterLabels(config) + ['role']),
     // one operation of one probe
     series: join(instance + ['probe'] + $.likeness),
     // one baseline, whatever its source

@@ -11,7 +11,7 @@ local promql = import '../lib/promql.libsonnet';
     matchLatency: self.key + ', statistic',
   },
 
-  local nested(text) = std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  '),
+  local nested = promql.nested,
 
   // Measured ÷ baseline. The outer `max by` only drops config_hash, which has done its work.
   local latencyRatio(measured) = |||

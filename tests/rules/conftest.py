@@ -5,9 +5,10 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import yaml
 
 from support.programs import need
+from support.proven import proven
+from support.proven import unit_tests as every_unit_test
 from support.rules import ALERTS, RULES, TEST_FILES, rules_of
 
 
@@ -24,21 +25,13 @@ def recording_rules():
 @pytest.fixture(scope="session")
 def unit_tests():
     """Every test of every promtool file."""
-    return [test for file in TEST_FILES for test in yaml.safe_load(file.read_text("utf-8"))["tests"]]
+    return every_unit_test()
 
 
 @pytest.fixture(scope="session")
 def firing(unit_tests):
     """The label sets that promtool has proven: what Alertmanager will really see, alert by alert."""
-    found = {}
-    for test in unit_tests:
-        for case in test.get("alert_rule_test", []):
-            for alert in case["exp_alerts"]:
-                labels = {"alertname": case["alertname"], **alert["exp_labels"]}
-                known = found.setdefault(case["alertname"], [])
-                if labels not in known:
-                    known.append(labels)
-    return found
+    return proven(unit_tests)
 
 
 @pytest.fixture(scope="session")

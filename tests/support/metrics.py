@@ -17,6 +17,19 @@ PROCESS = (
     "process_open_fds",
 )
 
+FOREIGN: dict[str, frozenset[str] | None] = {
+    "up": None,
+    "ALERTS": None,
+    "ceph_osd_metadata": frozenset(
+        {"back_iface", "ceph_daemon", "ceph_version", "cluster_addr", "device_class", "front_iface", "hostname",
+         "objectstore", "public_addr"}
+    ),
+    "ceph_pg_recovering": frozenset({"pool_id"}),
+    "ceph_pg_backfilling": frozenset({"pool_id"}),
+}  # fmt: skip
+"""Series of others that rules read → their labels as Ceph's manager writes them (16.2 to 20); ``None``: whatever the
+target and the alert have."""
+
 
 def known_metrics() -> set[str]:
     """Sample names of our catalogue, our recording rules, and the process metrics of prometheus_client."""
