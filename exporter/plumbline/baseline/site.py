@@ -29,6 +29,7 @@ from plumbline.baseline.files import Latencies, Strict, convert_text
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
 from plumbline.errors import BaselineError, ConfigError
+from plumbline.fingerprint import Fingerprint
 from plumbline.workloads import Workload, WorkloadCatalogue
 
 MAX_BYTES = 2**20
@@ -85,6 +86,8 @@ class SiteFile(Strict, frozen=True, kw_only=True, omit_defaults=True):
     recorded: datetime | None = None
     kernel: str = ""
     tools: dict[str, str] = msgspec.field(default_factory=dict)
+    fingerprint: Fingerprint | None = None
+    """What it was measured on; compared with now by the daemon and ``plumbline baseline compare``."""
     devices: tuple[Device, ...] = ()
     entries: tuple[SiteEntry, ...]
 
