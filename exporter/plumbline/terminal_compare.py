@@ -93,7 +93,10 @@ def _environment(console: Console, found: Comparison) -> None:
         line(console, f"possible cause, {change.part.value}: {change.then} → {change.now}", _NOTE)
     if not found.environment.changes:
         parts = ", ".join(part.value for part in found.environment.compared)
-        line(console, f"environment unchanged: {parts}" if parts else "environment not compared: no part is known of both")
+        line(
+            console,
+            f"environment unchanged: {parts}" if parts else "environment not compared: no part is known of both",
+        )
 
 
 def _verdict(console: Console, found: Comparison) -> None:

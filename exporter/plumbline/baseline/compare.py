@@ -257,5 +257,3 @@ def _only(entries: Iterable[BaselineEntry], without: set[tuple[str, str, str, st
 
 def _environment(a: Fingerprint | None, b: Fingerprint | None) -> Environment | None:
     return None if a is None or b is None else Environment(changes(a, b), compared(a, b))
-
-

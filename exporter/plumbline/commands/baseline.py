@@ -86,7 +86,9 @@ def _add_report(actions: argparse._SubParsersAction[Parser]) -> None:
         help="as `plumbline baseline list` names it, or a file (what was measured here, and what may judge here)",
     )
     report.add_argument("--output", type=Path, metavar="FILE", help="write here; .md is Markdown, anything else HTML")
-    report.add_argument("--format", choices=("html", "markdown"), help="whatever FILE ends with; alone: to the terminal")
+    report.add_argument(
+        "--format", choices=("html", "markdown"), help="whatever FILE ends with; alone: to the terminal"
+    )
     report.add_argument("--title", metavar="TEXT", help="the site's or cluster's name (this host's)")
     report.add_argument("--force", action="store_true", help="replace an existing file (kept as .bak)")
     add_world(report)
@@ -158,9 +160,7 @@ def _compare(options: argparse.Namespace) -> int:
 
     try:
         here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
-        found = comparing.compare_here(
-            options.a, options.b, node=here, roots=roots(options), classes=options.classes
-        )
+        found = comparing.compare_here(options.a, options.b, node=here, roots=roots(options), classes=options.classes)
     except PlumblineError as error:
         print(f"plumbline: {error}", file=sys.stderr)
         return NOT_COMPARED
@@ -175,10 +175,10 @@ def _report(options: argparse.Namespace) -> int:
     from plumbline import reporting  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
 
-    reporting.check_output(options.output, options.format, force=options.force)
+    form = reporting.form_of(options.output, options.format)
+    reporting.check_output(options.output, force=options.force)
     here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
-    text = reporting.report(options.names, node=here, form=reporting.form(options.output, options.format),
-                            title=options.title)
+    text = reporting.report(options.names, node=here, form=form, title=options.title)
     if options.output is None:
         sys.stdout.write(text)
         return 0
