@@ -68,7 +68,7 @@ def test_two_files_are_compared_and_the_exit_code_says_whether_it_got_worse(fold
         (("nothing",), "plumbline: nothing: no such baseline, nor a file here; there are: "),
         (("now",), "plumbline: now: only the second one can be; name what was accepted first"),
         (("accepted.yaml", "--as", "ssd"), "plumbline: --as = 'ssd': expected two device classes, such as ssd=nvme"),
-        (("accepted.yaml", "--as", "tape=ssd"), "plumbline: --as = 'tape': accepted has no such device class; it has: "),
+        (("accepted.yaml", "--as", "tape=ssd"), "plumbline: --as = 'tape': accepted has no such device class; "),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_told_in_a_line(

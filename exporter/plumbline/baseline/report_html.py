@@ -13,6 +13,8 @@ from plumbline.baseline.report_style import STYLE
 from plumbline.htmltext import Html, joined, tag
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+OPEN_ROWS = 24
+"""A longer table is folded: who reads the plots first would scroll past a hundred rows. Paper shows it always."""
 DOUBT = "in doubt: the document contradicts itself by more than a factor of two; shown, never judges"
 CONTRADICTS = "the document contradicts itself here; the note says how"
 
@@ -82,12 +84,15 @@ def _section(section: Section) -> Iterator[Html]:
     yield tag("h2", section.title, id=section.layer)
     plots = (_plot(plot, f"{section.layer}-{index}") for index, plot in enumerate(section.plots))
     yield tag("div", *plots, class_="plots")
-    yield _table(section)
+    parts = [_table(section)]
     if section.notes:
         items = (
             tag("li", note, id=f"{section.layer}-note-{number}") for number, note in enumerate(section.notes, start=1)
         )
-        yield tag("div", tag("h4", "Notes"), tag("ol", *items), class_="notes")
+        parts.append(tag("div", tag("h3", "Notes"), tag("ol", *items), class_="notes"))
+    title = f"{section.title}: all figures ({len(section.rows)} rows)"
+    folded = tag("details", tag("summary", title), *parts, class_="all")
+    yield folded if len(section.rows) > OPEN_ROWS else Html(folded.replace("<details", "<details open", 1))
 
 
 # --- plots
@@ -169,7 +174,7 @@ def _table(section: Section) -> Html:
             heading = tag("th", device_class, colspan=str(len(heads)), scope="rowgroup", role="rowheader")
             lines.append(tag("tr", heading, class_="class", role="row"))
         lines.append(_line(section.layer, row, section.columns))
-    caption = tag("caption", f"{section.title}: all figures")
+    caption = tag("caption", f"{section.title}: all figures", class_="unseen")
     return tag("table", caption, head, tag("tbody", *lines, role="rowgroup"), class_="main", role="table")
 
 
@@ -191,19 +196,19 @@ def _line(layer: str, row: TableRow, names: Sequence[str]) -> Html:
 
 
 def _cell(layer: str, cell: Cell) -> Html:
-    marks = "†" if not cell.judges else "‡" if cell.contradicts else ""
     pairs = (pair for figure in cell.figures for pair in _figure(figure))
-    notes = [
-        tag("sup", tag("a", str(number), href=f"#{layer}-note-{number}"), " ", class_="ref") for number in cell.notes
-    ]
+    notes = [tag("a", str(number), " ", href=f"#{layer}-note-{number}") for number in cell.notes]
     extra = []
     if cell.tolerance_ratio is not None:
-        extra.append(tag("small", f"tolerance ×{cell.tolerance_ratio:.2f} "))
-    if marks:
-        extra.append(
-            tag("span", marks, class_="mark", title=DOUBT if marks == "†" else CONTRADICTS, aria_label="contradicted")
-        )
-    inner = joined(tag("dl", *pairs, class_="figures"), *extra, *notes)
+        extra.append(tag("span", f"tolerance ×{cell.tolerance_ratio:.2f}"))
+    if not cell.judges:
+        extra.append(tag("span", "† in doubt", class_="mark", title=DOUBT))
+    elif cell.contradicts:
+        extra.append(tag("span", "‡ contradicted", class_="mark", title=CONTRADICTS))
+    if notes:
+        extra.append(tag("span", "notes ", *notes))
+    said_below = tag("div", *extra, class_="below") if extra else Html()
+    inner = joined(tag("dl", *pairs, class_="figures"), said_below)
     return tag("div", inner, class_="" if cell.judges else "doubtful")
 
 

@@ -46,6 +46,9 @@ svg text.group { fill: var(--ink); font-weight: 600; }
 .hollow { fill: var(--card); stroke-width: 1.75; }
 COLOURS
 details { margin-top: .75rem; } summary { cursor: pointer; font-size: .875rem; color: var(--link); }
+.all > summary { font-size: 1.0625rem; font-weight: 700; padding: .375rem 0; }
+.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+.notes h3 { margin-top: .75rem; font-size: .875rem; }
 .wide { overflow-x: auto; }
 table { width: 100%; border-collapse: collapse; background: var(--card); border: 1px solid var(--line);
   font-size: .875rem; }
@@ -58,6 +61,7 @@ tr.class th { background: var(--ground); font-size: .9375rem; }
 .data td, .data th { white-space: nowrap; } .data td { font-variant-numeric: tabular-nums; }
 .figures { display: grid; grid-template-columns: minmax(4.5rem, max-content) 1fr; gap: 0 .625rem; margin: 0; }
 .figures dd { font-variant-numeric: tabular-nums; } .figures dd small { margin-left: .375rem; white-space: nowrap; }
+.below { display: flex; flex-wrap: wrap; gap: 0 .75rem; font-size: .8125rem; color: var(--dim); }
 .mark { color: var(--note); font-weight: 600; } .doubtful { background: var(--note-ground); border-radius: .25rem;
   padding: 0 .375rem; display: inline-block; }
 .notes { font-size: .8125rem; color: var(--dim); } .notes ol { padding-left: 2rem; margin: .25rem 0; }
@@ -84,7 +88,7 @@ tr.class th { background: var(--ground); font-size: .9375rem; }
     --note-ground: #eee; --link: #000; --s0: #0b63b5; --s1: #c2410c; --s2: #15803d; --s3: #7e22ce; --s4: #0e7490;
     --s5: #be185d; --s6: #8a6100; --s7: #52525b; }
   body { max-width: none; padding: 0; font-size: 10pt; }
-  nav, summary { display: none; }
+  nav, .subject summary { display: none; } .all > summary { list-style: none; color: #000; }
   .panels { grid-template-columns: repeat(3, 1fr); }
   h2, h3, caption, thead { break-after: avoid; } tr, .subject { break-inside: avoid; }
   details::details-content { content-visibility: visible; display: block; height: auto; }
