@@ -242,6 +242,7 @@ def test_figures_stand_as_printed_and_in_base_units_and_doubt_is_marked():
     assert "9.40 Gb/s = 1,175,000,000 B/s" in text
     assert "398.16 ms = 0.3982 s †" in text
     assert "hollow: in doubt" in text
+    assert "Disks: all figures (" in text
     assert "† and hollow marks: in doubt" in text
     assert "a digit was lost in the scan" in text
 
@@ -268,6 +269,9 @@ def test_bars_are_as_long_as_their_figures_and_doubt_is_hollow():
     drawn = ElementTree.fromstring(panel_svg(plot, plot.panels[0], "x"))
     assert [rect.attrib["width"] for rect in drawn.findall("g/rect")] == ["360", "90"]
     assert [text.text for text in drawn.findall("text")] == ["Sequential writes", "a", "100 MB/s", "b", "25 MB/s"]
+    (osd,) = plots(report(UNNOBA), "osd").values()
+    texts = [text.text for text in ElementTree.fromstring(panel_svg(osd, osd.panels[0], "x")).findall("text")]
+    assert {"485 MB/s", "155 MB/s"} <= set(texts)  # printed with 17 digits
     doubtful = plots(report(UNNOBA), "disk")["Random writes over block size, 4 in flight in each of 4 processes"]
     hollow = ElementTree.fromstring(panel_svg(doubtful, doubtful.panels[0], "x"))
     assert all(mark.attrib["class"].startswith("hollow") for mark in hollow.findall("g/circle"))

@@ -154,8 +154,10 @@ def _value_text(value: Value | None, panel: Panel) -> str:
 
 
 def figure_text(printed: str, base: float, figure: str) -> str:
-    """``28.20 MiB/s = 29,569,843 B/s``; once where they are the same."""
+    """``28.20 MiB/s = 29,569,843 B/s``; once where it is printed in the base unit, and short enough to be read."""
     unit = words.base_unit(figure)
+    if printed.endswith(f" {unit}") and len(printed) <= words.READABLE:
+        return printed
     if figure == "iops" and printed.replace(",", "").split()[0] == f"{base:.0f}":
         return printed
     return f"{printed} = {words.base_text(base, unit)}"

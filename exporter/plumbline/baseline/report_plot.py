@@ -193,16 +193,20 @@ def _bars(panel: Panel) -> tuple[int, list[Html]]:
         y += _GROUP_HEAD
         marks.append(_text(0, y - 8, group, "start", "group"))
         for bar in bars:
-            marks += _bar(bar, longest, y)
+            marks += _bar(bar, panel.figure, longest, y)
             y += _BAR_ROW
     return y + _BAR_AXIS, marks
 
 
-def _bar(bar: Bar, longest: float, y: float) -> Iterator[Html]:
+def _bar(bar: Bar, name: str, longest: float, y: float) -> Iterator[Html]:
     """Name and figure above the bar: both are read at any width, and no bar is too short for its label."""
     width = max(1.0, bar.value.base / longest * WIDTH)
     style = f"hollow line{bar.subject % 8}" if bar.value.doubt else f"fill{bar.subject % 8}"
-    figure = bar.value.printed + (" (in doubt)" if bar.value.doubt else "")
+    printed = bar.value.printed
+    if len(printed) > words.READABLE:
+        unit = words.base_unit(name)
+        printed = words.si(bar.value.base, unit) + (" IOPS" if unit == "1/s" else "")
+    figure = printed + (" (in doubt)" if bar.value.doubt else "")
     label = _cut(bar.label, _LABEL_CHARS - len(figure) + 12)
     yield _text(0, y + 9, label, "start")
     yield _text(WIDTH, y + 9, figure, "end", "figure")

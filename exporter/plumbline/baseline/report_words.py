@@ -40,6 +40,8 @@ FIGURE_TITLES = {
     "latency.p999": "99.9th percentile",
     "latency.max": "Highest latency",
 }
+READABLE = 14
+"""A printed figure of more characters has all digits a program knows: ``485408333.33916885 B/s``."""
 BASE_UNITS = {"iops": "1/s", "throughput": "B/s"}
 """Of latencies it is the second."""
 
