@@ -61,7 +61,7 @@ def subject(loaded: Loaded) -> Subject:
     """One baseline with what it was measured on."""
     if isinstance(loaded, LoadedProfile):
         name = name_of(loaded)
-        hardware = tuple((key, _hardware(each)) for key, each in loaded.profile.hardware.items())
+        hardware = tuple((key, _hardware(key, each)) for key, each in loaded.profile.hardware.items())
         return Subject(describe.show(name, {name: loaded}, []), hardware=hardware)
     fingerprint = loaded.file.fingerprint
     return Subject(
@@ -83,8 +83,9 @@ def _hosts(loaded: Sequence[Loaded]) -> str:
     return ", ".join(dict.fromkeys(filter(None, hosts)))
 
 
-def _hardware(each: Hardware) -> str:
-    return ", ".join(filter(None, (each.device_class, each.model, each.description, each.note)))
+def _hardware(key: str, each: Hardware) -> str:
+    device_class = "" if each.device_class == key else each.device_class
+    return ", ".join(filter(None, (device_class, each.model, each.description, each.note)))
 
 
 def _fingerprint(found: Fingerprint) -> list[tuple[str, str]]:

@@ -66,7 +66,7 @@ tr.class th { background: var(--ground); font-size: .9375rem; }
   padding: 0 .375rem; display: inline-block; }
 .notes { font-size: .8125rem; color: var(--dim); } .notes ol { padding-left: 2rem; margin: .25rem 0; }
 .rest li { margin: .25rem 0; } .signed { display: none; }
-@media (max-width: 48rem) {
+@media screen and (max-width: 48rem) {
   body { padding: .75rem; }
   .main, .main tbody, .main tr, .main td, .main tbody th, .main caption { display: block; }
   .main { border: 0; background: none; }
@@ -79,7 +79,7 @@ tr.class th { background: var(--ground); font-size: .9375rem; }
     font-weight: 600; }
   .main td:empty { display: none; }
 }
-@media (min-width: 62rem) { /* one or two panels fill their figure; their text keeps the page's size */
+@media screen and (min-width: 62rem) { /* one or two panels fill their figure; their text keeps the page's size */
   .of1 .panel, .of2 .panel { max-width: 36rem; }
   .of1 svg text, .of2 svg text { font-size: 8.5px; } .of1 svg text.small, .of2 svg text.small { font-size: 7.5px; }
 }
@@ -89,7 +89,10 @@ tr.class th { background: var(--ground); font-size: .9375rem; }
     --s5: #be185d; --s6: #8a6100; --s7: #52525b; }
   body { max-width: none; padding: 0; font-size: 10pt; }
   nav, .subject summary { display: none; } .all > summary { list-style: none; color: #000; }
-  .panels { grid-template-columns: repeat(3, 1fr); }
+  .panels { grid-template-columns: repeat(3, 1fr); } .of2 .panels { grid-template-columns: repeat(2, 1fr); }
+  .of3 svg text { font-size: 13px; } .of3 svg text.small { font-size: 10px; }
+  .figures, .figures dt, .figures dd { display: inline; } .figures dd::after { content: "  "; white-space: pre; }
+  .main { font-size: 8pt; } th, td { padding: .125rem .375rem; }
   h2, h3, caption, thead { break-after: avoid; } tr, .subject { break-inside: avoid; }
   details::details-content { content-visibility: visible; display: block; height: auto; }
   .plot-data { display: none; }
