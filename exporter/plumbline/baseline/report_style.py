@@ -91,8 +91,8 @@ tr.class th { background: var(--ground); font-size: .9375rem; }
   nav, .subject summary { display: none; } .all > summary { list-style: none; color: #000; }
   .panels { grid-template-columns: repeat(3, 1fr); } .of2 .panels { grid-template-columns: repeat(2, 1fr); }
   .of3 svg text { font-size: 13px; } .of3 svg text.small { font-size: 10px; }
-  .figures, .figures dt, .figures dd { display: inline; } .figures dd::after { content: "  "; white-space: pre; }
-  .main { font-size: 8pt; } th, td { padding: .125rem .375rem; }
+  .main { font-size: 8pt; line-height: 1.3; } .main small, .below { font-size: 7pt; }
+  .figures { grid-template-columns: 2.5rem 1fr; } th, td { padding: .125rem .375rem; }
   h2, h3, caption, thead { break-after: avoid; } tr, .subject { break-inside: avoid; }
   details::details-content { content-visibility: visible; display: block; height: auto; }
   .plot-data { display: none; }
