@@ -95,8 +95,8 @@ def _row(operation: OperationReport, figure: Beside) -> tuple[str | Text, ...]:
     return (
         operation.operation,
         figure.name.removeprefix("latency."),
-        _measure(figure.name, figure.measured),
-        "" if figure.baseline is None else _measure(figure.name, figure.baseline),
+        measure_text(figure.name, figure.measured),
+        "" if figure.baseline is None else measure_text(figure.name, figure.baseline),
         compared(figure, operation.tolerance_ratio),
         source,
     )
@@ -118,7 +118,8 @@ def compared(figure: Beside, tolerance_ratio: float | None) -> Text:
     return Text(word, style={True: _GOOD, False: _BAD, None: ""}[figure.within])
 
 
-def _measure(name: str, value: float) -> str:
+def measure_text(name: str, value: float) -> str:
+    """A figure with the unit that fits; ``name`` as :class:`Beside` has it."""
     if name == "iops":
         return f"{value:,.0f} IOPS" if value >= 100 else f"{value:.3g} IOPS"
     if name == "throughput":

@@ -29,6 +29,7 @@ from plumbline.baseline.files import Latencies, Strict, convert_text
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
 from plumbline.errors import BaselineError, ConfigError
+from plumbline.fingerprint import Fingerprint
 from plumbline.workloads import Workload, WorkloadCatalogue
 
 MAX_BYTES = 2**20
@@ -85,6 +86,8 @@ class SiteFile(Strict, frozen=True, kw_only=True, omit_defaults=True):
     recorded: datetime | None = None
     kernel: str = ""
     tools: dict[str, str] = msgspec.field(default_factory=dict)
+    fingerprint: Fingerprint | None = None
+    """What it was measured on; compared with now by the daemon and ``plumbline baseline compare``."""
     devices: tuple[Device, ...] = ()
     entries: tuple[SiteEntry, ...]
 
@@ -98,8 +101,8 @@ class LoadedSite:
     entries: tuple[BaselineEntry, ...]
 
 
-def read_site(path: Path, *, host: str, catalogue: WorkloadCatalogue) -> LoadedSite:
-    """Read and check one file; ``host`` is this host's name. Raises :class:`BaselineError`."""
+def read_site(path: Path, *, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
+    """Read and check one file; ``host`` as for :func:`parse_site`. Raises :class:`BaselineError`."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -114,8 +117,9 @@ def read_site(path: Path, *, host: str, catalogue: WorkloadCatalogue) -> LoadedS
     return parse_site(text, where=str(path), host=host, catalogue=catalogue)
 
 
-def parse_site(text: str, *, where: str, host: str, catalogue: WorkloadCatalogue) -> LoadedSite:
-    """Check a file's text. A measured file of another host is refused: it belongs to the host that measured it."""
+def parse_site(text: str, *, where: str, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
+    """Check a file's text. ``host`` is this host's name: a measured file of another is refused, because it would judge
+    what it was not measured on. ``None``: it is only looked at, so any host's will do."""
     file = convert_text(SiteFile, text, where=where)
     if file.recorded is not None and file.recorded.tzinfo is None:
         raise BaselineError(where, "needs a time zone; end it with Z for UTC", key="recorded", value=str(file.recorded))
@@ -132,11 +136,11 @@ def format_site(file: SiteFile) -> str:
     return _HEAD + str(body)
 
 
-def _check_measured(file: SiteFile, where: str, host: str) -> None:
+def _check_measured(file: SiteFile, where: str, host: str | None) -> None:
     for key in ("host", "recorded"):
         if not getattr(file, key):
             raise BaselineError(where, "a measured baseline says where and when it was measured", key=key)
-    if file.host != host:
+    if host is not None and file.host != host:
         reason = (
             f"measured on another host than this one ({host}); record one here with `plumbline baseline record`, "
             "or write source: site to judge this host by it"

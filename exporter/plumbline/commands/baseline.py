@@ -1,4 +1,7 @@
-"""``plumbline baseline``: record this node's figures, list and show what is known."""
+"""``plumbline baseline``: record this node's figures; list, show, compare and report what is known.
+
+Exit codes of ``compare``: 0 nothing is worse beyond its tolerance, 1 something is, 3 it could not be compared.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import sys
 from pathlib import Path
 
 from plumbline.commands.shared import Parser, add_world, duration, print_json, roots
+from plumbline.errors import PlumblineError
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -41,6 +45,55 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         add_world(parser)
         parser.add_argument("--json", action="store_true", help="machine-readable")
         parser.set_defaults(run=run)
+    _add_compare(actions)
+    _add_report(actions)
+
+
+def _add_compare(actions: argparse._SubParsersAction[Parser]) -> None:
+    compare = actions.add_parser(
+        "compare",
+        help="two baselines beside each other, or a baseline and now",
+        description="Hold one baseline against another, or against what the daemon measured last: only what was "
+        "measured with the same parameters, as a degradation ratio (1 is as accepted, 2 is twice as bad).",
+        epilog="Exit code: 0 nothing is worse beyond its tolerance, 1 something is, 3 it could not be compared.",
+    )
+    compare.add_argument("a", metavar="A", help="what was accepted: as `plumbline baseline list` names it, or a file")
+    compare.add_argument("b", metavar="B", nargs="?", default="now", help="another one, or `now` (now)")
+    compare.add_argument(
+        "--as",
+        dest="classes",
+        action="append",
+        default=[],
+        metavar="CLASS=CLASS",
+        help="hold a device class of A against another of B on purpose, such as ssd=nvme (repeatable)",
+    )
+    add_world(compare)
+    compare.add_argument("--json", action="store_true", help="machine-readable")
+    compare.set_defaults(run=_compare)
+
+
+def _add_report(actions: argparse._SubParsersAction[Parser]) -> None:
+    report = actions.add_parser(
+        "report",
+        help="baselines with tables and plots: one HTML page, or Markdown for a wiki",
+        description="Write what was accepted as one document: what it was measured on, every figure as printed and in "
+        "base units, and plots over queue depth, over block size and by pool. Several baselines stand beside each "
+        "other.",
+    )
+    report.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="as `plumbline baseline list` names it, or a file (what was measured here, and what may judge here)",
+    )
+    report.add_argument("--output", type=Path, metavar="FILE", help="write here; .md is Markdown, anything else HTML")
+    report.add_argument(
+        "--format", choices=("html", "markdown"), help="whatever FILE ends with; alone: to the terminal"
+    )
+    report.add_argument("--title", metavar="TEXT", help="the site's or cluster's name (this host's)")
+    report.add_argument("--force", action="store_true", help="replace an existing file (kept as .bak)")
+    add_world(report)
+    report.set_defaults(run=_report)
 
 
 def _record(options: argparse.Namespace) -> int:
@@ -103,4 +156,40 @@ def _show(options: argparse.Namespace) -> int:
         print_json(shown)
     else:
         terminal_baselines.print_show(make_console(), shown)
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from plumbline import comparing  # noqa: PLC0415
+    from plumbline.baseline.compare import NOT_COMPARED  # noqa: PLC0415
+    from plumbline.node import look  # noqa: PLC0415
+    from plumbline.terminal_compare import print_comparison  # noqa: PLC0415
+    from plumbline.textout import make_console  # noqa: PLC0415
+
+    try:
+        here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+        found = comparing.compare_here(options.a, options.b, node=here, roots=roots(options), classes=options.classes)
+    except PlumblineError as error:
+        print(f"plumbline: {error}", file=sys.stderr)
+        return NOT_COMPARED
+    if options.json:
+        print_json(comparing.as_data(found))
+    else:
+        print_comparison(make_console(), found)
+    return found.exit_code
+
+
+def _report(options: argparse.Namespace) -> int:
+    from plumbline import reporting  # noqa: PLC0415
+    from plumbline.node import look  # noqa: PLC0415
+
+    form = reporting.form_of(options.output, options.format)
+    reporting.check_output(options.output, force=options.force)
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+    text = reporting.report(options.names, node=here, form=form, title=options.title)
+    if options.output is None:
+        sys.stdout.write(text)
+        return 0
+    kept = reporting.write(options.output, text, force=options.force)
+    print(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
     return 0
