@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from plumbline.baseline import report_words as words
-from plumbline.baseline.profiles import Statement
+from plumbline.baseline.documented import Statement
 from plumbline.baseline.report_model import Cell, Panel, Plot, Report, Section, Subject, TableRow, Value
 from plumbline.baseline.report_plot import bar_swatch, hollow_swatch, panel_svg, swatch
 from plumbline.baseline.report_style import STYLE
