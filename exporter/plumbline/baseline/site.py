@@ -153,7 +153,7 @@ def parse_site(text: str, *, where: str, host: str, catalogue: WorkloadCatalogue
 
 def format_site(file: SiteFile) -> str:
     """The text of a file; :func:`parse_site` gives the same figures back, to the last bit."""
-    data = msgspec.to_builtins(file, enc_hook=_encode)
+    data = msgspec.to_builtins(file, enc_hook=encode)
     body = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=118, default_flow_style=None)
     return _HEAD + str(body)
 
@@ -225,7 +225,8 @@ def _check_figures(entry: SiteEntry, where: str, key: str) -> None:
             raise BaselineError(where, f"is below {low} = {below.text}", key=f"{key}.latency.{high}", value=above.text)
 
 
-def _encode(value: object) -> object:
+def encode(value: object) -> object:
+    """What msgspec does not know: a figure is its text."""
     if isinstance(value, Quantity):
         return value.text
     raise NotImplementedError(type(value))

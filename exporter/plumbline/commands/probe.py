@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from types import FrameType
+from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from plumbline.commands.shared import Parser, add_world, print_json, roots
+from plumbline.commands.shared import INTERRUPTED, Parser, add_world, print_json, roots, until_told
 from plumbline.errors import PlumblineError
 
 if TYPE_CHECKING:
     from plumbline.ondemand import Report
 
-DONE, FAILED, REFUSED, MISCONFIGURED, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, FAILED, REFUSED, MISCONFIGURED = 0, 1, 2, 3
 _RUN_EPILOG = (
     "Exit code: 0 every run succeeded, 1 one failed, 2 one was refused (a gate, a lock, the guard),"
     " 3 the configuration, the name or the storage path does not allow it, 130 stopped by Ctrl-C."
@@ -104,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
         return MISCONFIGURED
     console, watching = make_console(), make_console(sys.stderr if options.json else sys.stdout)
     reports: list[Report] = []
-    with _until_told(stopping), closing(cluster):
+    with until_told(stopping), closing(cluster):
         for group in ondemand.together(items):
             if stopping.is_set():
                 break
@@ -124,23 +122,3 @@ def _exit_code(reports: Sequence[Report]) -> int:
     if outcomes & {"failure", "timeout"}:
         return FAILED
     return REFUSED if "refused" in outcomes else DONE
-
-
-@contextmanager
-def _until_told(stopping: threading.Event) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would end it: processes gone, locks given back.
-
-    The second Ctrl-C is Python's own: it raises, and the runner kills at once.
-    """
-
-    def told(number: int, _frame: FrameType | None) -> None:
-        stopping.set()
-        signal.signal(number, before[signal.Signals(number)])
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, told) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

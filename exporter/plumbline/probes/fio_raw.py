@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from plumbline.errors import ParseError
 from plumbline.probe_config import FioConfig
 from plumbline.probes import fio
-from plumbline.probes.fio_job import JOB
+from plumbline.probes.fio_job import JOB, LatencySearch
 from plumbline.probes.fio_output import FioReport, parse_report, split_notes
 from plumbline.probes.model import Host, Identity, Plan, Run
 from plumbline.probes.raw_device import RawDevice, open_device
@@ -51,6 +51,7 @@ class RawFioPlan:
     runtime_s: float
     timeout_s: float
     rate_iops: int | None = None
+    search: LatencySearch | None = None
 
     def __post_init__(self) -> None:
         if self.workload.pattern not in (Pattern.READ, Pattern.RANDREAD) or not self.workload.direct:
@@ -203,6 +204,7 @@ def argv(plan: RawFioPlan, device: RawDevice, *, report: str) -> tuple[str, ...]
         "--exitall_on_error=1",
         "--norandommap=1",
         "--randrepeat=0",
+        *(plan.search.options() if plan.search else ()),
         "--lat_percentiles=1",
         "--clat_percentiles=0",
         "--percentile_list=50:95:99:99.9",
