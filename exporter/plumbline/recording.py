@@ -133,6 +133,8 @@ def record_here(
         work = WorkFile(here.storage, release=__version__, host=here.host, fingerprint=fingerprint)
         walked = _walk(steps, work, restart=restart, progress=progress, say=say)
         left_out |= _not_here(walked)
+        if not walked.runs:
+            raise BaselineError("record", "; ".join(f"{name}: {why}" for name, why in left_out.items()))
         targets = [target for item in items for each in identities_of(item) for target in targets_of(each)]
         records = entries_of(targets, walked.runs, quantile)
         refusals = [line for record in records for line in record.refusals]
