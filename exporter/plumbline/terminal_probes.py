@@ -67,11 +67,8 @@ def _next(row: Listed, now: float, daemon: bool) -> str:
     return f"in {seconds_text(max(0.0, row.next_start - now))}"
 
 
-def print_report(console: Console, report: Report, *, recordable: bool = True) -> None:
-    """One run: how it went in a line, then each figure beside the baseline's.
-
-    ``recordable``: a recording would give it a baseline.
-    """
+def print_report(console: Console, report: Report) -> None:
+    """One run: how it went in a line, then each figure beside the baseline's."""
     where = " ".join(filter(None, (report.layer, report.device_class, report.target)))
     if report.outcome != "success":
         word = f"{report.outcome} ({report.reason})" if report.reason else report.outcome
@@ -84,10 +81,10 @@ def print_report(console: Console, report: Report, *, recordable: bool = True) -
         rows += [_row(operation, figure) for figure in operation.figures]
         rows += [(operation.operation, name, _fact(name, value), "", "", "") for name, value in operation.facts.items()]
     table(console, ("Operation", "Figure", "Measured", "Baseline", "Compared", "Source"), rows)
-    without = ", ".join(operation.operation for operation in report.operations if not operation.baseline)
+    # what has no figures (path-mtu) is judged without a baseline
+    without = ", ".join(one.operation for one in report.operations if one.figures and not one.baseline)
     if without:
-        how = "record one with: plumbline baseline record" if recordable else "write one into a file of baseline.files"
-        line(console, f"{without}: no baseline; {how}", _NOTE)
+        line(console, f"{without}: no baseline; record one with: plumbline baseline record", _NOTE)
 
 
 def _row(operation: OperationReport, figure: Beside) -> tuple[str | Text, ...]:

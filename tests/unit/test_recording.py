@@ -11,7 +11,7 @@ from plumbline import recording, recording_steps
 from plumbline.baseline.consistency import Place
 from plumbline.catalogue import HistogramValue
 from plumbline.config import Config
-from plumbline.config_types import Duration, Size
+from plumbline.config_types import Duration, Endpoint, Size
 from plumbline.errors import BaselineError, ProbeRefused
 from plumbline.planning import ProbingPlan, make_plan
 from plumbline.probe_config import (
@@ -38,8 +38,14 @@ PROBES = (
     FioConfig(name="capped", workload="randread-4k-qd16-j1", directory="/x", rate_iops=50),
     FioConfig(name="stream", workload="read-4k-qd1-j1", directory="/x"),
     CanaryConfig(name="canary"),
-    PathMtuConfig(name="mtu", targets=("127.0.0.1",)),
-    RttConfig(name="rtt", targets=("127.0.0.1", "127.0.0.2")),
+    PathMtuConfig(name="mtu", targets=(Endpoint.parse("127.0.0.1"),)),
+    RttConfig(
+        name="rtt",
+        targets=(
+            Endpoint.parse("127.0.0.1"),
+            Endpoint.parse("127.0.0.2"),
+        ),
+    ),
 )
 
 
@@ -195,7 +201,7 @@ def test_another_length_of_runs_changes_nothing_that_is_compared(tmp_path: Path)
     config = Config(
         probes=(
             FioConfig(name="fio", workload="randread-4k-qd16-j1", timeout=Duration(30.0)),
-            IperfConfig(name="net", targets=("127.0.0.1",)),
+            IperfConfig(name="net", targets=(Endpoint.parse("127.0.0.1"),)),
             RadosBenchConfig(name="bench"),
             RbdFioConfig(name="rbd"),
             OsdBenchConfig(name="osd", osds=("osd.1",)),

@@ -77,7 +77,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from plumbline import ondemand, recording, terminal_probes  # noqa: PLC0415
+    from plumbline import ondemand, terminal_probes  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
     from plumbline.probes.cluster import CephGuard  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
@@ -85,7 +85,7 @@ def _run(options: argparse.Namespace) -> int:
     stopping = threading.Event()
     try:
         here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
-        items, recordable = ondemand.pick(here.plan, options.names), recording.recordable(here.plan)
+        items = ondemand.pick(here.plan, options.names)
         ondemand.check_storage(here.storage)
         cluster = CephGuard(here.config.ceph, here.config.gates, host=here.host)
         engine = ondemand.OnDemand(
@@ -111,7 +111,7 @@ def _run(options: argparse.Namespace) -> int:
             reports += done
             if not options.json:
                 for report in done:
-                    terminal_probes.print_report(console, report, recordable=report.probe in recordable)
+                    terminal_probes.print_report(console, report)
     if options.json:
         print_json({"host": here.host, "runs": reports})
     return INTERRUPTED if stopping.is_set() else _exit_code(reports)
