@@ -136,3 +136,4 @@ class _Lines:
             left = left_text(now.left_s)
             counted = "" if now.done == now.total else f" ({now.done + 1} of {now.total}{f', {left}' if left else ''})"
             line(self._console, text + counted)
+            self._console.file.flush()  # a pipe is read by somebody who waits for it

@@ -100,7 +100,10 @@ def here(shared_ceph: CephCluster, tmp_path_factory: pytest.TempPathFactory) -> 
             "conf": config.conf, "keyring": config.keyring, "timeout": "20s",
             "osd_bench_user": config.osd_bench_user, "osd_bench_keyring": config.osd_bench_keyring,
         }  # fmt: skip
-        probes = [{**each, "directory": str(folder / "files")} if each["name"] == "files" else each for each in PROBES]
+        found = ["findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(folder)]
+        kind = subprocess.run(found, capture_output=True, text=True, check=True).stdout.strip()
+        files = {"directory": str(folder / "files"), "filesystem": kind}
+        probes = [{**each, **files} if each["name"] == "files" else each for each in PROBES]
         (folder / "plumbline.yaml").write_text(json.dumps({"ceph": ceph, "probes": probes}))
         yield Here(shared_ceph, folder)
 
