@@ -47,6 +47,13 @@
       // Nothing is judged without a baseline: a to-do, not a fault. 15 m leaves time to record one.
       PlumblineBaselineMissing: { severity: 'info', 'for': '15m' },
 
+      // A to-do. Hardware ages, and nobody remembers after a year how a figure came about; a kernel, Ceph or firmware
+      // that changed makes it another system. An hour outlasts a boot into another kernel by mistake.
+      PlumblineBaselineOutdated: { severity: 'info', 'for': '1h', age: '365d' },
+
+      // Somebody recorded or wrote it and believes it judges. 15 m leaves time to record it anew.
+      PlumblineBaselineMismatch: { severity: 'info', 'for': '15m' },
+
       // Never on one run: the latest and the median of the last three. So `for` only bridges evaluation jitter.
       PlumblineProbeLatencyHigh: { severity: 'warning', 'for': '5m' },
 

@@ -17,7 +17,7 @@ from support.rules import ALERTS, ROOT, RULES, TEST_FILES
 
 SEVERITIES = {"critical", "warning", "info"}
 LAYERS = {"network", "disk", "rados", "filesystem", "self"}
-SIGNALS = {"latency", "loss", "saturation", "error", "health"}
+SIGNALS = {"latency", "loss", "saturation", "error", "health", "capacity"}
 ALWAYS_FIRING = {"PlumblineWatchdog"}
 """No test can find it quiet: that is what it is for."""
 
