@@ -41,12 +41,12 @@ from plumbline.config import Config
 from plumbline.errors import BaselineError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.fingerprint import Fingerprint
 from plumbline.fingerprinting import read_fingerprint
-from plumbline.ondemand import Item, check_storage, name_of
+from plumbline.ondemand import check_storage
 from plumbline.planning import ProbingPlan, targets_of
 from plumbline.probes import gates
 from plumbline.probes.histogram import quantile
 from plumbline.probes.model import ClusterGuard
-from plumbline.recording_steps import Steps, Wanted, choose, identities_of, not_recordable
+from plumbline.recording_steps import Steps, Wanted, choose, identities_of
 from plumbline.roots import Roots
 from plumbline.runonce import RunOnce
 from plumbline.sources.block import read_block_devices
@@ -126,10 +126,7 @@ def record_here(
         raise BaselineError("record", f"no probe measures anything here ({reasons or 'enable one'})")
     catalogue = load_catalogue()
     with gates.HeavyLock(here.storage / RECORD_LOCK).hold("plumbline baseline record"):
-        needs_ceph = any(each.cluster for item in items for each in identities_of(item))
-        fingerprint = read_fingerprint(
-            here.roots, environment=here.environment, ceph=here.config.ceph if needs_ceph else None
-        )
+        fingerprint = read_fingerprint(here.roots, environment=here.environment, ceph=here.config.ceph)
         work = WorkFile(here.storage, release=__version__, host=here.host, fingerprint=fingerprint)
         walked = _walk(steps, work, restart=restart, progress=progress, say=say)
         left_out |= _not_here(walked)
@@ -149,12 +146,6 @@ def record_here(
         kept = write_text(path, text, force=replace or wanted.force)
         work.remove()
     return Recording(file, records, path, kept, left_out)
-
-
-def recordable(plan: ProbingPlan) -> frozenset[str]:
-    """Names of the probes that a recording runs."""
-    items: list[Item] = [*plan.continuous, *plan.periodic]
-    return frozenset(name_of(item) for item in items if not not_recordable(item))
 
 
 def _walk(

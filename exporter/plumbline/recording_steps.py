@@ -24,7 +24,7 @@ from plumbline.config import Config
 from plumbline.config_types import Duration
 from plumbline.errors import BaselineError, ProbeRefused, Unavailable
 from plumbline.ondemand import Group, Item, group_name, name_of, together
-from plumbline.planning import ProbingPlan
+from plumbline.planning import ProbingPlan, not_recordable
 from plumbline.probe_config import IperfConfig, Periodic, RadosBenchConfig
 from plumbline.probes import fio_target, gates
 from plumbline.probes.canary_reading import CanaryReading
@@ -49,8 +49,6 @@ _NO_PART = frozenset(
     {"name", "interval", "at", "timeout", "max_load_per_cpu", "max_device_busy", "stuck_after", "enabled"}
 )
 """Of a probe's configuration: what says when it runs, not what."""
-_PATH_MTU = "the biggest packet is no figure that strays: it is as it should be or it is not, without a baseline"
-_UNKNOWN = "what it would measure is not known: no OSD here that it names, or the cluster does not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +98,11 @@ def choose(plan: ProbingPlan, wanted: Wanted) -> tuple[list[Item], dict[str, str
             raise BaselineError("record", f"no such probe; there are: {there}", value=name)
     asked = [item for item in items if not wanted.probes or any(_is(item, name) for name in wanted.probes)]
     asked = [item for item in asked if not wanted.layers or layer_of(item) in wanted.layers]
-    left_out = {name_of(item): why for item in asked if (why := not_recordable(item))}
+    left_out = {name_of(item): why for item in asked if (why := not_recordable(identities_of(item)))}
     for item in asked:
         if any(_is(item, name) for name in wanted.without):
             left_out.setdefault(name_of(item), "on request (--without)")
     return [item for item in asked if name_of(item) not in left_out], left_out
-
-
-def not_recordable(item: Item) -> str:
-    """Why no baseline can be made of it; empty where one can."""
-    identities = identities_of(item)
-    if not identities:
-        return _UNKNOWN
-    return _PATH_MTU if identities[0].kind == "path-mtu" else ""
 
 
 def identities_of(item: Item) -> tuple[Identity, ...]:

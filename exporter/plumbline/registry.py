@@ -36,6 +36,7 @@ from plumbline.collectors import (
 from plumbline.config import Config
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, SkipHook
+from plumbline.fingerprint import Fingerprint
 from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading
@@ -100,6 +101,8 @@ class Parts:
     latency: Callable[[], LatencyReading] = _not_loaded
     ceph: Callable[[], ClusterView] = _no_cluster
     """May raise :class:`Unavailable`."""
+    fingerprint: Callable[[], Fingerprint] = Fingerprint
+    """Empty where it is not known."""
 
 
 def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
@@ -151,7 +154,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         _steady("ceph", ceph.SPECS, lambda: ceph.samples(parts.ceph())),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
-        _steady("baseline", baseline.SPECS, lambda: _or_raise(baselines, book.recorded_error)),
+        _steady("baseline", baseline.SPECS, lambda: _baseline_samples(baselines, book, parts.fingerprint)),
     ]
     return [each for each in known if config.collectors.get(each.name, True)]
 
@@ -207,8 +210,9 @@ def _pcie_samples(reading: PciReading, skip: SkipHook) -> Samples:
     return pcie.samples(reading)
 
 
-def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:
+def _baseline_samples(baselines: tuple[Sample, ...], book: Book, fingerprint: Callable[[], Fingerprint]) -> Samples:
     """A recorded baseline that can't be read fails the collector, so that an alert says so."""
-    if error is not None:
-        raise error
-    return baselines
+    if book.recorded_error is not None:
+        raise book.recorded_error
+    yield from baselines
+    yield from baseline.environment_samples(book.measured_on, fingerprint())

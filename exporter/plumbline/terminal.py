@@ -40,6 +40,11 @@ def print_list(console: Console, summaries: Sequence[Summary]) -> None:
     _table(console, ("Baseline", "Source", "Entries", "Judges here", "What it is"), rows)
 
 
+def print_note(console: Console, sentence: str) -> None:
+    """Something to know, below a table."""
+    _line(console, sentence, "yellow")
+
+
 def _classes(entries: Mapping[str, int]) -> str:
     """Of more than four classes the three with most entries; ``--json`` has them all."""
     if len(entries) <= 4:

@@ -15,15 +15,17 @@ from plumbline.baseline.beside import Beside
 from plumbline.listing import CONTINUOUS, Listed
 from plumbline.ondemand import OperationReport, Report
 from plumbline.probes.model import Progress
-from plumbline.status_model import factor_text, seconds_text
+from plumbline.status_model import factor_text, how_to_get_one, seconds_text
 from plumbline.textout import line, table
 
 _GOOD, _BAD, _NOTE = "green", "bold red", "yellow"
 _REDRAW_S = 0.2
 
 
-def print_probes(console: Console, rows: Sequence[Listed], *, now: float, daemon: bool) -> None:
-    """``plumbline probe list``."""
+def print_probes(
+    console: Console, rows: Sequence[Listed], *, now: float, daemon: bool, mismatched: Sequence[str] = ()
+) -> None:
+    """``plumbline probe list``. ``mismatched``: baselines of other parameters, a sentence each."""
     heads = ("Probe", "Type", "Layer", "Target", "Workload", "Schedule", "Last result", "Age", "Next start", "Skipped")
     table(
         console,
@@ -47,6 +49,8 @@ def print_probes(console: Console, rows: Sequence[Listed], *, now: float, daemon
     for row in rows:
         if row.message:
             line(console, f"{row.probe}: {row.message}")
+    for sentence in mismatched:
+        line(console, sentence, _NOTE)
     if not daemon:
         line(console, "no daemon runs on this storage path: nothing starts by itself", _NOTE)
 
@@ -84,7 +88,7 @@ def print_report(console: Console, report: Report) -> None:
     # what has no figures (path-mtu) is judged without a baseline
     without = ", ".join(one.operation for one in report.operations if one.figures and not one.baseline)
     if without:
-        line(console, f"{without}: no baseline; record one with: plumbline baseline record", _NOTE)
+        line(console, f"{without}: no baseline; {how_to_get_one(recordable=True)}", _NOTE)
 
 
 def _row(operation: OperationReport, figure: Beside) -> tuple[str | Text, ...]:

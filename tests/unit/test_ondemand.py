@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from plumbline import ondemand, recording, terminal_probes
+from plumbline import ondemand, planning, terminal_probes
 from plumbline.baseline.beside import Beside, beside
 from plumbline.baseline.book import Book
 from plumbline.baseline.model import BaselineEntry, Source
@@ -261,7 +261,7 @@ def of_ceph(folder: Path) -> ProbingPlan:
 
 def test_a_recording_leaves_out_only_what_is_not_known_here(tmp_path: Path) -> None:
     made = of_ceph(tmp_path)
-    assert {name.partition("/")[0] for name in recording.recordable(made)} == {
+    assert {name.partition("/")[0] for name in planning.recordable(made)} == {
         "canary", "a", "objects", "bench", "osd", "rbd", "rbd-bench",
     }  # fmt: skip
 

@@ -8,9 +8,13 @@ import sys
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plumbline.commands.shared import INTERRUPTED, Parser, add_world, duration, print_json, roots, until_told
 from plumbline.workloads import LAYERS
+
+if TYPE_CHECKING:
+    from plumbline.node import Node
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -133,7 +137,22 @@ def _list(options: argparse.Namespace) -> int:
         print_json(found)
     else:
         terminal.print_list(terminal.make_console(), found)
+        for sentence in _standing(here, options):
+            terminal.print_note(terminal.make_console(), sentence)
     return 0
+
+
+def _standing(here: Node, options: argparse.Namespace) -> list[str]:
+    """What no longer fits between the baselines and this node, a sentence each."""
+    from plumbline.baseline import standing  # noqa: PLC0415
+    from plumbline.fingerprinting import read_fingerprint  # noqa: PLC0415
+
+    book = here.book(str(options.config_file or "configuration"))
+    found = list(standing.mismatched(book.selection))
+    if book.measured_on:
+        now = read_fingerprint(roots(options), environment=os.environ, ceph=here.config.ceph)
+        found += standing.outdated(book.measured_on, now)
+    return found
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -62,6 +62,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _list(options: argparse.Namespace) -> int:
     from plumbline import listing, terminal_probes  # noqa: PLC0415  (rich and the probes: only who needs them)
+    from plumbline.baseline import standing  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
     from plumbline.state import read_state  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
@@ -72,7 +73,9 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print_json(listing.as_data(rows, host=here.host, daemon=daemon))
     else:
-        terminal_probes.print_probes(make_console(), rows, now=now, daemon=daemon)
+        book = here.book(str(options.config_file or "configuration"))
+        wrong = tuple(standing.mismatched(book.selection))
+        terminal_probes.print_probes(make_console(), rows, now=now, daemon=daemon, mismatched=wrong)
     return DONE
 
 
