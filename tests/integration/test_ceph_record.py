@@ -189,7 +189,8 @@ def test_a_cache_of_this_cluster_is_refused_by_the_figures_it_gave(ceph: CephClu
 def test_an_unfit_cluster_keeps_its_layers_out_and_nothing_is_written(ceph: CephCluster, here: Here) -> None:
     ceph.ceph("osd", "set", "noout")
     try:
-        done = here.record("--probe", "rtt", "--probe", "rbd-write", "--output", str(here.folder / "unfit.yaml"))
+        only = ("--probe", "rtt", "--probe", "rbd-write", "--restart")
+        done = here.record(*only, "--output", str(here.folder / "unfit.yaml"))
     finally:
         ceph.ceph("osd", "unset", "noout")
     assert done.returncode == 1
