@@ -141,7 +141,7 @@ def test_a_disk_out_of_line_with_its_peers_is_no_baseline():
     runs = {disk: latencies(*[p50] * 3, of=disk) for disk, p50 in zip(disks, (0.0001, 0.0001, 0.0003), strict=True)}
     (refusal,) = summarise(disks, runs, upper_edge).refusals
     assert refusal == (
-        "raw/sdc, randread-4k-qd1-j1 read: gave 300us; its 3 peers together 100us: "
+        "raw/sdc, randread-4k-qd1-j1 read: gave 300us; all 3 of its kind together 100us: "
         "it is out of line with what should be like it"
     )
 
@@ -310,6 +310,7 @@ def test_what_was_recorded_is_a_file_of_this_host_that_a_person_can_read():
         "  latency: {p50: 123.5us, p99: 246.9us, max: 370.4us}",
     ):
         assert line in lines
+    assert "latency: {}" not in text
     assert max(map(len, lines)) <= 130
 
 

@@ -50,7 +50,8 @@ def _parts(file: SiteFile, catalogue: WorkloadCatalogue) -> Iterator[str]:
         entries = list(group)
         yield "\n" + _comment([f"--- {LAYERS[layer]}: {_LAYERS[LAYERS[layer]]} ({_count(entries)})"])
         for entry in entries:
-            yield _yaml([msgspec.to_builtins(entry, enc_hook=encode)])
+            plain = msgspec.to_builtins(entry, enc_hook=encode)
+            yield _yaml([{name: value for name, value in plain.items() if value != {}}])
 
 
 def _head(file: SiteFile) -> list[str]:

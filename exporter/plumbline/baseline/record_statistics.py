@@ -231,7 +231,7 @@ def _remarks(
                 what = f"{had}; the median of all runs is {quantity(middles[target])}"
                 refusals.append(f"{name_of(target)}: run {run} of {len(series.main)} had {what}")
         if len(middles) > 1 and not _near(middles[target], typical):
-            what = f"gave {quantity(middles[target])}; its {len(middles)} peers together {quantity(typical)}"
+            what = f"gave {quantity(middles[target])}; all {len(middles)} of its kind together {quantity(typical)}"
             refusals.append(f"{name_of(target)}: {what}: it is out of line with what should be like it")
         busy = [f"before run {run}, {one.disturbed}" for run, one in enumerate(figures[target], 1) if one.disturbed]
         lines = [f"{name_of(target)}: {each}" for each in busy]
