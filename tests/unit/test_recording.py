@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import planning, recording_steps
+from plumbline import planning, recording, recording_steps
 from plumbline.baseline.consistency import Place
 from plumbline.catalogue import HistogramValue
 from plumbline.config import Config
 from plumbline.config_types import Duration, Endpoint, Size
 from plumbline.errors import BaselineError, ProbeRefused
+from plumbline.fingerprint import Fingerprint
 from plumbline.planning import ProbingPlan, make_plan
 from plumbline.probe_config import (
     CanaryConfig,
@@ -230,3 +231,70 @@ def test_the_ports_at_the_bottom_of_a_stack(tmp_path: Path):
         2, 2, 1, 1, 1,
     ]  # fmt: skip
     assert Place(holds_osds=True).links == {}
+
+
+# --- the whole, with an engine that gives what it is told
+
+
+class Told:
+    """Stands for :class:`RunOnce`: each run of fio gives the next median."""
+
+    def __init__(self, *medians: float) -> None:
+        self.left = list(medians)
+
+    def __call__(self, **_world: object) -> Told:
+        return self
+
+    def periodic(self, probe, *, force, progress) -> ProbeResult:
+        p50 = self.left.pop(0)
+        operation = OperationResult(operation="read", latency={"mean": p50, "p50": p50}, iops=1 / p50)
+        identity = probe.identity
+        return ProbeResult(
+            probe=identity.probe, layer="disk", device_class=identity.device_class, workload=identity.workload,
+            config_hash=identity.config_hash, tool="fio", tool_version="3.33", started=0.0, duration=1.0,
+            outcome=Outcome.SUCCESS, operations=(operation,),
+        )  # fmt: skip
+
+
+def record(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: Told, **more: object) -> recording.Recording:
+    config = Config(probes=(FioConfig(name="fio", workload="randread-4k-qd1-j1", device_class="hdd"),))
+    roots = Roots.under(folder)
+    plan = make_plan(config, storage=folder, roots=roots, catalogue=CATALOGUE, environment={})
+    here = recording.Here(config, plan, folder / "state", "stor01", roots, {})
+    monkeypatch.setattr(recording, "RunOnce", engine)
+    monkeypatch.setattr(recording, "read_fingerprint", lambda *_args, **_more: Fingerprint(kernel="6.12"))
+    wanted = Wanted(runs=3, force=bool(more.pop("force", False)))
+    return recording.record_here(here, wanted, stopping=threading.Event(), **more)
+
+
+def test_a_restless_host_is_refused_and_force_writes_what_was_measured_with_a_note(tmp_path, monkeypatch):
+    said: list[str] = []
+    with pytest.raises(BaselineError, match=r"run 2 of 3 had a median of 50ms; .*Nothing was written") as refused:
+        record(tmp_path, monkeypatch, Told(0.008, 0.05, 0.008))
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "state/baseline.yaml").exists()
+    done = record(tmp_path, monkeypatch, Told(), force=True, say=said.append)
+    assert said == ["goes on with 3 finished runs of an earlier recording; --restart measures them anew"]
+    assert any("accepted by --force: fio, randread-4k-qd1-j1 read: run 2 of 3" in note for note in done.file.notes)
+    assert {path.name for path in (tmp_path / "state").iterdir()} == {"record.lock", "baseline.yaml"}
+
+
+def test_figures_that_cannot_be_true_are_refused_and_force_writes_the_reason_into_the_file(tmp_path, monkeypatch):
+    with pytest.raises(BaselineError, match=r"p50 100us; a rotating disk takes 2 ms .*Nothing was written"):
+        record(tmp_path, monkeypatch, Told(0.0001, 0.0001, 0.0001))
+    done = record(tmp_path, monkeypatch, Told(), force=True)
+    text = done.path.read_text()
+    assert "accepted by --force: disk hdd randread-4k-qd1-j1 read: p50 100us" in " ".join(text.split())
+
+
+def test_restart_measures_anew_and_replace_keeps_the_old_file(tmp_path, monkeypatch):
+    with pytest.raises(BaselineError):
+        record(tmp_path, monkeypatch, Told(0.0001, 0.0001, 0.0001))
+    done = record(tmp_path, monkeypatch, Told(0.008, 0.009, 0.008), restart=True)
+    assert done.kept is None
+    with pytest.raises(BaselineError, match="exists already"):
+        record(tmp_path, monkeypatch, Told())
+    again = record(tmp_path, monkeypatch, Told(0.007, 0.007, 0.007), replace=True)
+    assert again.kept == tmp_path / "state/baseline.yaml.bak"
+    assert again.records[0].entry.latency.p50 is not None
+    assert again.records[0].entry.latency.p50.text == "7ms"
