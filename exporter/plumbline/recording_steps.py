@@ -183,7 +183,7 @@ class Steps:
         )
 
     def _search(self, probe: FioKind, target_s: float, percentile: float, tell: Tell) -> Measured:
-        result = fio_target.find(probe, target_s, percentile, lambda each: self._run(each, tell))
+        result = fio_target.find(probe, target_s, percentile, lambda each: self._run(each, tell, check=False))
         _check(result)
         (operation,) = result.operations
         found = RunFigures(
@@ -209,11 +209,12 @@ class Steps:
         ]
         return Measured(tuple(figures), "plumbline", plumbline.__version__)
 
-    def _run(self, probe: PeriodicProbe, tell: Tell) -> ProbeResult:
+    def _run(self, probe: PeriodicProbe, tell: Tell, *, check: bool = True) -> ProbeResult:
         result = self._patiently(
             lambda: self._once.periodic(probe, force=self._wanted.force, progress=_progress(tell)), tell
         )
-        _check(result)
+        if check:
+            _check(result)
         return result
 
     def _patiently(self, run: Callable[[], _T], tell: Tell) -> _T:

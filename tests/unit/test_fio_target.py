@@ -98,7 +98,23 @@ def test_a_depth_counts_when_a_whole_run_proves_it(deepest: int, fio_says: int, 
     assert operation.iops == 1000.0 * depths[-1]
 
 
-def test_a_search_that_fails_is_no_result():
+def test_where_fio_fails_at_its_search_plain_runs_find_the_depth_by_halves():
+    keeps, made = disk_that_keeps(20, fio_says=1), []
+
+    def one(of: FioProbe) -> ProbeResult:
+        depth, search = of.plan.workload.iodepth, of.plan.search
+        made.append(depth)
+        return ProbeResult(
+            probe="a", layer="disk", device_class="ssd", workload="w", config_hash="", tool="fio", tool_version="3.33",
+            started=0.0, duration=1.0, outcome=Outcome.FAILURE if search else Outcome.SUCCESS,
+            operations=() if search else (keeps(depth, None),), message="corrupted" if search else "",
+        )  # fmt: skip
+
+    assert fio_target.find(in_directory(), 0.002, 99.0, one).operations[0].queue_depth == 16
+    assert made == [128, 128, 64, 32, 16]
+
+
+def test_a_disk_that_fails_is_no_result():
     def one(_of: object) -> ProbeResult:
         return ProbeResult(
             probe="a", layer="disk", device_class="ssd", workload="w", config_hash="", tool="fio", tool_version="3.33",

@@ -59,10 +59,13 @@ def find(
     """
     search = LatencySearch(target_s, percentile, _window_s(probe))
     found = run(_at_depth(probe, DEEPEST, search))
-    if found.outcome is not Outcome.SUCCESS:
-        return found
-    deepest = found.operations[0].queue_depth or 1
-    for depth in dict.fromkeys(max(1, int(deepest * share)) for share in _SHARES):
+    if found.outcome is Outcome.SUCCESS:
+        deepest = found.operations[0].queue_depth or 1
+        depths = list(dict.fromkeys(max(1, int(deepest * share)) for share in _SHARES))
+    else:
+        # fio 3.33 with the rbd engine aborted here once in three ("corrupted double-linked list"): then by halves
+        depths = [DEEPEST >> halves for halves in range(DEEPEST.bit_length())]
+    for depth in depths:
         proof = run(_at_depth(probe, depth))
         if proof.outcome is not Outcome.SUCCESS or keeps(proof.operations[0], target_s, percentile):
             return _with_depth(proof, depth)
