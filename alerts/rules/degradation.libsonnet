@@ -6,6 +6,7 @@ local promql = import '../lib/promql.libsonnet';
   local config = $._config,
   local canary = config.canary,
   local ratio = 'plumbline:degradation:ratio',
+  local recent = 'plumbline:degradation_recent:ratio',
   local labels = promql.labels(config) {
     match: self.key,
     matchLatency: self.key + ', statistic',
@@ -50,37 +51,16 @@ local promql = import '../lib/promql.libsonnet';
          }),
 
   // Baseline ÷ measured: more is better here.
-  local probeRateRatio(figure, statistic) = {
-    record: ratio,
+  local probeRateRatio(record, metric, figure, statistic) = {
+    record: record,
     expr: |||
       max by (%(judged)s) (
         plumbline:baseline_in_force:%(figure)s
         / on (%(match)s) group_right (source, profile)
         %(fresh)s
       )
-    ||| % (labels { figure: figure, fresh: nested(fresh('plumbline_probe_' + figure)) }),
+    ||| % (labels { figure: figure, fresh: nested(fresh(metric + figure)) }),
     labels: { statistic: statistic },
-  },
-
-  // 1: the standing result is worse than its baseline's tolerance. Where one workload has entries for several
-  // configuration hashes the widest tolerance holds: the ratio no longer says which of them it came from.
-  local beyondTolerance(aspect, ratio) = {
-    record: 'plumbline:probe_beyond_tolerance:bool',
-    expr: |||
-      max without (statistic) (
-        (
-          %(ratio)s
-        )
-        and on (%(probe)s)
-        plumbline_probe_interval_seconds
-      )
-      > bool on (%(tolerance)s) group_left ()
-      max by (%(tolerance)s) (plumbline:baseline_in_force:tolerance_ratio)
-    ||| % (labels {
-             ratio: ratio,
-             tolerance: promql.join(config.instanceLabels + promql.likeness + ['source', 'profile']),
-           }),
-    labels: { aspect: aspect },
   },
 
   prometheusRules+:: {
@@ -102,10 +82,16 @@ local promql = import '../lib/promql.libsonnet';
           record: 'plumbline:degradation_fast:ratio',
           expr: latencyRatio(enough('_fast', canary.fastWindow, canary.minimumOperations.fast)),
         },
-        probeRateRatio('iops', 'iops'),
-        probeRateRatio('throughput_bytes_per_second', 'throughput'),
-        beyondTolerance('latency', promql.judgedLatency(config, ratio)),
-        beyondTolerance('throughput', promql.judgedThroughput(config, ratio)),
+        probeRateRatio(ratio, 'plumbline_probe_', 'iops', 'iops'),
+        probeRateRatio(ratio, 'plumbline_probe_', 'throughput_bytes_per_second', 'throughput'),
+        {
+          // The median of the last three runs of a periodic probe, which the daemon keeps: two of three are beyond a
+          // limit exactly when their median is, whatever the interval.
+          record: recent,
+          expr: latencyRatio(fresh('plumbline_probe_recent_latency_seconds', ', statistic')),
+        },
+        probeRateRatio(recent, 'plumbline_probe_recent_', 'iops', 'iops'),
+        probeRateRatio(recent, 'plumbline_probe_recent_', 'throughput_bytes_per_second', 'throughput'),
         {
           // Only what judges: a single run's maximum would colour every layer red for ever.
           record: 'plumbline:layer_degradation:ratio',

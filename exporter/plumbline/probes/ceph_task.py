@@ -3,8 +3,8 @@
 librados and its threads stay out of the daemon, and what hangs is killed. ``ceph`` and ``rados`` could do most of it,
 but the first takes a second of CPU to start, and the second can't remove anything from a full pool.
 
-Started by ``osd_lookup.py`` and ``rados_bench.py`` as ``… <task as JSON>``; the answer is one JSON line. Errors: one
-line on stderr, exit status 1.
+Started by ``osd_lookup.py``, ``rados_bench.py`` and ``fingerprinting.py`` as ``… <task as JSON>``; the answer is one
+JSON line. Errors: one line on stderr, exit status 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
 def main(order: str) -> int:
     """Do it and print the answer."""
     facts = json.loads(order)
-    tasks: dict[str, Callable[..., object]] = {"osds": osds, "sweep": sweep_bench}
+    tasks: dict[str, Callable[..., object]] = {"osds": osds, "sweep": sweep_bench, "versions": versions}
     task = tasks[facts.pop("task")]
     try:
         print(json.dumps(task(Access(**facts.pop("access")), **facts)))
@@ -49,6 +49,12 @@ def osds(access: Access) -> dict[str, Any]:
     """All of the cluster's, as :func:`.cluster_osds.from_json` wants them."""
     with connect(access) as cluster:
         return to_json(ask_osds(cluster))
+
+
+def versions(access: Access) -> Any:
+    """Daemons by the version they run, as ``ceph versions`` tells it."""
+    with connect(access) as cluster:
+        return cluster.mon_command("versions")
 
 
 def sweep_bench(access: Access, *, pool: str, namespace: str, names: list[str], prefix: str) -> Mapping[str, Any]:
