@@ -10,31 +10,26 @@ JSON line. Errors: one line on stderr, exit status 1.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumblineError
 from plumbline.probes.cluster_osds import ask_osds, to_json
+from plumbline.probes.isolated import argv_of
 from plumbline.probes.librados import Access, connect
 from plumbline.probes.rados_sweep import sweep
-
-_BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from plumbline.probes.ceph_task import main; "
-_BOOTSTRAP += "sys.exit(main(sys.argv[2]))"
 
 
 def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
     """The command; no secret is in it."""
-    root = str(Path(__file__).resolve().parents[2])
     facts = {"access": {name: getattr(access, name) for name in access.__slots__}, "task": task, **arguments}
-    return (sys.executable, "-I", "-S", "-c", _BOOTSTRAP, root, json.dumps(facts))
+    return argv_of("ceph_task", json.dumps(facts))
 
 
-def main(order: str) -> int:
+def main(argv: list[str]) -> int:
     """Do it and print the answer."""
-    facts = json.loads(order)
+    facts = json.loads(argv[0])
     tasks: dict[str, Callable[..., object]] = {"osds": osds, "sweep": sweep_bench, "versions": versions}
     task = tasks[facts.pop("task")]
     try:
@@ -85,7 +80,3 @@ def _is_bench(number: str) -> bool:
             return file.read().strip() == b"rados"
     except OSError:
         return False
-
-
-if __name__ == "__main__":
-    sys.exit(main(os.fsdecode(sys.argv[1])))
