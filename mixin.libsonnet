@@ -22,4 +22,5 @@
 + (import 'alerts/alerts/mount.libsonnet')
 + (import 'alerts/alerts/ceph.libsonnet')
 + (import 'alerts/alerts/finding.libsonnet')
++ (import 'alerts/lib/site.libsonnet')
 + (import 'alerts/lib/links.libsonnet')
