@@ -206,3 +206,28 @@ def _renamed(rule: dict[str, Any], above: set[str], number: int) -> dict[str, An
         recorded = {name for name in above if ":" in name}
         renamed["annotations"] = {key: _text(text, recorded, number) for key, text in rule["annotations"].items()}
     return renamed
+
+
+def only_quiet(suite: Suite) -> Suite:
+    """The same rules, and of the tests what expects that no alert fires."""
+    files = []
+    for path, file in suite.files:
+        tests = [
+            {
+                **test,
+                "alert_rule_test": [case for case in test.get("alert_rule_test", []) if not case["exp_alerts"]],
+                "promql_expr_test": [],
+            }
+            for test in file["tests"]
+        ]
+        files.append((path, {**file, "tests": tests}))
+    return Suite(suite.rules, tuple(files))
+
+
+def looser(mutant: Mutant) -> bool:
+    """Whether it fires where the rule says nothing: a threshold moved towards the healthy side, or turned round."""
+    found = re.search(r"([<>]=?|==|!=)(?: bool)?(?: on \([^)]*\))? «([\d.e+-]+) -> ([\d.e+-]+)»", mutant.change)
+    if found:
+        sign, old, new = found[1], float(found[2]), float(found[3])
+        return (sign.startswith(">") and new < old) or (sign.startswith("<") and new > old)
+    return mutant.kind == "comparison"
