@@ -85,9 +85,7 @@ class Here:
 
     def paged(self) -> set[tuple[str, str]]:
         """Cluster and layer of every group that rang the pager."""
-        return {
-            (each.labels.get("cluster", ""), each.labels["layer"]) for each in self.pager.messages(PAGER, "firing")
-        }
+        return {(each.labels.get("cluster", ""), each.labels["layer"]) for each in self.pager.messages(PAGER, "firing")}
 
     def known(self, layer: str) -> list[dict[str, Any]]:
         """Alertmanager's alerts of canaries in this layer."""
@@ -129,7 +127,11 @@ def here(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[H
         told = stack.enter_context(pager(tmp_path, group_wait_s=GROUP_WAIT_S))
         metrics = stack.enter_context(
             prometheus(
-                tmp_path, target=daemon.url.removeprefix("http://"), interval_s=2, rules=rules, alertmanager=told.address
+                tmp_path,
+                target=daemon.url.removeprefix("http://"),
+                interval_s=2,
+                rules=rules,
+                alertmanager=told.address,
             )
         )
         site = tmp_path / "baseline.yaml"

@@ -22,7 +22,7 @@ WITHOUT_SERIES = {"PlumblineWatchdog", "PlumblineTargetsAbsent"}
 def render(folder: Path, alerts: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     """``alerts``: name → what the site changes of its tunables."""
     changes = ", ".join(f"{name}+: {json.dumps(changed)}" for name, changed in alerts.items())
-    (folder / "site.libsonnet").write_text("{ _config+:: { alerts+: { %s } } }" % changes, "utf-8")
+    (folder / "site.libsonnet").write_text(f"{{ _config+:: {{ alerts+: {{ {changes} }} }} }}", "utf-8")
     argv = [sys.executable, ROOT / "alerts" / "render.py", "--site", folder / "site.libsonnet", "--out", folder / "out"]
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
@@ -39,7 +39,7 @@ def test_every_alert_has_tunables_and_every_tunable_an_alert() -> None:
     def read(folder: str, name: str) -> tuple[str, bytes]:
         return str(Path(folder) / name), (Path(folder) / name).read_bytes()
 
-    source = "local m = import %s; std.objectFields(m._config.alerts)" % json.dumps(str(ROOT / "mixin.libsonnet"))
+    source = "local m = import {}; std.objectFields(m._config.alerts)".format(json.dumps(str(ROOT / "mixin.libsonnet")))
     assert sorted(json.loads(_gojsonnet.evaluate_snippet("test", source, import_callback=read))) == NAMES
 
 
@@ -137,7 +137,9 @@ def test_a_mistake_is_one_line(tmp_path: Path, name: str, changed: dict[str, Any
 
 
 def test_severity_and_for_are_the_sites(tmp_path: Path) -> None:
-    rules = rendered(tmp_path, {"PlumblineTcpRetransmits": {"severity": "critical", "for": "1h", "keepFiringFor": "2h"}})
+    rules = rendered(
+        tmp_path, {"PlumblineTcpRetransmits": {"severity": "critical", "for": "1h", "keepFiringFor": "2h"}}
+    )
     (rule,) = [rule for rule in rules.rules() if name_of(rule) == "PlumblineTcpRetransmits"]
     assert (rule["labels"]["severity"], rule["for"], rule["keep_firing_for"]) == ("critical", "1h", "2h")
 

@@ -89,8 +89,7 @@ def _rounds(suite: Suite, above: set[str]) -> Iterator[Tests]:
         limit *= 6
         paths = dict.fromkeys(path for path, _, _ in chosen)
         yield [
-            (path, next(f for p, f, _ in chosen if p == path), [t for p, _, t in chosen if p == path])
-            for path in paths
+            (path, next(f for p, f, _ in chosen if p == path), [t for p, _, t in chosen if p == path]) for path in paths
         ]
 
 

@@ -25,7 +25,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def load(path: Path) -> Any:
     """A YAML file, by the C parser where there is one: these files are long."""
-    return yaml.load(path.read_bytes(), _LOADER)  # noqa: S506  (both are safe loaders)
+    return yaml.load(path.read_bytes(), _LOADER)
 
 
 def name_of(rule: Rule) -> str:
@@ -58,9 +58,7 @@ class RuleSet:
     @classmethod
     def read(cls, *paths: Path) -> RuleSet:
         """From rendered files, in the order given."""
-        return cls(
-            tuple((group["name"], tuple(group["rules"])) for path in paths for group in load(path)["groups"])
-        )
+        return cls(tuple((group["name"], tuple(group["rules"])) for path in paths for group in load(path)["groups"]))
 
     def rules(self) -> list[Rule]:
         """Every rule, in order."""
@@ -132,4 +130,3 @@ def cut(rules: RuleSet, file: Path, folder: Path) -> Path:
     target = folder / f"{file.stem}.json"
     target.write_text(json.dumps(tests), "utf-8")
     return target
-
