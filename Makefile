@@ -102,6 +102,10 @@ golden: $(TEST_VENV)/.installed-$(KEY) ## rewrite the golden expositions from th
 bench: $(TEST_VENV)/.installed-$(KEY) ## scrape cost against node_exporter and the exposition against the stock one; prints ratios
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench $(ARGS)
 
+.PHONY: mutate-rules
+mutate-rules: $(TEST_VENV)/.installed-$(KEY) ## small mistakes in every rule: which would no test notice? (minutes)
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python tests/rules/mutation/__main__.py $(ARGS)
+
 .PHONY: bpf
 bpf: $(TEST_VENV)/.deps-$(KEY) ## compile the BPF program in place, for runs from the source tree
 	@$(TEST_VENV)/bin/python hatch_build.py

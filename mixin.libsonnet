@@ -26,4 +26,5 @@
 + (import 'alerts/alerts/ceph.libsonnet')
 + (import 'alerts/alerts/finding.libsonnet')
 + (import 'alerts/alerts/recovery.libsonnet')
++ (import 'alerts/lib/site.libsonnet')
 + (import 'alerts/lib/links.libsonnet')

@@ -180,40 +180,7 @@ def test_test_series_have_the_labels_the_daemon_exports(unit_tests):
     assert checked > 100
 
 
-# --- runbooks and dashboards ----------------------------------------------------------------------------------------
-
-RUNBOOKS = ROOT / "alerts" / "runbooks"
-
-
-def code_blocks(text, language="sh"):
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
-def section(text, heading):
-    return re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[1]
-
-
-def test_every_alert_has_a_runbook_and_every_runbook_an_alert(alerts):
-    assert {path.stem for path in RUNBOOKS.glob("*.md")} == {rule["alert"] for rule in alerts}
-
-
-@pytest.mark.parametrize("path", sorted(RUNBOOKS.glob("*.md")), ids=lambda path: path.stem)
-def test_a_runbook_can_be_followed(path):
-    from plumbline import cli
-
-    text = path.read_text("utf-8")
-    assert text.startswith(f"# {path.stem}\n")
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Meaning", "Impact", "Diagnosis", "Mitigation"]
-    assert code_blocks(section(text, "Diagnosis")), "commands to run"
-    for block in code_blocks(text):
-        done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{done.stderr}\n{block}"
-        assert not re.search(r"<[a-z-]+>|TODO|\.\.\. ", block), "a placeholder can't be run"
-        for command in re.findall(r"(?:^|\s|')plumbline ((?:baseline|config|serve)[^|;'#\n]*)", block):
-            words = command.replace('"$NODE"', "node").split()
-            assert cli._parser().parse_args(words), command
-    for target in re.findall(r"\]\(([^)#]+\.md)\)", text):
-        assert (RUNBOOKS / target).is_file(), target
+# --- dashboards ------------------------------------------------------------------------------------------------------
 
 
 def test_links_lead_to_the_runbook_and_to_a_dashboard_that_exists(alerts):
