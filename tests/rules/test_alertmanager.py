@@ -115,7 +115,7 @@ def test_the_watchdog_and_absent_targets_are_never_muted(rules, firing):
 def test_a_daemon_that_is_down_silences_its_own_node_only(rules, one, firing):
     down = one("PlumblineDown")
     of_no_node = {"PlumblineWatchdog", "PlumblineTargetsAbsent", "PlumblineNicMtuMismatch"}
-    there = [one(name) for name in firing if name not in {"PlumblineDown", *of_no_node}]
+    there = [one(name, instance=down["instance"]) for name in firing if name not in {"PlumblineDown", *of_no_node}]
     elsewhere = [{**labels, "instance": "stor02.example:10047"} for labels in there]
     assert audible(rules[:1], [down, *there, *elsewhere]) == [down, *elsewhere]
 
