@@ -68,7 +68,7 @@ SERVER_STOPS_WITHIN_S = 1.0
 CEPH, CEPH_EVERY_S = "ceph", 15.0
 """The cluster's state for the metrics, asked for only where a probe needs the cluster."""
 FINGERPRINT, FINGERPRINT_EVERY_S = "fingerprint", 600.0
-"""It changes with updates, and starts processes: minutes late is early enough. Also at each reload."""
+"""It changes with updates, and starts processes: minutes late is early enough."""
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
 PLAN_ANEW_EVERY_S = 60.0
@@ -349,7 +349,7 @@ class Daemon:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         self._apply(running)
         self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
-        self._kick((CEPH, FINGERPRINT))
+        self._housekeeping.kick(CEPH)
         self._reload_error = ""
         log.info("configuration reloaded")
         return True

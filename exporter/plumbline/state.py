@@ -130,7 +130,10 @@ def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
 
 
 def _decode(data: bytes) -> _File:
-    content = msgspec.json.decode(data, type=_File)
+    try:
+        content = msgspec.json.decode(data, type=_File)
+    except UnicodeDecodeError as error:  # a damaged byte in a text; msgspec lets it through as it is
+        raise msgspec.DecodeError(str(error)) from error
     if content.schema_version not in READABLE_VERSIONS:
         known = " or ".join(map(str, READABLE_VERSIONS))
         raise msgspec.ValidationError(f"schema version {content.schema_version}, not {known}")

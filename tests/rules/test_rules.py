@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -10,6 +11,9 @@ import sys
 import pytest
 import yaml
 
+from plumbline import baseline
+from plumbline.baseline import selection
+from plumbline.collectors import probe
 from plumbline.reference import every_spec
 from support.metrics import FOREIGN, known_metrics
 from support.programs import need
@@ -158,6 +162,18 @@ def test_every_metric_in_a_rule_exists(alerts, recording_rules):
     for rule in alerts + recording_rules:
         used |= set(re.findall(r"\bplumbline[_:][a-z0-9_:]+", rule["expr"]))
     assert used <= known_metrics(), used - known_metrics()
+
+
+def test_numbers_that_rules_and_daemon_share_are_the_same():
+    """The daemon drops stale figures, bounds the canary and writes tolerances; the rules must mean the same."""
+    code = (ROOT / "alerts" / "config" / "probe.libsonnet").read_text("utf-8")
+    numbers = {name: float(value) for name, value in re.findall(r"^\s+(\w+): ([\d.]+),$", code, re.MULTILINE)}
+    assert numbers["staleIntervals"] == probe.STALE_AFTER_INTERVALS
+    assert numbers["defaultTolerance"] == selection.DEFAULT_TOLERANCE
+    names = (each.name for each in pkgutil.iter_modules(baseline.__path__))
+    modules = [importlib.import_module(f"plumbline.baseline.{name}") for name in names]
+    floors = {module.TOLERANCE_FLOOR for module in modules if hasattr(module, "TOLERANCE_FLOOR")}
+    assert floors == {numbers["minimumTolerance"]}
 
 
 def test_test_series_have_the_labels_the_daemon_exports(unit_tests):

@@ -81,7 +81,8 @@ def _rounds(suite: Suite, above: set[str]) -> Iterator[Tests]:
     )
     limit = 500.0
     while priced:
-        chosen, spent = [], 0.0
+        chosen: list[tuple[Path, Any, Any]] = []
+        spent = 0.0
         while priced and (not chosen or spent + priced[0][0] <= limit):
             cost, _, path, file, test = priced.pop(0)
             chosen.append((path, file, test))

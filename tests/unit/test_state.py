@@ -55,7 +55,11 @@ def test_a_failure_keeps_the_last_success_and_the_newest_failures():
     assert record.runs == {Outcome.SUCCESS: 1, Outcome.FAILURE: 7}
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b'{"schema_version": 99, "probes": {}}', b"[]", b"\0" * 50])
+DAMAGES = [b"", b"{", b"\xff\xfe", b'{"schema_version": 99, "probes": {}}', b"[]", b"\0" * 50]
+DAMAGES += [b'{"schema_version": 3, "probes": {"f\xff": {}}}']  # one damaged byte inside a text
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_kept_aside_and_the_daemon_starts(tmp_path, damage, caplog):
     (tmp_path / "state.json").write_bytes(damage)
     store = opened(tmp_path)
