@@ -4,7 +4,9 @@ local promql = import '../lib/promql.libsonnet';
 {
   local config = $._config,
   local canary = config.canary,
-  local labels = promql.labels(config),
+  local labels = promql.labels(config) {
+    operationOfProbe: promql.join(config.instanceLabels + ['probe', 'operation']),
+  },
 
   // `>= 0` drops the NaN that an idle window gives: no operation, no figure.
   local quantile(q, window) = |||
@@ -34,6 +36,55 @@ local promql = import '../lib/promql.libsonnet';
     labels: { statistic: statistic },
   },
 
+  // All operations, the failed ones (which are in no bucket) included. `or`: a daemon that has none exports none.
+  local attempted(of, window) = |||
+    (
+      sum by (%(series)s) (%(of)s(plumbline_canary_latency_seconds_count[%(window)s]))
+      + on (%(operation)s) group_left ()
+      sum by (%(operation)s) (%(of)s(plumbline_canary_errors_total[%(window)s]))
+      or on (%(series)s)
+      sum by (%(series)s) (%(of)s(plumbline_canary_latency_seconds_count[%(window)s]))
+    )
+  ||| % (labels { of: of, window: window, operation: labels.operationOfProbe }),
+
+  local nested(text) = std.strReplace(std.rstripChars(text, '\n'), '\n', '\n    '),
+
+  // Share of operations above the baseline's bound, and of failed ones: the bucket whose `le` is the bound, letter for
+  // letter (`bound` is written as Prometheus 3 writes `le`), so no edge is ever written down here. `max`, not `sum`:
+  // buckets are cumulative, of two bounds the higher counts.
+  local slow(span, window, minimum) = {
+    record: 'plumbline:canary_slow_operations%s:ratio' % span,
+    expr: |||
+      clamp_min(
+        1
+        -
+        max by (%(series)s) (
+          rate(plumbline_canary_latency_seconds_bucket[%(window)s])
+          and on (%(series)s, le)
+          %(bound)s
+        )
+        / on (%(series)s)
+        %(attempted)s,
+        0
+      )
+      and on (%(series)s)
+      %(increase)s >= %(minimum)d
+      and on (%(series)s)
+      (
+        plumbline_canary_latency_seconds_bucket offset %(window)s
+        and on (%(series)s, le)
+        %(bound)s
+      )
+    ||| % (labels {
+             operation: labels.operationOfProbe,
+             bound: bound,
+             window: window,
+             attempted: nested(attempted('rate', window)),
+             increase: std.rstripChars(attempted('increase', window), '\n'),
+             minimum: minimum,
+           }),
+  },
+
   prometheusRules+:: {
     groups+: [{
       name: 'plumbline-canary.rules',
@@ -44,35 +95,10 @@ local promql = import '../lib/promql.libsonnet';
         latency('_long', 'p50', full(quantile(0.5, canary.longWindow), canary.longWindow)),
         latency('_long', 'mean', full(mean(canary.meanLongWindow), canary.meanLongWindow)),
         latency('_fast', 'p50', quantile(0.5, canary.fastWindow)),
-        {
-          // Share of operations above the baseline's bound: the bucket whose `le` is the bound, letter for letter
-          // (`bound` is written as Prometheus 3 writes `le`), so no edge is ever written down here. `max`, not
-          // `sum`: buckets are cumulative, of two bounds the higher counts. `offset`: right after a new bound its
-          // bucket has no history while the count has; their quotient would call everything slow.
-          record: 'plumbline:canary_slow_operations:ratio',
-          expr: |||
-            clamp_min(
-              1
-              -
-              max by (%(series)s) (
-                rate(plumbline_canary_latency_seconds_bucket[%(window)s])
-                and on (%(series)s, le)
-                %(bound)s
-              )
-              /
-              max by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s])),
-              0
-            )
-            and on (%(series)s)
-            (sum by (%(series)s) (increase(plumbline_canary_latency_seconds_count[%(window)s])) >= %(minimum)d)
-            and on (%(series)s)
-            (
-              plumbline_canary_latency_seconds_bucket offset %(window)s
-              and on (%(series)s, le)
-              %(bound)s
-            )
-          ||| % (labels { bound: bound, window: canary.burnStep, minimum: canary.minimumOperations.short }),
-        },
+        // Right after a new bound its bucket has no history while the count has; their quotient would call everything
+        // slow: hence `offset`.
+        slow('', canary.burnStep, canary.minimumOperations.short),
+        slow('_fast', canary.fastWindow, canary.minimumOperations.fast),
       ],
     }],
   },
