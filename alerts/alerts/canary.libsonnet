@@ -103,10 +103,13 @@ local promql = import '../lib/promql.libsonnet';
   local share = 'plumbline:canary_slow_operations:ratio',
   local shareNow = 'plumbline:canary_slow_operations_fast:ratio',
 
-  local burnAlert(tunables, expr, window, gateWindow) = alert.fromTunables(
+  // Failed operations are in both shares; their own is never held back.
+  local burning(metric) = lasting(metric, burn.page.burn * canary.slowOperationsBudget, burn.page.span),
+
+  local burnAlert(tunables, expr, window) = alert.fromTunables(
     tunables,
     'PlumblineCanaryBudgetBurn',
-    gated(expr, gateWindow),
+    expr,
     latency { window: window },
     'Too many canary operations are slower than the baseline allows, or fail.',
     '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', are slower than the bound of its baseline or fail, over %s; %g%% are allowed for.' % [window, 100 * canary.slowOperationsBudget],
@@ -115,6 +118,7 @@ local promql = import '../lib/promql.libsonnet';
   prometheusAlerts+:: {
     groups+: [{
       name: 'plumbline-canary',
+      interval: canary.interval,
       rules: [
         alert.new(
           config,
@@ -140,13 +144,12 @@ local promql = import '../lib/promql.libsonnet';
         ),
         burnAlert(
           burn.page,
-          lasting(shareNow, burn.page.burn * canary.slowOperationsBudget, burn.page.span),
-          burn.page.span,
-          canary.recoveryWindow
+          gated(burning(shareNow), canary.recoveryWindow) + 'or\n' + burning('plumbline:canary_failed_operations_fast:ratio'),
+          burn.page.span
         ),
         burnAlert(
           burn.ticket,
-          |||
+          gated(|||
             quantile_over_time(0.5, %(now)s[%(span)s]) > %(threshold)g
             and
             %(now)s offset %(span)s
@@ -162,9 +165,8 @@ local promql = import '../lib/promql.libsonnet';
                    step: canary.burnStep,
                    threshold: burn.ticket.burn * canary.slowOperationsBudget,
                    points: std.floor(canary.burnCoverage * promql.seconds(burn.ticket.long) / promql.seconds(canary.burnStep)),
-                 }),
-          burn.ticket.long,
-          canary.recoveryLongWindow
+                 }), canary.recoveryLongWindow),
+          burn.ticket.long
         ),
       ],
     }],

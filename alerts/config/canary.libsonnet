@@ -16,6 +16,10 @@
       // them, of which one may be missed).
       fastWindow: '90s',
 
+      // How often it is judged, whatever Prometheus's evaluation_interval: as often as there are new scrapes. At 1 m each
+      // page came a minute later.
+      interval: '30s',
+
       // Fewer operations than this in the window and nothing is judged: at 30 the median's own error is about
       // 25 % of the spread. A rotational disk's canary (1 operation a second over two operations) gives 150 in
       // the short window and 45 in the fast one.

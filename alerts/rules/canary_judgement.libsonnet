@@ -7,6 +7,7 @@
 //
 // No rule here reads its own past result (as a CUSUM would): both Prometheus servers of a pair, one after a restart
 // and one with backfilled rules come to the same figures.
+local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -19,6 +20,8 @@ local promql = import '../lib/promql.libsonnet';
     hosts: promql.join(config.instanceLabels + promql.likeness),
   } + canary,
 
+  local expr = over(config),
+
   local offsets = std.join('\nor\n', [
     'label_replace(plumbline:canary_hour:ratio offset %s, "season", "%s", "", "")' % [offset, offset]
     for offset in canary.seasonOffsets
@@ -26,8 +29,28 @@ local promql = import '../lib/promql.libsonnet';
 
   prometheusRules+:: {
     groups+: [{
+      // One group, because groups are evaluated at moments of their own: each that a figure passes on its way costs up
+      // to an interval.
       name: 'plumbline-judgement.rules',
+      interval: canary.interval,
       rules: [
+        {
+          record: 'plumbline:canary_latency_fast:seconds',
+          expr: expr.quantile(0.5, canary.fastWindow),
+          labels: { statistic: 'p50' },
+        },
+        {
+          record: 'plumbline:degradation_fast:ratio',
+          expr: expr.ratio(expr.enough('_fast', canary.fastWindow, canary.minimumOperations.fast)),
+        },
+        {
+          record: 'plumbline:canary_slow_operations_fast:ratio',
+          expr: expr.slowShare(canary.fastWindow, canary.minimumOperations.fast),
+        },
+        {
+          record: 'plumbline:canary_failed_operations_fast:ratio',
+          expr: expr.failedShare(canary.fastWindow, canary.minimumOperations.fast),
+        },
         {
           // A median of medians: hiccups and what lasts less than half an hour leave no trace.
           record: 'plumbline:canary_hour:ratio',
