@@ -101,7 +101,6 @@ local promql = import '../lib/promql.libsonnet';
   ),
 
   local share = 'plumbline:canary_slow_operations:ratio',
-  local shareNow = 'plumbline:canary_slow_operations_fast:ratio',
 
   // Failed operations are in both shares; their own is never held back.
   local burning(metric) = lasting(metric, burn.page.burn * canary.slowOperationsBudget, burn.page.span),
@@ -144,7 +143,7 @@ local promql = import '../lib/promql.libsonnet';
         ),
         burnAlert(
           burn.page,
-          gated(burning(shareNow), canary.recoveryWindow) + 'or\n' + burning('plumbline:canary_failed_operations_fast:ratio'),
+          gated(burning(share), canary.recoveryWindow) + 'or\n' + burning('plumbline:canary_failed_operations:ratio'),
           burn.page.span
         ),
         burnAlert(
@@ -154,17 +153,16 @@ local promql = import '../lib/promql.libsonnet';
             and
             %(now)s offset %(span)s
             or
-            avg_over_time(%(share)s[%(long)s:%(step)s]) > %(threshold)g
+            avg_over_time(%(now)s[%(long)s]) > %(burst)g
             and
-            avg_over_time(%(share)s[%(short)s:%(step)s]) > %(threshold)g
+            avg_over_time(%(now)s[%(short)s]) > %(burst)g
             and
-            count_over_time(%(share)s[%(long)s:%(step)s]) >= %(points)d
+            count_over_time(%(now)s[%(long)s]) >= %(points)d
           ||| % (burn.ticket {
-                   now: shareNow,
-                   share: share,
-                   step: canary.burnStep,
+                   now: share,
                    threshold: burn.ticket.burn * canary.slowOperationsBudget,
-                   points: std.floor(canary.burnCoverage * promql.seconds(burn.ticket.long) / promql.seconds(canary.burnStep)),
+                   burst: burn.ticket.burstBurn * canary.slowOperationsBudget,
+                   points: std.floor(canary.burnCoverage * promql.seconds(burn.ticket.long) / promql.seconds(canary.interval)),
                  }), canary.recoveryLongWindow),
           burn.ticket.long
         ),

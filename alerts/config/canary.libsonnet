@@ -47,9 +47,6 @@
       // about this many are slower by definition.
       slowOperationsBudget: 0.01,
 
-      // The share is sampled at the width of its own window, so that every operation counts once.
-      burnStep: '5m',
-
       // A burn window with holes is judged when this part of it has data; with less, ten minutes after a start
       // one hiccup would be the whole history.
       burnCoverage: 0.8,
@@ -135,6 +132,8 @@
           keepFiringFor: '10m',
           span: '1h',
           burn: 2.5,
+          // Bursts: hiccups alone (6 a day, 2 minutes each) make 1 % of six hours, 4 % once in months.
+          burstBurn: 6,
           long: '6h',
           short: '1h',
         },

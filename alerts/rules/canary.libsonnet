@@ -1,4 +1,4 @@
-// The canary's latency over the windows that are shown and judged, and its share of slow operations.
+// The canary's latency over the windows that are shown, and over the long ones of the mean.
 local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
@@ -35,10 +35,6 @@ local promql = import '../lib/promql.libsonnet';
         latency('', 'mean', mean(canary.shortWindow)),
         latency('_long', 'p50', full(expr.quantile(0.5, canary.longWindow), canary.longWindow)),
         latency('_long', 'mean', full(mean(canary.meanLongWindow), canary.meanLongWindow)),
-        {
-          record: 'plumbline:canary_slow_operations:ratio',
-          expr: expr.slowShare(canary.burnStep, canary.minimumOperations.short),
-        },
       ],
     }],
   },

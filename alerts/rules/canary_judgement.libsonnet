@@ -44,11 +44,11 @@ local promql = import '../lib/promql.libsonnet';
           expr: expr.ratio(expr.enough('_fast', canary.fastWindow, canary.minimumOperations.fast)),
         },
         {
-          record: 'plumbline:canary_slow_operations_fast:ratio',
+          record: 'plumbline:canary_slow_operations:ratio',
           expr: expr.slowShare(canary.fastWindow, canary.minimumOperations.fast),
         },
         {
-          record: 'plumbline:canary_failed_operations_fast:ratio',
+          record: 'plumbline:canary_failed_operations:ratio',
           expr: expr.failedShare(canary.fastWindow, canary.minimumOperations.fast),
         },
         {

@@ -122,25 +122,30 @@ def inject(history: History, regression: Regression, start_slot: int) -> History
 
 def share_up_to(edges: Array, level: Array, tail: Array, slow: Array) -> Array:
     """(…, edges): the share of operations up to each edge, for levels of any shape."""
-    ratio = edges / level[..., None]
-    body = np.interp(np.log(ratio) / BODY_SIGMA, _GRID, _NORMAL)
-    slowed = np.interp(np.log(ratio / SLOW_FACTOR) / BODY_SIGMA, _GRID, _NORMAL)
-    pareto = 1 - np.maximum(ratio / TAIL_FROM, 1) ** -TAIL_EXPONENT
-    tail, slow = tail[..., None], slow[..., None]
-    return (1 - tail - slow) * body + slow * slowed + tail * pareto
+    log_ratio = np.log(edges) - np.log(level)[..., None]
+    body = np.interp(log_ratio / BODY_SIGMA, _GRID, _NORMAL)
+    pareto = 1 - np.exp(-TAIL_EXPONENT * np.maximum(log_ratio - math.log(TAIL_FROM), 0))
+    share = body + tail[..., None] * (pareto - body)
+    if slow.any():
+        slowed = np.interp((log_ratio - math.log(SLOW_FACTOR)) / BODY_SIGMA, _GRID, _NORMAL)
+        share += slow[..., None] * (slowed - body)
+    return np.asarray(share)
 
 
 def draw(rng: np.random.Generator, history: History, edges: Array, ops_per_second: float) -> NDArray[np.int64]:
     """(hosts, scrapes, edges + 1) operations in each bucket between two scrapes, the one above all edges last."""
     hosts, slots = history.level.shape
-    shape = (hosts, slots // SLOTS_PER_SCRAPE, SLOTS_PER_SCRAPE)
-    used = shape[1] * SLOTS_PER_SCRAPE
-    counts = np.empty((hosts, shape[1], len(edges) + 1), np.int64)
+    scrapes = slots // SLOTS_PER_SCRAPE
+    counts = np.empty((hosts, scrapes, len(edges) + 1), np.int64)
     for host in range(hosts):
-        share = share_up_to(
-            edges, history.level[host, :used], history.tail[host, :used], history.slow[host, :used]
-        )  # (slots, edges)
-        share = share.reshape(shape[1], SLOTS_PER_SCRAPE, len(edges)).mean(axis=1)
+        level, tail, slow = (
+            each[host, : scrapes * SLOTS_PER_SCRAPE].reshape(scrapes, SLOTS_PER_SCRAPE)
+            for each in (history.level, history.tail, history.slow)
+        )
+        share = share_up_to(edges, level[:, 1], tail[:, 1], slow[:, 1])
+        # where something begins or ends within the scrape, slot by slot; elsewhere its middle stands for it
+        mixed = (np.ptp(level, axis=1) > 0.02 * level[:, 1]) | (np.ptp(slow, axis=1) > 0.02)
+        share[mixed] = share_up_to(edges, level[mixed], tail[mixed], slow[mixed]).mean(axis=1)
         bucket = np.diff(share, axis=1, prepend=0.0, append=1.0)
         counts[host] = rng.poisson(np.clip(bucket, 0, 1) * (ops_per_second * SCRAPE_S))
     return counts
