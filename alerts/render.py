@@ -79,7 +79,10 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
 def _to_yaml(groups: Mapping[str, Any]) -> str:
     ordered = {
         "groups": [
-            {**{key: group[key] for key in GROUP_FIELDS if key in group}, "rules": [_ordered(rule) for rule in group["rules"]]}
+            {
+                **{key: group[key] for key in GROUP_FIELDS if key in group},
+                "rules": [_ordered(rule) for rule in group["rules"]],
+            }
             for group in groups["groups"]
         ]
     }

@@ -90,13 +90,19 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench-detection ARGS=…", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seed", type=int, default=2026, help="the alerts were tuned on seeds 0 to 1999 (default: 2026)")
+    parser.add_argument(
+        "--seed", type=int, default=2026, help="the alerts were tuned on seeds 0 to 1999 (default: 2026)"
+    )
     parser.add_argument("--clusters", type=int, default=4, help="healthy clusters (default: 4)")
     parser.add_argument("--hosts", type=int, default=4, help="hosts of each (default: 4)")
     parser.add_argument("--days", type=float, default=15, help="days of healthy history (default: 15; 0: none)")
     parser.add_argument("--episodes", type=int, default=8, help="of each regression (default: 8; 0: none)")
-    parser.add_argument("--rate", type=float, default=10, help="operations a second; 1 as on rotational disks (default: 10)")
-    parser.add_argument("--interval", type=float, default=60, help="Prometheus's evaluation_interval in s (default: 60)")
+    parser.add_argument(
+        "--rate", type=float, default=10, help="operations a second; 1 as on rotational disks (default: 10)"
+    )
+    parser.add_argument(
+        "--interval", type=float, default=60, help="Prometheus's evaluation_interval in s (default: 60)"
+    )
     parser.add_argument("--noise", type=float, default=Climate().noise_sigma, help="of the level (default: 0.04)")
     parser.add_argument("--hiccups", type=float, default=Climate().hiccups_per_day, help="a day and host (default: 6)")
     parser.add_argument("--rivals", action="store_true", help="other designs beside ours, on the same series")
@@ -177,9 +183,7 @@ def _samples(
     """Everything the cluster's targets would have been scraped for. ``totals`` grow: the counters' values so far."""
     part = slice(int(start_s) // model.SLOT_S, int(until_s) // model.SLOT_S)
     history = cluster.history
-    history = History(
-        history.level[:, part], history.tail[:, part], history.slow[:, part], history.recovering[part]
-    )
+    history = History(history.level[:, part], history.tail[:, part], history.slow[:, part], history.recovering[part])
     counts = model.draw(rng, history, edges / BASELINE_P50_S, rate)
     middles = np.append(np.sqrt(edges * np.append(edges[0] / 2, edges[:-1])), edges[-1] * 2)
     scrapes_s = EPOCH_S + start_s + np.arange(1, counts.shape[1] + 1) * model.SCRAPE_S
@@ -285,9 +289,7 @@ def _print_delays(clusters: Sequence[Cluster], firings: Sequence[Firing]) -> Non
         print(f"\n{title}: {'page' if severity == 'critical' else 'ticket'}")
         chosen = [each for each in firings if _design(each) == title and each.severity == severity]
         for name in dict.fromkeys(cluster.regression for cluster in clusters):
-            delays = [
-                _delay_min(cluster, chosen) for cluster in clusters if cluster.regression == name
-            ]
+            delays = [_delay_min(cluster, chosen) for cluster in clusters if cluster.regression == name]
             judged = [delay for delay in delays if delay is not None]
             found = sorted(delay for delay in judged if math.isfinite(delay))
             shown = f"{median(found):7.1f} /{found[math.ceil(0.95 * len(found)) - 1]:7.1f}" if found else f"{'-':>16}"

@@ -85,7 +85,7 @@ class History:
     recovering: Flags
 
 
-def healthy(rng: np.random.Generator, hosts: int, days: float, climate: Climate = Climate()) -> History:  # noqa: B008
+def healthy(rng: np.random.Generator, hosts: int, days: float, climate: Climate = Climate()) -> History:
     """A cluster's history that begins at midnight of a Monday (UTC)."""
     slots = round(days * SLOTS_PER_DAY)
     time_s = np.arange(slots) * SLOT_S
@@ -111,10 +111,7 @@ def inject(history: History, regression: Regression, start_slot: int) -> History
     """The same cluster with ``regression`` on all its hosts from ``start_slot`` on."""
     slots = history.level.shape[1]
     since_s = (np.arange(slots) - start_slot) * SLOT_S
-    if regression.drift_s:
-        grown = np.clip(since_s / regression.drift_s, 0, 1)
-    else:
-        grown = (since_s >= 0).astype(float)
+    grown = np.clip(since_s / regression.drift_s, 0, 1) if regression.drift_s else (since_s >= 0).astype(float)
     level = history.level * (1 + (regression.ratio - 1) * grown)
     slow = history.slow + regression.slow_share * grown
     return History(level, history.tail, slow, history.recovering)

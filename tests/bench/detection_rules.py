@@ -1,4 +1,4 @@
-"""Rules over a stretch of the past: recording rules asked by range and written back, alerts followed as Prometheus does.
+"""Rules over a stretch of the past: recording rules asked by range and written back, alerts followed as by Prometheus.
 
 What differs from Prometheus's own rule manager, and how it is bridged:
 

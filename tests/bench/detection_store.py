@@ -53,9 +53,7 @@ def write_request(series: Iterable[Series]) -> bytes:
     """The body of a remote write."""
     parts: list[bytes] = []
     for each in series:
-        head = b"".join(
-            _field(1, _field(1, name.encode()) + _field(2, value.encode())) for name, value in each.labels
-        )
+        head = b"".join(_field(1, _field(1, name.encode()) + _field(2, value.encode())) for name, value in each.labels)
         samples = _samples(each.times_ms, each.values)
         parts += [b"\x0a", _varint(len(head) + len(samples)), head, samples]
     body = b"".join(parts)

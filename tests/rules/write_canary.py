@@ -21,9 +21,14 @@ OPS = 150
 PLACE = 'device_class="nvme"%(cluster)s,instance="%(host)s.example:10047",job="plumbline",layer="disk",operation="read"'
 WORKLOAD = 'workload="randread-4k-qd1-j1"'
 GROUPS = (
-    "plumbline-baseline.rules", "plumbline-canary.rules", "plumbline-probe.rules", "plumbline-degradation.rules",
-    "plumbline-recovery.rules", "plumbline-judgement.rules", "plumbline-canary",
-)  # fmt: skip
+    "plumbline-baseline.rules",
+    "plumbline-canary.rules",
+    "plumbline-probe.rules",
+    "plumbline-degradation.rules",
+    "plumbline-recovery.rules",
+    "plumbline-judgement.rules",
+    "plumbline-canary",
+)
 
 
 @dataclass(frozen=True)
@@ -123,29 +128,42 @@ class Case:
             {"eval_time": moment, "alertname": alert, "exp_alerts": []} for moment, alert in self.quiet
         ]
         together: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for moment, alert, labels, annotations in self.firing:
-            together.setdefault((moment, alert), []).append(_expected(alert, labels, annotations))
+        for moment, alert, labels, texts in self.firing:
+            together.setdefault((moment, alert), []).append(_expected(alert, labels, texts))
         checks += [
-            {"eval_time": moment, "alertname": alert, "exp_alerts": alerts} for (moment, alert), alerts in together.items()
+            {"eval_time": moment, "alertname": alert, "exp_alerts": alerts}
+            for (moment, alert), alerts in together.items()
         ]
         return {"name": self.name, "interval": "30s", "input_series": series, "alert_rule_test": checks}
 
 
-def _expected(alert: str, labels: dict[str, str], annotations: dict[str, str]) -> dict[str, Any]:
-    usual = {"cluster": "north", "device_class": "nvme", "layer": "disk", "operation": "read", "signal": "latency",
-             "workload": "randread-4k-qd1-j1"}  # fmt: skip
+def _expected(alert: str, labels: dict[str, str], texts: dict[str, str]) -> dict[str, Any]:
+    usual = {
+        "cluster": "north",
+        "device_class": "nvme",
+        "layer": "disk",
+        "operation": "read",
+        "signal": "latency",
+        "workload": "randread-4k-qd1-j1",
+    }
     links = {"runbook_url": f"https://plumbline.example/runbooks/{alert}.md"}
     board = "http://localhost:3000/d/plumbline-node"
     if alert != "PlumblineFleetLatencyHigh":
         usual |= {"instance": "stor01.example:10047", "probe": "canary"}
         board += "?var-instance=stor01.example%3A10047" + ("" if labels.get("cluster") == "" else "&var-cluster=north")
     merged = {name: value for name, value in (usual | labels).items() if value}
-    return {"exp_labels": dict(sorted(merged.items())), "exp_annotations": annotations | links | {"dashboard_url": board}}
+    return {
+        "exp_labels": dict(sorted(merged.items())),
+        "exp_annotations": texts | links | {"dashboard_url": board},
+    }
 
 
 HIGH, FLEET, EXTREME, BURN = (
-    "PlumblineCanaryLatencyHigh", "PlumblineFleetLatencyHigh", "PlumblineCanaryLatencyExtreme", "PlumblineCanaryBudgetBurn",
-)  # fmt: skip
+    "PlumblineCanaryLatencyHigh",
+    "PlumblineFleetLatencyHigh",
+    "PlumblineCanaryLatencyExtreme",
+    "PlumblineCanaryBudgetBurn",
+)
 SUBJECT = "canary, read (randread-4k-qd1-j1) on stor01.example:10047, device class nvme"
 BASELINE = "the measured baseline baseline.yaml"
 
@@ -156,103 +174,194 @@ def high(moment: str, ratio: str, severity: str = "critical", **labels: str) -> 
         if severity == "critical"
         else "its longer windows agree"
     )
-    return moment, HIGH, {"severity": severity, "source": "measured", "profile": "baseline.yaml", "statistic": "p50", **labels}, {
-        "summary": "What a canary measures is slower than its baseline.",
-        "description": f"Canary {SUBJECT}: the p50 latency is {ratio} times {BASELINE}, and {agrees}.",
-    }  # fmt: skip
+    return (
+        moment,
+        HIGH,
+        {"severity": severity, "source": "measured", "profile": "baseline.yaml", "statistic": "p50", **labels},
+        {
+            "summary": "What a canary measures is slower than its baseline.",
+            "description": f"Canary {SUBJECT}: the p50 latency is {ratio} times {BASELINE}, and {agrees}.",
+        },
+    )
 
 
 def extreme(moment: str, ratio: str) -> tuple[Any, ...]:
-    return moment, EXTREME, {"severity": "critical", "source": "measured", "profile": "baseline.yaml", "statistic": "p50"}, {
-        "summary": "What a canary measures is many times slower than its baseline.",
-        "description": f"Canary {SUBJECT}: the p50 latency of the last 90s is {ratio} times {BASELINE}.",
-    }  # fmt: skip
+    return (
+        moment,
+        EXTREME,
+        {"severity": "critical", "source": "measured", "profile": "baseline.yaml", "statistic": "p50"},
+        {
+            "summary": "What a canary measures is many times slower than its baseline.",
+            "description": f"Canary {SUBJECT}: the p50 latency of the last 90s is {ratio} times {BASELINE}.",
+        },
+    )
 
 
 def fleet(moment: str, share: str) -> tuple[Any, ...]:
-    return moment, FLEET, {"severity": "critical"}, {
-        "summary": "The canaries of most hosts are slower than their baselines.",
-        "description": f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme) more than 1.3"
-        " times slower than this hour allows, for 4m: the layer, not a device.",
-    }  # fmt: skip
+    return (
+        moment,
+        FLEET,
+        {"severity": "critical"},
+        {
+            "summary": "The canaries of most hosts are slower than their baselines.",
+            "description": f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme) more than"
+            " 1.3 times slower than this hour allows, for 4m: the layer, not a device.",
+        },
+    )
 
 
 def burn(moment: str, share: str, severity: str) -> tuple[Any, ...]:
     window = {"critical": "10m", "warning": "6h"}[severity]
-    return moment, BURN, {"severity": severity, "window": window}, {
-        "summary": "Too many canary operations are slower than the baseline allows, or fail.",
-        "description": f"{share} of the operations of canary {SUBJECT}, are slower than the bound of its baseline or fail,"
-        f" over {window}; 1% are allowed for.",
-    }  # fmt: skip
+    return (
+        moment,
+        BURN,
+        {"severity": severity, "window": window},
+        {
+            "summary": "Too many canary operations are slower than the baseline allows, or fail.",
+            "description": f"{share} of the operations of canary {SUBJECT}, are slower than the bound of its baseline or fail,"
+            f" over {window}; 1% are allowed for.",
+        },
+    )
 
 
 CALM = Phase(15)
 DOUBLE = 0.0004
 
 LATENCY = (
-    Case("a lasting doubling: a page in eight minutes; after it, kept for ten",
-         [Host([CALM, Phase(15, DOUBLE), Phase(20)])],
-         quiet=[("21m", HIGH), ("44m", HIGH), ("30m", EXTREME), ("30m", FLEET)],
-         firing=[high("23m", "2.0"), high("38m", "2.0")]),
-    Case("just above and just below what may be",
-         [Host([CALM, Phase(25, 0.00033)]), Host([CALM, Phase(25, 0.00032)], name="stor02")],
-         quiet=[("21m", HIGH)], firing=[high("39m", "1.6")]),
-    Case("transient: a hiccup of four minutes at eight times the latency",
-         [Host([CALM, Phase(4, 0.0016), Phase(15)])],
-         quiet=[(f"{minute}m", alert) for minute in (17, 19, 21, 25) for alert in (HIGH, EXTREME, BURN)]),
-    Case("transient: two hiccups of four minutes that follow each other at different heights",
-         [Host([CALM, Phase(4, DOUBLE), Phase(4, 0.0008), Phase(15)])],
-         quiet=[(f"{minute}m", HIGH) for minute in (20, 22, 23, 24, 26)]),
-    Case("wavering, and beyond for more than ten minutes: a page all the same",
-         [Host([CALM, *[Phase(2, DOUBLE), Phase(2, 0.0008)] * 4])],
-         quiet=[("24m", HIGH)], firing=[high("28m", "2.0")]),
-    Case("no data: the canary stops while it is slow", [Host([CALM, Phase(4, DOUBLE)])],
-         quiet=[("17m", HIGH), ("24m", HIGH), ("30m", HIGH)]),
-    Case("too few operations to judge: one a minute, all slow",
-         [Host([Phase(40, DOUBLE, ops=1)])], quiet=[("39m", HIGH), ("39m", BURN), ("39m", EXTREME)]),
-    Case("recovery is slow by nature: no page while it lasts nor shortly after, a catastrophe all the same",
-         [Host([CALM, Phase(15, DOUBLE), Phase(5, 0.002)])], recovering="0x20 1x80",
-         quiet=[("24m", HIGH), ("29m", HIGH)], firing=[extreme("34m", "10.0")]),
-    Case("no cluster label, no metrics of Ceph: the same judgement",
-         [Host([CALM, Phase(15, DOUBLE)], cluster="")], quiet=[("21m", HIGH)],
-         firing=[high("25m", "2.0", cluster="")]),
-    Case("throttled for a minute", [Host([CALM, Phase(1, 0.01), Phase(5)])],
-         quiet=[("16m", EXTREME), ("17m", EXTREME), ("18m", EXTREME)]),
-    Case("two of three hosts: the layer, within six minutes; then the third alone",
-         [Host([CALM, Phase(12, DOUBLE), Phase(15)], name="stor02"), Host([CALM, Phase(12, DOUBLE), Phase(15)], name="stor03"),
-          Host([CALM, Phase(27)], name="stor04")],
-         quiet=[("18m", FLEET), ("41m", FLEET)], firing=[fleet("21m", "66.67%"), fleet("26m", "66.67%")]),
-    Case("one of three hosts: a device", [Host([CALM, Phase(12, DOUBLE)]), Host([Phase(27)], name="stor02"), Host([Phase(27)], name="stor03")],
-         quiet=[("21m", FLEET), ("26m", FLEET)], firing=[high("25m", "2.0")]),
-    Case("two hosts: too few to speak of a layer", [Host([CALM, Phase(12, DOUBLE)], name=name) for name in ("stor02", "stor03")],
-         quiet=[("21m", FLEET), ("26m", FLEET)]),
-    Case("a blip of the network: all hosts for three and a half minutes",
-         [Host([CALM, Phase(3.5, 0.0016), Phase(10)], name=name) for name in ("stor01", "stor02", "stor03")],
-         quiet=[(moment, alert) for moment in ("18m", "19m", "20m", "22m") for alert in (FLEET, HIGH)]),
-    Case("all hosts, while the cluster recovers",
-         [Host([CALM, Phase(12, DOUBLE)], name=name) for name in ("stor01", "stor02", "stor03")],
-         recovering="1x60", quiet=[("21m", FLEET), ("26m", FLEET)]),
-    Case("a quarter slower for two and a half hours: a ticket, no page",
-         [Host([CALM, Phase(150, 0.00032)])], quiet=[("90m", HIGH), ("160m", HIGH)]),
-    Case("a third slower than the hour allows at most: the ticket joins the page",
-         [Host([CALM, Phase(150, 0.00033)])], firing=[high("160m", "1.6"), high("160m", "1.6", "warning")]),
-)  # fmt: skip
+    Case(
+        "a lasting doubling: a page in eight minutes; after it, kept for ten",
+        [Host([CALM, Phase(15, DOUBLE), Phase(20)])],
+        quiet=[("21m", HIGH), ("44m", HIGH), ("30m", EXTREME), ("30m", FLEET)],
+        firing=[high("23m", "2.0"), high("38m", "2.0")],
+    ),
+    Case(
+        "just above and just below what may be",
+        [Host([CALM, Phase(25, 0.00033)]), Host([CALM, Phase(25, 0.00032)], name="stor02")],
+        quiet=[("21m", HIGH)],
+        firing=[high("39m", "1.6")],
+    ),
+    Case(
+        "transient: a hiccup of four minutes at eight times the latency",
+        [Host([CALM, Phase(4, 0.0016), Phase(15)])],
+        quiet=[(f"{minute}m", alert) for minute in (17, 19, 21, 25) for alert in (HIGH, EXTREME, BURN)],
+    ),
+    Case(
+        "transient: two hiccups of four minutes that follow each other at different heights",
+        [Host([CALM, Phase(4, DOUBLE), Phase(4, 0.0008), Phase(15)])],
+        quiet=[(f"{minute}m", HIGH) for minute in (20, 22, 23, 24, 26)],
+    ),
+    Case(
+        "wavering, and beyond for more than ten minutes: a page all the same",
+        [Host([CALM, *[Phase(2, DOUBLE), Phase(2, 0.0008)] * 4])],
+        quiet=[("24m", HIGH)],
+        firing=[high("28m", "2.0")],
+    ),
+    Case(
+        "no data: the canary stops while it is slow",
+        [Host([CALM, Phase(4, DOUBLE)])],
+        quiet=[("17m", HIGH), ("24m", HIGH), ("30m", HIGH)],
+    ),
+    Case(
+        "too few operations to judge: one a minute, all slow",
+        [Host([Phase(40, DOUBLE, ops=1)])],
+        quiet=[("39m", HIGH), ("39m", BURN), ("39m", EXTREME)],
+    ),
+    Case(
+        "recovery is slow by nature: no page while it lasts, a catastrophe all the same",
+        [Host([CALM, Phase(15, DOUBLE), Phase(5, 0.002)])],
+        recovering="0x20 1x80",
+        quiet=[("24m", HIGH), ("29m", HIGH)],
+        firing=[extreme("34m", "10.0")],
+    ),
+    Case(
+        "no cluster label, no metrics of Ceph: the same judgement",
+        [Host([CALM, Phase(15, DOUBLE)], cluster="")],
+        quiet=[("21m", HIGH)],
+        firing=[high("25m", "2.0", cluster="")],
+    ),
+    Case(
+        "throttled for a minute",
+        [Host([CALM, Phase(1, 0.01), Phase(5)])],
+        quiet=[("16m", EXTREME), ("17m", EXTREME), ("18m", EXTREME)],
+    ),
+    Case(
+        "two of three hosts: the layer, within six minutes; then the third alone",
+        [
+            Host([CALM, Phase(12, DOUBLE), Phase(15)], name="stor02"),
+            Host([CALM, Phase(12, DOUBLE), Phase(15)], name="stor03"),
+            Host([CALM, Phase(27)], name="stor04"),
+        ],
+        quiet=[("18m", FLEET), ("41m", FLEET)],
+        firing=[fleet("21m", "66.67%"), fleet("26m", "66.67%")],
+    ),
+    Case(
+        "one of three hosts: a device",
+        [Host([CALM, Phase(12, DOUBLE)]), Host([Phase(27)], name="stor02"), Host([Phase(27)], name="stor03")],
+        quiet=[("21m", FLEET), ("26m", FLEET)],
+        firing=[high("25m", "2.0")],
+    ),
+    Case(
+        "two hosts: too few to speak of a layer",
+        [Host([CALM, Phase(12, DOUBLE)], name=name) for name in ("stor02", "stor03")],
+        quiet=[("21m", FLEET), ("26m", FLEET)],
+    ),
+    Case(
+        "a blip of the network: all hosts for three and a half minutes",
+        [Host([CALM, Phase(3.5, 0.0016), Phase(10)], name=name) for name in ("stor01", "stor02", "stor03")],
+        quiet=[(moment, alert) for moment in ("18m", "19m", "20m", "22m") for alert in (FLEET, HIGH)],
+    ),
+    Case(
+        "all hosts, while the cluster recovers",
+        [Host([CALM, Phase(12, DOUBLE)], name=name) for name in ("stor01", "stor02", "stor03")],
+        recovering="1x60",
+        quiet=[("21m", FLEET), ("26m", FLEET)],
+    ),
+    Case(
+        "a quarter slower for two and a half hours: a ticket, no page",
+        [Host([CALM, Phase(150, 0.00032)])],
+        quiet=[("90m", HIGH), ("160m", HIGH)],
+    ),
+    Case(
+        "a third slower than the hour allows at most: the ticket joins the page",
+        [Host([CALM, Phase(150, 0.00033)])],
+        firing=[high("160m", "1.6"), high("160m", "1.6", "warning")],
+    ),
+)
 
 TAIL = (
-    Case("a tail of 15 %: a page in twelve minutes", [Host([CALM, Phase(13, slow=23), Phase(20)])],
-         quiet=[("25m", BURN), ("45m", BURN), ("27m", HIGH)], firing=[burn("27m", "15.33%", "critical")]),
-    Case("a tail of 4 %: a ticket within the hour, no page", [Host([Phase(70), Phase(60, slow=6)])],
-         quiet=[("100m", BURN)], firing=[burn("110m", "4%", "warning")]),
+    Case(
+        "a tail of 15 %: a page in twelve minutes",
+        [Host([CALM, Phase(13, slow=23), Phase(20)])],
+        quiet=[("25m", BURN), ("45m", BURN), ("27m", HIGH)],
+        firing=[burn("27m", "15.33%", "critical")],
+    ),
+    Case(
+        "a tail of 4 %: a ticket within the hour, no page",
+        [Host([Phase(70), Phase(60, slow=6)])],
+        quiet=[("100m", BURN)],
+        firing=[burn("110m", "4%", "warning")],
+    ),
     Case("just below: a tail of 2 %", [Host([Phase(130, slow=3)])], quiet=[("125m", BURN)]),
-    Case("transient: everything slow for eight minutes", [Host([Phase(60), Phase(8, 0.0016, slow=150), Phase(20)])],
-         quiet=[("67m", BURN), ("69m", BURN), ("72m", BURN)]),
-    Case("operations that fail count as slow, and no recovery excuses them",
-         [Host([CALM, Phase(13, ops=135, errors=15), Phase(20, errors=0)])], recovering="1x100",
-         quiet=[("25m", BURN), ("45m", BURN)], firing=[burn("27m", "10%", "critical")]),
-    Case("slow ones are excused by a recovery", [Host([CALM, Phase(13, slow=23)])], recovering="1x100",
-         quiet=[("27m", BURN)]),
+    Case(
+        "transient: everything slow for eight minutes",
+        [Host([Phase(60), Phase(8, 0.0016, slow=150), Phase(20)])],
+        quiet=[("67m", BURN), ("69m", BURN), ("72m", BURN)],
+    ),
+    Case(
+        "operations that fail count as slow, and no recovery excuses them",
+        [Host([CALM, Phase(13, ops=135, errors=15), Phase(20, errors=0)])],
+        recovering="1x100",
+        quiet=[("25m", BURN), ("45m", BURN)],
+        firing=[burn("27m", "10%", "critical")],
+    ),
+    Case(
+        "slow ones are excused by a recovery",
+        [Host([CALM, Phase(13, slow=23)])],
+        recovering="1x100",
+        quiet=[("27m", BURN)],
+    ),
     Case("no data: the canary is gone", [Host([CALM, Phase(5, slow=23)])], quiet=[("30m", BURN), ("90m", BURN)]),
-)  # fmt: skip
+)
 
 
 def render(cases: Sequence[Case]) -> str:
