@@ -204,8 +204,8 @@ def fleet(moment: str, share: str) -> tuple[Any, ...]:
         {"severity": "critical"},
         {
             "summary": "The canaries of most hosts are slower than their baselines.",
-            "description": f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme) more than"
-            " 1.3 times slower than this hour allows, for 4m: the layer, not a device.",
+            "description": f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme)"
+            " more than 1.3 times slower than this hour allows, for 4m: the layer, not a device.",
         },
     )
 
@@ -218,8 +218,8 @@ def burn(moment: str, share: str, severity: str) -> tuple[Any, ...]:
         {"severity": severity, "window": window},
         {
             "summary": "Too many canary operations are slower than the baseline allows, or fail.",
-            "description": f"{share} of the operations of canary {SUBJECT}, are slower than the bound of its baseline or fail,"
-            f" over {window}; 1% are allowed for.",
+            "description": f"{share} of the operations of canary {SUBJECT}, are slower than the bound of its baseline"
+            f" or fail, over {window}; 1% are allowed for.",
         },
     )
 
