@@ -32,9 +32,12 @@ local promql = import '../lib/promql.libsonnet';
     (max_over_time(plumbline:recovery:bool[%(window)s]) == 1)
   ||| % (labels { expr: indent(expr), window: window }),
 
-  // Every result of the span, from its first to its last.
+  // Every result of the span, from its first to its last. The last is asked for by name: a range still holds what a
+  // canary that is gone has left behind.
   local lasting(metric, threshold, span) =
     |||
+      %(metric)s > %(threshold)g
+      and
       min_over_time(%(metric)s[%(whole)s]) > %(threshold)g
       and
       %(metric)s offset %(span)s
@@ -149,10 +152,14 @@ local promql = import '../lib/promql.libsonnet';
         burnAlert(
           burn.ticket,
           gated(|||
+            %(now)s
+            and
             quantile_over_time(0.5, %(now)s[%(span)s]) > %(threshold)g
             and
             %(now)s offset %(span)s
             or
+            %(now)s
+            and
             avg_over_time(%(now)s[%(long)s]) > %(burst)g
             and
             avg_over_time(%(now)s[%(short)s]) > %(burst)g

@@ -319,7 +319,8 @@ LATENCY = (
     Case(
         "a quarter slower for two and a half hours: a ticket, no page",
         [Host([CALM, Phase(150, 0.00032)])],
-        quiet=[("90m", HIGH), ("160m", HIGH)],
+        quiet=[("70m", HIGH)],
+        firing=[high("160m", "1.6", "warning")],
     ),
     Case(
         "a third slower than the hour allows at most: the ticket joins the page",
