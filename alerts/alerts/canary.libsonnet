@@ -170,7 +170,7 @@ local promql = import '../lib/promql.libsonnet';
                    threshold: burn.ticket.burn * canary.slowOperationsBudget,
                    burst: burn.ticket.burstBurn * canary.slowOperationsBudget,
                    points: std.floor(canary.burnCoverage * promql.seconds(burn.ticket.long) / promql.seconds(canary.interval)),
-                 }), canary.recoveryLongWindow),
+                 }), burn.ticket.long),
           burn.ticket.long
         ),
       ],

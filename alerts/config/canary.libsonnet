@@ -53,7 +53,7 @@
 
       // How long a recovery holds back the pages about latency after it has ended: the longest span they look at.
       recoveryWindow: '15m',
-      // And the tickets, which look back further.
+      //      // And the tickets about the median, which look back further. Burnt budgets wait as long as their own window holds it.
       recoveryLongWindow: '2h',
     },
 
@@ -76,7 +76,7 @@
           'for': '0m',
           // Beyond for this long, at one level: the highest result at most `level` times the lowest. A hiccup lasts
           // 4 minutes at most, and two that overlap seldom have one height. Steady spans of 4.5, 5, 6 and 7 minutes
-          // cost 2, 1, 1 and 0 false pages in 1,344 simulated series-days; without the level it would be 31 at five.
+          // cost 2, 1, 1 and 0 false pages in 1,344 simulated series-days; without the level it would be 31 at five minutes.
           steadySpan: '6m',
           level: 1.1,
           // At any level: longer than hiccups that follow each other.
