@@ -53,7 +53,7 @@
 
       // How long a recovery holds back the pages about latency after it has ended: the longest span they look at.
       recoveryWindow: '15m',
-      //      // And the tickets about the median, which look back further. Burnt budgets wait as long as their own window holds it.
+      // And the tickets about the median, which look back further. Burnt budgets wait as long as their window holds it.
       recoveryLongWindow: '2h',
     },
 

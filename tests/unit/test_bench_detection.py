@@ -57,7 +57,7 @@ def test_a_remote_write_is_what_the_protocol_says():
     assert body[:1] == bytes([len(body) - 6])
     assert body[1:6] == b"\xfc" + (len(body) - 7).to_bytes(4, "little")
     assert body[6:] == (
-        b"\x0a\x30"
+        b"\x0a\x2c"
         b"\x0a\x0e\x0a\x08__name__\x12\x02up"
         b"\x0a\x08\x0a\x03job\x12\x01x"
         b"\x12\x10\x09\x00\x00\x00\x00\x00\x00\xf0\x3f\x10\x80\xd0\x95\xff\xbc\x31"
