@@ -5,6 +5,7 @@
 + (import 'alerts/rules/canary.libsonnet')
 + (import 'alerts/rules/probe.libsonnet')
 + (import 'alerts/rules/degradation.libsonnet')
++ (import 'alerts/rules/canary_judgement.libsonnet')
 + (import 'alerts/rules/network.libsonnet')
 + (import 'alerts/rules/disk.libsonnet')
 + (import 'alerts/rules/pcie.libsonnet')

@@ -210,6 +210,16 @@ def test_links_lead_to_the_runbook_and_to_a_dashboard_that_exists(alerts):
         assert "var-instance={{ . | urlquery }}" in annotations["dashboard_url"]
 
 
+def test_the_canarys_test_files_are_what_their_script_writes():
+    folder = ROOT / "tests" / "rules"
+    spec = importlib.util.spec_from_file_location("write_canary", folder / "write_canary.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there
+    spec.loader.exec_module(module)
+    for name, cases in module.FILES.items():
+        assert (folder / name).read_text("utf-8") == module.render(cases), f"run tests/rules/write_canary.py ({name})"
+
+
 # --- the renderer -------------------------------------------------------------------------------------------------
 
 
