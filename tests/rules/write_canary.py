@@ -170,7 +170,7 @@ BASELINE = "the measured baseline baseline.yaml"
 
 def high(moment: str, ratio: str, severity: str = "critical", **labels: str) -> tuple[Any, ...]:
     agrees = (
-        "it has been beyond what this hour allows for 6m without wavering, or for 10m"
+        "it has been beyond what this hour allows for 7m without wavering, or for 10m"
         if severity == "critical"
         else "its longer windows agree"
     )
