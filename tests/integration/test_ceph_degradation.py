@@ -38,12 +38,15 @@ GUILTY, ABOVE = "disk", "rados"
 PAGER = "pager"
 SITE = """{ _config+:: {
   canary+: {
-    shortWindow: '30s', longWindow: '60s', meanLongWindow: '2m', fastWindow: '20s',
-    minimumOperations: { short: 5, long: 5, fast: 3 },
+    shortWindow: '30s', longWindow: '60s', meanLongWindow: '2m', fastWindow: '20s', interval: '5s', slackSeconds: 2,
+    minimumOperations: { short: 5, long: 5, fast: 3 }, recoveryWindow: '10s', recoveryLongWindow: '10s',
   },
   alerts+: {
     PlumblineCanaryLatencyExtreme+: { 'for': '10s' },
-    PlumblineCanaryLatencyHigh+: { 'for': '10s', keepFiringFor: '10s' },
+    PlumblineCanaryLatencyHigh+: {
+      page+: { steadySpan: '20s', anySpan: '30s', keepFiringFor: '10s' },
+      ticket+: { 'for': '10s', shortSpan: '30s', longSpan: '60s', keepFiringFor: '10s' },
+    },
   },
 } }"""
 """The same rules over shorter windows, so that the test need not last an hour."""
