@@ -157,7 +157,7 @@ def _refused(question: Question, error: OSError) -> Unavailable:
         errno.EAGAIN: "the daemon accepts no connection: it hangs",
         errno.ECONNREFUSED: "nobody listens: the daemon ended without removing its socket",
         errno.ENOENT: "the daemon has gone",
-        errno.EACCES: "permission denied; put this user into the group ceph, see docs/ceph.md",
+        errno.EACCES: "permission denied; it takes the right to write to it, see docs/ceph.md",
     }.get(error.errno or 0, error.strerror or str(error))
     return Unavailable(f"{question.source}: {why}")
 

@@ -18,6 +18,7 @@ from plumbline.sources.adminsocket import Answer, Question, ask, find_sockets
 from plumbline.sources.osd_latency import parse_latencies
 from plumbline.sources.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.osd_operations import BlockedOperations, SlowOperation, parse_blocked, parse_slow
+from plumbline.sources.osd_stages import OsdStages, parse_stages
 from plumbline.sources.osd_store import (
     CAPACITY_OPTIONS,
     MCLOCK,
@@ -60,6 +61,7 @@ class OsdReading:
     """Why it didn't."""
     latencies: Mapping[str, HistogramValue] = field(default_factory=dict)
     """By operation."""
+    stages: OsdStages | None = None
     onodes: OnodeCache | None = None
     heartbeats: tuple[Heartbeats, ...] = ()
     blocked: BlockedOperations | None = None
@@ -151,6 +153,7 @@ def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
             ),
         )
         or {},
+        stages=part(PERF, lambda data, source: parse_stages(data, source=source)),
         onodes=part(PERF, lambda data, source: parse_onode_cache(data, source=source)),
         heartbeats=part(NETWORK, lambda data, source: parse_heartbeats(data, source=source)) or (),
         blocked=part(BLOCKED, lambda data, source: parse_blocked(data, source=source)),
