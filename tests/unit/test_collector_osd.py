@@ -1,14 +1,18 @@
 """OSDs' answers as samples, from sockets of the test that say what a real Ceph 16.2.15 said."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from plumbline.catalogue import Kind
 from plumbline.collectors import osd
 from plumbline.errors import Unavailable
 from plumbline.osdwatch import OsdWatch
+from plumbline.sources.osd_latency import EDGES, OPERATIONS
 from plumbline.sources.osds import find_osds, read_osds, read_stores
 from support.admin_sockets import serving
+from support.osd_fleet import answers as fleet_answers
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 LOADED = FIXTURES / "ceph-16.2-states" / "load-2"
@@ -97,6 +101,22 @@ def test_other_daemons_and_second_clusters_are_passed_by(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     assert find_osds([f"{tmp_path}/*", f"{tmp_path}/*/*"]) == {"osd.1": tmp_path / "a" / "ceph-osd.1.asok"}
+
+
+def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder, answers):
+    """Sixty OSDs on a host are 6,000 series at most; peers, which are hundreds, are summed up."""
+    histograms = json.loads(answers["perf histogram dump"])
+    used = histograms["osd"]["op_w_latency_in_bytes_histogram"]
+    histograms["osd"] |= {name: used for name, _ in OPERATIONS.values()}
+    every = {**fleet_answers(peers=300), "perf histogram dump": json.dumps(histograms).encode()}
+    with serving(folder / "ceph-osd.7.asok", every):
+        sockets = find_osds([f"{folder}/*.asok"])
+        samples = list(osd.samples(read_osds(sockets, timeout_s=60), read_stores(sockets, timeout_s=60)))
+    buckets_sum_count = len(EDGES) + 3
+    series = sum(buckets_sum_count if spec.kind is Kind.HISTOGRAM else 1 for spec, _, _ in samples)
+    assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.SPECS}
+    assert series <= 100
+    assert len({(spec.name, *labels) for spec, labels, _ in samples}) == len(samples)
 
 
 def test_a_host_without_osds_has_nothing_to_tell(tmp_path):
