@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from plumbline import cephseries, cephsuspects, cephtop
 from plumbline.cephtop import Osd, Top
 from plumbline.errors import PlumblineError, Unavailable
+from plumbline.sources.adminsocket import NotAllowed
 from plumbline.sources.osds import OsdReading, find_osds, read_osds
 from plumbline.sources.prometheus import read_vector
 
@@ -39,20 +40,23 @@ def tops(
     asked_at = clock()
     before = _sockets(where)
     if where.prometheus and not before:
-        yield _top(where, (), interval_s, first=True)
+        yield _top(where, (), interval_s, (), first=True)
     first = not (where.prometheus and not before)
     while True:
         sleep(max(0.0, asked_at + interval_s - clock()))
         now = clock()
         after = _sockets(where)
         took_s = now - asked_at
+        denied = tuple(each.why for each in after if each.denied)
+        after = tuple(each for each in after if not each.denied)
         local = cephtop.between(before, after, interval_s=took_s, host=where.host, classes=where.classes)
-        yield _top(where, local, took_s, first=first)
+        yield _top(where, local, took_s, denied, first=first)
         before, asked_at, first = after, now, False
 
 
-def _top(where: Where, local: Sequence[Osd], interval_s: float, *, first: bool) -> Top:
+def _top(where: Where, local: Sequence[Osd], interval_s: float, denied: tuple[str, ...], *, first: bool) -> Top:
     judged, notes = cephsuspects.suspect(local)
+    notes = denied + notes
     sources = [f"admin sockets of {where.host or 'this host'}, last {interval_s:.1f} s"] if local else []
     osds: tuple[Osd, ...] = judged
     if where.prometheus:
@@ -73,4 +77,9 @@ def _sockets(where: Where) -> tuple[OsdReading, ...]:
     found = find_osds(where.sockets)
     if not found and not where.prometheus:
         raise Unavailable("no OSD's admin socket here, or none that this user may see; see docs/ceph.md")
-    return read_osds(found, timeout_s=SOCKET_TIMEOUT_S)
+    try:
+        return read_osds(found, timeout_s=SOCKET_TIMEOUT_S)
+    except NotAllowed:
+        if not where.prometheus:
+            raise
+        return ()

@@ -1,8 +1,8 @@
 """What the OSDs of a host cost its daemon: 60 OSDs with 59 peers each, as a real one answers under load.
 
-``python -m bench.osds`` asks their admin sockets as the daemon does every quarter of a minute, and prints the CPU time
-``python -m bench.osds`` asks their admin sockets as the daemon does every 15 s, and prints the CPU time
-of that, the series, and the page with them as a ratio to a page without. The sockets are served by another process: what
+``python -m bench.osds`` asks their admin sockets as the daemon does every 15 s, and prints the CPU time of that, the
+series, and the page with them as a ratio to a page without. The sockets are served by another process: what answering
+costs is the OSDs' own and is not in it. The ratios are what to compare.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from plumbline.collectors import osd
 from plumbline.errors import Unavailable
 from plumbline.osdwatch import OsdWatch
 from plumbline.sources.osd_latency import EDGES, OPERATIONS
-from plumbline.sources.osds import find_osds, read_osds, read_stores
+from plumbline.sources.osds import OsdReading, find_osds, read_osds, read_stores
 from support.admin_sockets import serving
 from support.osd_fleet import answers as fleet_answers
 
@@ -69,6 +69,14 @@ def test_one_that_hangs_is_named_and_the_others_are_read(folder, answers):
     assert found["plumbline_osd_socket_up", "osd.2"] == 1
     assert not any(key[1] == "osd.1" for key in found if key[0] != "plumbline_osd_socket_up")
     assert "no answer within 2 s" in read[0].why
+
+
+def test_one_that_may_not_be_asked_is_no_daemon_that_hangs(folder, answers):
+    with serving(folder / "ceph-osd.2.asok", answers):
+        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60)
+    denied = OsdReading("osd.1", "/run/ceph/ceph-osd.1.asok", up=False, why="permission denied", denied=True)
+    found = shown([denied, read])
+    assert {key[1] for key in found} == {"osd.2"}
 
 
 def test_a_part_that_is_garbled_is_left_out_and_counted(folder, answers):

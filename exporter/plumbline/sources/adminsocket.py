@@ -51,9 +51,13 @@ class Question:
         return f"{self.path} {self.prefix}"
 
 
+class NotAllowed(Unavailable):
+    """We may not ask: that says nothing about the daemon."""
+
+
 Answer = bytes | PlumblineError
-"""The daemon's JSON as it came, or why there is none: :class:`Unavailable` where nobody listens, where we may not ask
-or where nothing came in time, :class:`ParseError` where what came is no answer."""
+"""The daemon's JSON as it came, or why there is none: :class:`Unavailable` where nobody listens or nothing came in
+time, :class:`NotAllowed` where we may not ask, :class:`ParseError` where what came is no answer."""
 
 
 def ask(questions: Sequence[Question], *, timeout_s: float) -> list[Answer]:
@@ -153,11 +157,12 @@ class _Talk:
 
 
 def _refused(question: Question, error: OSError) -> Unavailable:
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return NotAllowed(f"{question.path}: permission denied; it takes the right to write to it, see docs/ceph.md")
     why = {
         errno.EAGAIN: "the daemon accepts no connection: it hangs",
         errno.ECONNREFUSED: "nobody listens: the daemon ended without removing its socket",
         errno.ENOENT: "the daemon has gone",
-        errno.EACCES: "permission denied; it takes the right to write to it, see docs/ceph.md",
     }.get(error.errno or 0, error.strerror or str(error))
     return Unavailable(f"{question.source}: {why}")
 
