@@ -62,8 +62,9 @@ def fio(ceph: CephCluster, *, depth: int, runtime_s: int = FIO_S) -> Any:
     """Its job's result: 4 KiB random writes through RADOS on objects that are there already."""
     argv = (
         "fio", "--name=w", "--ioengine=rados", "--clientname=admin", f"--conf={ceph.conf}", f"--pool={POOL}",
-        "--rw=randwrite", "--bs=4k", "--size=8m", "--nrfiles=32", f"--iodepth={depth}", "--time_based", f"--runtime={runtime_s}",
-        "--touch_objects=0", "--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:90:99",
+        "--rw=randwrite", "--bs=4k", "--size=8m", "--nrfiles=32", f"--iodepth={depth}", "--time_based",
+        f"--runtime={runtime_s}", "--touch_objects=0", "--lat_percentiles=1", "--clat_percentiles=0",
+        "--percentile_list=50:90:99",
         "--output-format=json",
     )  # fmt: skip
     said = ceph.run(*argv)
