@@ -5,6 +5,7 @@
 + (import 'alerts/rules/canary.libsonnet')
 + (import 'alerts/rules/probe.libsonnet')
 + (import 'alerts/rules/degradation.libsonnet')
++ (import 'alerts/rules/canary_judgement.libsonnet')
 + (import 'alerts/rules/network.libsonnet')
 + (import 'alerts/rules/disk.libsonnet')
 + (import 'alerts/rules/pcie.libsonnet')
@@ -26,4 +27,5 @@
 + (import 'alerts/alerts/ceph.libsonnet')
 + (import 'alerts/alerts/finding.libsonnet')
 + (import 'alerts/alerts/recovery.libsonnet')
++ (import 'alerts/lib/site.libsonnet')
 + (import 'alerts/lib/links.libsonnet')

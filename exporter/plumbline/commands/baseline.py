@@ -8,10 +8,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from plumbline.commands.shared import Parser, add_world, duration, print_json, roots
+from plumbline.commands.shared import INTERRUPTED, Parser, add_world, duration, print_json, roots, until_told
 from plumbline.errors import PlumblineError
+from plumbline.workloads import LAYERS
+
+if TYPE_CHECKING:
+    from plumbline.node import Node
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -22,16 +29,38 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     record = actions.add_parser(
         "record",
         help="measure this node while it is known to be good",
-        description="Run this node's probes a few times, and write median, spread and percentiles to a file that "
-        "judges it from then on. A running daemon goes on and takes the new file by itself.",
+        description="Run this node's probes a few times, the lowest layer first, and write median, spread and"
+        " percentiles to a file that judges it from then on. A running daemon goes on and takes the new file by itself."
+        " What is interrupted goes on where it ended with the next record.",
+        epilog="Exit code: 0 written, 1 refused or failed (finished runs are kept), 130 stopped by Ctrl-C or SIGTERM.",
     )
     add_world(record)
     record.add_argument("--output", type=Path, metavar="FILE", help="write here instead of into the storage path")
-    record.add_argument("--probe", action="append", default=[], metavar="NAME", help="only this probe (repeatable)")
-    record.add_argument("--runs", type=int, default=5, metavar="N", help="runs of each probe (5)")
-    record.add_argument("--run-duration", metavar="TIME", help="of one run, such as 6s (a minute for all together)")
+    record.add_argument("--layer", action="append", default=[], choices=LAYERS, help="only this layer (repeatable)")
     record.add_argument(
-        "--force", action="store_true", help="replace an existing file (kept as .bak); accept a restless host"
+        "--probe", action="append", default=[], metavar="NAME", help="only this probe, or NAME/TARGET (repeatable)"
+    )
+    record.add_argument(
+        "--without", action="append", default=[], metavar="NAME", help="leave this one out, and say so (repeatable)"
+    )
+    record.add_argument("--runs", type=int, default=5, metavar="N", help="runs of each probe (5); fewer are noted")
+    record.add_argument(
+        "--run-duration", metavar="TIME", help="of one run, such as 6s, where time bounds it (the probe's own; noted)"
+    )
+    record.add_argument(
+        "--latency-target",
+        metavar="TIME",
+        help="look for the most IOPS that keep this latency, such as 2ms: random fio on disks and images, uncapped",
+    )
+    record.add_argument(
+        "--latency-percentile", type=float, default=99.0, metavar="P", help="so many of 100 operations keep it (99)"
+    )
+    record.add_argument("--restart", action="store_true", help="throw away the runs that an earlier record kept")
+    record.add_argument("--replace", action="store_true", help="replace an existing file (kept as .bak)")
+    record.add_argument(
+        "--force",
+        action="store_true",
+        help="as --replace; and accept a busy or restless host and figures that can't be true, with a note in the file",
     )
     record.set_defaults(run=_record)
 
@@ -97,28 +126,57 @@ def _add_report(actions: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _record(options: argparse.Namespace) -> int:
-    from plumbline import recording, terminal  # noqa: PLC0415  (rich and the probes: only who needs them)
+    # rich and the probes: only who needs them
+    from plumbline import recording, recording_steps, terminal_record  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
+    from plumbline.probes.cluster import CephGuard  # noqa: PLC0415
+    from plumbline.textout import make_console  # noqa: PLC0415
 
-    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
-    console = terminal.make_console()
-    with terminal.record_progress(console) as progress:
-        done = recording.record_here(
-            here.plan,
-            storage=here.storage,
-            output=options.output,
-            host=here.host,
-            roots=roots(options),
-            environment=os.environ,
-            only=options.probe,
-            runs=options.runs,
-            run_duration_s=duration(options.run_duration, "--run-duration"),
-            force=options.force,
-            progress=progress,
-        )
-    terminal.print_record(console, done.recorded, path=done.path, kept=done.kept)
-    for line in done.left_out:
-        print(f"left out: {line}", file=sys.stderr)
+    wanted = recording_steps.Wanted(
+        layers=options.layer,
+        probes=options.probe,
+        without=options.without,
+        runs=options.runs,
+        run_duration_s=duration(options.run_duration, "--run-duration"),
+        latency_target_s=duration(options.latency_target, "--latency-target"),
+        latency_percentile=options.latency_percentile,
+        force=options.force,
+    )
+    here = look(
+        config_file=options.config_file,
+        storage_path_flag=options.storage_path,
+        roots=roots(options),
+        adjust=lambda config: recording_steps.with_run_duration(config, wanted.run_duration_s),
+    )
+    stopping, console = threading.Event(), make_console()
+    cluster = CephGuard(here.config.ceph, here.config.gates, host=here.host)
+    with until_told(stopping), closing(cluster):
+        try:
+            with terminal_record.record_progress(console) as progress:
+                done = recording.record_here(
+                    recording.Here(
+                        config=here.config,
+                        plan=here.plan,
+                        storage=here.storage,
+                        host=here.host,
+                        roots=roots(options),
+                        environment=os.environ,
+                        cluster=cluster,
+                    ),
+                    wanted,
+                    output=options.output,
+                    replace=options.replace,
+                    restart=options.restart,
+                    stopping=stopping,
+                    progress=progress,
+                    say=lambda line: print(line, file=sys.stderr),
+                )
+        except recording.Stopped as stopped:
+            print(f"plumbline: {stopped}", file=sys.stderr)
+            return INTERRUPTED
+    terminal_record.print_record(console, done)
+    for name, why in done.left_out.items():
+        print(f"left out: {name}: {why}", file=sys.stderr)
     return 0
 
 
@@ -133,8 +191,24 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found)
     else:
-        terminal_baselines.print_list(make_console(), found)
+        console = make_console()
+        terminal_baselines.print_list(console, found)
+        for sentence in _standing(here, options):
+            terminal_baselines.print_note(console, sentence)
     return 0
+
+
+def _standing(here: Node, options: argparse.Namespace) -> list[str]:
+    """What no longer fits between the baselines and this node, a sentence each."""
+    from plumbline.baseline import standing  # noqa: PLC0415
+    from plumbline.fingerprinting import read_fingerprint  # noqa: PLC0415
+
+    book = here.book(str(options.config_file or "configuration"))
+    found = list(standing.mismatched(book.selection))
+    if book.measured_on:
+        now = read_fingerprint(roots(options), environment=os.environ, ceph=here.config.ceph)
+        found += standing.outdated(book.measured_on, now)
+    return found
 
 
 def _show(options: argparse.Namespace) -> int:
