@@ -14,6 +14,7 @@ from plumbline.baseline.book import RECORDED, Book, load_book
 from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.config import Config
+from plumbline.errors import ParseError, Unavailable
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.planning import ProbingPlan, make_plan
 from plumbline.roots import Roots
@@ -108,3 +109,15 @@ def read_ports(*, config_file: Path | None) -> tuple[tuple[PortReading, ...], li
         return reader.read_ports(lambda device, reason: skipped.append((device, reason))), skipped
     finally:
         transports.close()
+
+
+def osd_classes(*, config_file: Path | None, roots: Roots) -> dict[str, str]:
+    """OSD → class of the disk that holds its data, as far as this host tells whoever asks."""
+    try:
+        devices, users, _ = read_disks(config_file=config_file, roots=roots)
+    except (Unavailable, ParseError):
+        return {}
+    classes = {each.name: each.device_class for each in devices}
+    # the disk itself last: a volume upon an NVMe is not called one
+    below = sorted(users.osds().items(), key=lambda item: not item[0].startswith(("dm-", "md", "bcache")))
+    return {osd: found for device, osds in below for osd in osds.split(",") if (found := classes.get(device))}

@@ -220,6 +220,8 @@ def _osd_samples(watch: OsdWatch | None, skip: SkipHook) -> Samples:
         raise Unavailable("nobody asks the OSDs of this host")
     osds = watch.osds.value
     for each in osds:
+        if each.denied:
+            skip(each.daemon, "unreadable")
         for command, reason in each.unread:
             skip(f"{each.daemon} {command}", reason)
     stores = _slot(watch.stores, "the OSDs' stores", skip)

@@ -2,7 +2,7 @@
 disk latency histograms cost the disks.
 
 Three hosts: this one as it is; (as root) a network namespace of its own with many interfaces, where the cost of
-reading and of rendering shows instead of the cost of one HTTP request; and a large one, replayed.
+reading and of rendering shows instead of the cost of one HTTP request; and a large one, replayed, once with 60 OSDs.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def main() -> int:
             print("(not root: the comparison with many interfaces in a network namespace is left out)")
     if not options.scrape_only:
         large_host.main()
+        subprocess.run([sys.executable, "-m", "bench.osds"], check=True)
         print("\nexposition", flush=True)
         subprocess.run([sys.executable, "-m", "bench.exposition"], check=True)
         subprocess.run([sys.executable, "-m", "bench.disk_latency"], check=True)

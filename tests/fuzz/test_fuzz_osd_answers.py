@@ -16,7 +16,9 @@ from plumbline.errors import ParseError
 from plumbline.sources.osd_latency import parse_latencies
 from plumbline.sources.osd_network import parse_heartbeats
 from plumbline.sources.osd_operations import parse_blocked, parse_slow
+from plumbline.sources.osd_stages import parse_stages
 from plumbline.sources.osd_store import parse_capacity, parse_fragmentation, parse_onode_cache
+from plumbline.sources.prometheus import parse_vector
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 LOADED, HEALTHY = FIXTURES / "ceph-16.2-states" / "load-2", FIXTURES / "ceph-16.2"
@@ -29,6 +31,11 @@ PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
     "blocked": (lambda data: parse_blocked(data, source="x"), (HEALTHY / "dump_ops_in_flight.json").read_bytes()),
     "slow": (lambda data: parse_slow(data, source="x"), (HEALTHY / "dump_historic_slow_ops.json").read_bytes()),
     "onodes": (lambda data: parse_onode_cache(data, source="x"), (LOADED / "perf-dump.json").read_bytes()),
+    "stages": (lambda data: parse_stages(data, source="x"), (LOADED / "perf-dump.json").read_bytes()),
+    "vector": (
+        lambda data: parse_vector(data, source="x"),
+        b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"value":[1.5,"1"]}]}}',
+    ),
     "score": (lambda data: parse_fragmentation(data, source="x"), b'{"fragmentation_rating": 0.1}'),
     "capacity": (lambda data: parse_capacity(data, "iops", source="x"), b'{"iops": "315.000000"}'),
 }

@@ -3,6 +3,7 @@
 import os
 import socket
 import struct
+import threading
 import time
 from pathlib import Path
 
@@ -75,6 +76,26 @@ def test_one_that_accepts_nothing(short):
         answers = ask([Question(short / "a", "version")] * 8, timeout_s=0.5)
     said = {str(each).split(": ", 1)[1] for each in answers}
     assert said == {"the daemon accepts no connection: it hangs", "no answer within 0.5 s"}
+
+
+def test_a_backlog_that_is_full_for_a_moment_costs_no_answer(short):
+    """Ceph's own is 5: the ceph-exporter and a person ask as well."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as busy:
+        busy.bind(str(short / "a"))
+        busy.listen(0)
+
+        def serve():
+            time.sleep(0.5)
+            for _ in range(8):
+                with busy.accept()[0] as client:
+                    client.recv(4096)
+                    client.sendall(struct.pack(">I", 1) + b"1")
+
+        answering = threading.Thread(target=serve, daemon=True)
+        answering.start()
+        answers = ask([Question(short / "a", "version")] * 8, timeout_s=60)
+        assert answers == [b"1"] * 8
+        answering.join()
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 """OSDs' answers as samples, from sockets of the test that say what a real Ceph 16.2.15 said."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from plumbline.catalogue import Kind
 from plumbline.collectors import osd
 from plumbline.errors import Unavailable
 from plumbline.osdwatch import OsdWatch
-from plumbline.sources.osds import find_osds, read_osds, read_stores
+from plumbline.sources.osd_latency import EDGES, OPERATIONS
+from plumbline.sources.osds import OsdReading, find_osds, read_osds, read_stores
 from support.admin_sockets import serving
+from support.osd_fleet import answers as fleet_answers
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 LOADED = FIXTURES / "ceph-16.2-states" / "load-2"
@@ -67,6 +71,14 @@ def test_one_that_hangs_is_named_and_the_others_are_read(folder, answers):
     assert "no answer within 2 s" in read[0].why
 
 
+def test_one_that_may_not_be_asked_is_no_daemon_that_hangs(folder, answers):
+    with serving(folder / "ceph-osd.2.asok", answers):
+        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60)
+    denied = OsdReading("osd.1", "/run/ceph/ceph-osd.1.asok", up=False, why="permission denied", denied=True)
+    found = shown([denied, read])
+    assert {key[1] for key in found} == {"osd.2"}
+
+
 def test_a_part_that_is_garbled_is_left_out_and_counted(folder, answers):
     with serving(folder / "ceph-osd.1.asok", {**answers, "dump_osd_network": b"{"}):
         (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60)
@@ -97,6 +109,22 @@ def test_other_daemons_and_second_clusters_are_passed_by(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     assert find_osds([f"{tmp_path}/*", f"{tmp_path}/*/*"]) == {"osd.1": tmp_path / "a" / "ceph-osd.1.asok"}
+
+
+def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder, answers):
+    """Sixty OSDs on a host are 6,000 series at most; peers, which are hundreds, are summed up."""
+    histograms = json.loads(answers["perf histogram dump"])
+    used = histograms["osd"]["op_w_latency_in_bytes_histogram"]
+    histograms["osd"] |= {name: used for name, _ in OPERATIONS.values()}
+    every = {**fleet_answers(peers=300), "perf histogram dump": json.dumps(histograms).encode()}
+    with serving(folder / "ceph-osd.7.asok", every):
+        sockets = find_osds([f"{folder}/*.asok"])
+        samples = list(osd.samples(read_osds(sockets, timeout_s=60), read_stores(sockets, timeout_s=60)))
+    buckets_sum_count = len(EDGES) + 3
+    series = sum(buckets_sum_count if spec.kind is Kind.HISTOGRAM else 1 for spec, _, _ in samples)
+    assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.SPECS}
+    assert series <= 100
+    assert len({(spec.name, *labels) for spec, labels, _ in samples}) == len(samples)
 
 
 def test_a_host_without_osds_has_nothing_to_tell(tmp_path):

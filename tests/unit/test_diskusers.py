@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import Unavailable
+from plumbline.node import osd_classes
 from plumbline.roots import Roots
 from plumbline.sources.diskusers import DiskUsers, read_disk_users
 
@@ -34,6 +35,16 @@ def uses(users: DiskUsers, device: str) -> set[tuple[str, str]]:
 def ends(users: DiskUsers, device: str) -> set[tuple[str, str]]:
     """Without the layers between."""
     return {(kind, name) for kind, name in uses(users, device) if kind not in ("lvm", "dm", "md", "bcache")}
+
+
+def test_an_osd_is_of_its_disks_class() -> None:
+    assert osd_classes(config_file=None, roots=Roots.under(FIXTURES / "ceph-cephadm-node")) == {
+        f"osd.{number}": "hdd" for number in range(10)
+    }
+
+
+def test_a_host_that_does_not_tell_has_no_classes(tmp_path: Path) -> None:
+    assert osd_classes(config_file=None, roots=Roots.under(tmp_path)) == {}
 
 
 def test_cephadm_data_on_disks_and_ten_databases_on_one_nvme() -> None:

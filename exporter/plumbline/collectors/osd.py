@@ -90,8 +90,10 @@ _ALWAYS = frozenset({"read", "write"})
 
 
 def samples(osds: Iterable[OsdReading], stores: Iterable[OsdStore]) -> Iterator[Sample]:
-    """Each OSD as it last answered; of one that doesn't, only that."""
+    """Each OSD as it last answered; of one that doesn't, only that; of one that may not be asked, nothing."""
     for osd in osds:
+        if osd.denied:
+            continue
         yield UP, (osd.daemon,), int(osd.up)
         yield from _samples_of(osd)
     for store in stores:

@@ -1,4 +1,4 @@
-"""``plumbline ceph setup`` and ``plumbline ceph remove``: what is needed in a cluster, shown, or made and removed."""
+"""``plumbline ceph setup`` and ``remove``: what probes need in a cluster, made or removed. ``top``: its OSDs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import PlumblineError
+from plumbline.commands.shared import add_world, duration, print_json, roots
+from plumbline.errors import ConfigError, PlumblineError
 
 _NOT_LOOKED_GROUPS = 32
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """The command with its two actions."""
-    ceph = commands.add_parser("ceph", help="prepare a Ceph cluster for probes, or take that back")
+    ceph = commands.add_parser("ceph", help="prepare a Ceph cluster for probes, take that back, watch its OSDs")
     actions = ceph.add_subparsers(required=True, metavar="ACTION")
     setup = actions.add_parser(
         "setup",
@@ -48,6 +49,59 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     setup.add_argument(
         "--blind", action="store_true", help="show all commands without looking at a cluster, to be run elsewhere"
     )
+    _add_top(actions)
+
+
+def _add_top(actions: argparse._SubParsersAction[Any]) -> None:
+    top = actions.add_parser(
+        "top",
+        help="the slowest OSDs, where their operations spend the time, and of what they are suspected",
+        description="The OSDs of this host by their admin sockets, as they did in the last interval; with --prometheus "
+        "all OSDs of the cluster, too, by the recording rules there, which look back five minutes. The slowest first. "
+        "An operation's mean is queue, store (this OSD's own), peers (replicas and network) and the daemon's own work. "
+        "Ctrl-C ends it; into a pipe or a file it prints once.",
+        epilog="Admin sockets want the rights of the user ceph, or root: see docs/ceph.md.",
+    )
+    add_world(top)
+    top.add_argument("--prometheus", metavar="URL", help="http://host:9090, with the path it is served under")
+    top.add_argument("--cluster", metavar="NAME", help="the label cluster there, where it has several")
+    top.add_argument("--interval", default="5s", metavar="TIME", help="between two looks (5s)")
+    top.add_argument("--once", action="store_true", help="one interval, all OSDs, then end")
+    top.add_argument("--json", action="store_true", help="machine-readable, once")
+    top.set_defaults(run=_top)
+
+
+def _top(options: argparse.Namespace) -> int:
+    import socket  # noqa: PLC0415
+
+    from plumbline import cephlook, terminal_cephtop  # noqa: PLC0415  (rich: only who needs it)
+    from plumbline.node import osd_classes  # noqa: PLC0415
+    from plumbline.options import Overrides, read_config  # noqa: PLC0415
+    from plumbline.workloads import load_catalogue  # noqa: PLC0415
+
+    interval_s = duration(options.interval, "--interval") or 0.0
+    if interval_s <= 0:
+        raise ConfigError("--interval", "must be more than nothing", value=options.interval)
+    if options.cluster is not None and not options.prometheus:
+        raise ConfigError("--cluster", "chooses among what --prometheus tells; give that, too", value=options.cluster)
+    tops = cephlook.tops(
+        cephlook.Where(
+            sockets=read_config(options.config_file, Overrides(), load_catalogue()).ceph.admin_sockets,
+            host=socket.gethostname(),
+            prometheus=options.prometheus,
+            cluster=options.cluster,
+            classes=osd_classes(config_file=options.config_file, roots=roots(options)),
+        ),
+        interval_s=interval_s,
+    )
+    console = terminal_cephtop.make_console()
+    if options.json:
+        print_json(next(tops))
+    elif options.once or not console.is_terminal:
+        terminal_cephtop.print_top(console, next(tops))
+    else:
+        terminal_cephtop.watch(console, tops)
+    return 0
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -6,7 +6,8 @@ byte, and gets the length of the answer (4 bytes, big-endian) and the answer; th
     {"prefix": "perf histogram dump", "format": "json"}\\0   →   00 00 48 6a { "osd": … }
 
 A daemon that hangs either doesn't accept (the backlog fills up: EAGAIN), or accepts and never answers. Neither costs
-more than the deadline, and none of the others its answer.
+more than the deadline, and none of the others its answer. The backlog is short (5): where it is full for a moment,
+because others ask as well, the question is put again until the deadline.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import selectors
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +35,8 @@ MAX_BYTES = 8 << 20
 """A dump of all performance counters is 20 KiB, one of twenty slow operations 100 KiB; what is longer is not read."""
 AT_ONCE = 32
 """Open connections at a time: each costs the daemon's one admin thread and us a descriptor."""
+AGAIN_S = 0.1
+"""Between two tries to connect to a full backlog."""
 _LENGTH = struct.Struct(">I")
 _CHUNK = 1 << 16
 
@@ -51,33 +55,42 @@ class Question:
         return f"{self.path} {self.prefix}"
 
 
+class NotAllowed(Unavailable):
+    """We may not ask: that says nothing about the daemon."""
+
+
 Answer = bytes | PlumblineError
-"""The daemon's JSON as it came, or why there is none: :class:`Unavailable` where nobody listens, where we may not ask
-or where nothing came in time, :class:`ParseError` where what came is no answer."""
+"""The daemon's JSON as it came, or why there is none: :class:`Unavailable` where nobody listens or nothing came in
+time, :class:`NotAllowed` where we may not ask, :class:`ParseError` where what came is no answer."""
 
 
 def ask(questions: Sequence[Question], *, timeout_s: float) -> list[Answer]:
     """An answer to each question, in their order, after ``timeout_s`` seconds at most."""
-    pending = iter(enumerate(questions))
+    pending = deque(enumerate(questions))
+    full: list[tuple[int, Question]] = []
+    again = 0.0
     answers: list[Answer] = [Unavailable(f"{question.source}: not asked in time") for question in questions]
     deadline = time.monotonic() + timeout_s
     with selectors.DefaultSelector() as selector:
         talks: dict[int, _Talk] = {}
         try:
             while True:
-                while len(talks) < AT_ONCE and (following := next(pending, None)) is not None:
-                    index, question = following
+                while pending and len(talks) < AT_ONCE:
+                    index, question = pending.popleft()
                     try:
                         talk = _Talk(question)
                     except OSError as error:
                         answers[index] = _refused(question, error)
+                        if isinstance(error, BlockingIOError):
+                            again = again if full else time.monotonic() + AGAIN_S
+                            full.append((index, question))
                         continue
                     talks[index] = talk
                     selector.register(talk.socket, talk.wants, index)
-                left_s = deadline - time.monotonic()
-                if not talks or left_s <= 0:
+                now = time.monotonic()
+                if now >= deadline or not (talks or full):
                     break
-                for key, _ in selector.select(left_s):
+                for key, _ in selector.select(max(0.0, min(deadline, again if full else deadline) - now)):
                     index, talk = key.data, talks[key.data]
                     answer = talk.go_on()
                     if answer is None:
@@ -87,6 +100,9 @@ def ask(questions: Sequence[Question], *, timeout_s: float) -> list[Answer]:
                     selector.unregister(talk.socket)
                     talk.socket.close()
                     del talks[index]
+                if full and time.monotonic() >= again:
+                    pending.extend(full)
+                    full.clear()
         finally:
             for index, talk in talks.items():
                 answers[index] = Unavailable(f"{talk.question.source}: no answer within {timeout_s:g} s")
@@ -153,11 +169,12 @@ class _Talk:
 
 
 def _refused(question: Question, error: OSError) -> Unavailable:
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return NotAllowed(f"{question.path}: permission denied; it takes the right to write to it, see docs/ceph.md")
     why = {
         errno.EAGAIN: "the daemon accepts no connection: it hangs",
         errno.ECONNREFUSED: "nobody listens: the daemon ended without removing its socket",
         errno.ENOENT: "the daemon has gone",
-        errno.EACCES: "permission denied; put this user into the group ceph, see docs/ceph.md",
     }.get(error.errno or 0, error.strerror or str(error))
     return Unavailable(f"{question.source}: {why}")
 

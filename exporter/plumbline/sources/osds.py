@@ -14,10 +14,11 @@ from typing import TypeVar
 
 from plumbline.catalogue import HistogramValue
 from plumbline.errors import ParseError, PlumblineError, Unavailable
-from plumbline.sources.adminsocket import Answer, Question, ask, find_sockets
+from plumbline.sources.adminsocket import Answer, NotAllowed, Question, ask, find_sockets
 from plumbline.sources.osd_latency import parse_latencies
 from plumbline.sources.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.osd_operations import BlockedOperations, SlowOperation, parse_blocked, parse_slow
+from plumbline.sources.osd_stages import OsdStages, parse_stages
 from plumbline.sources.osd_store import (
     CAPACITY_OPTIONS,
     MCLOCK,
@@ -58,8 +59,11 @@ class OsdReading:
     """Whether it answered at all."""
     why: str = ""
     """Why it didn't."""
+    denied: bool = False
+    """We may not ask it: whether it would answer nobody knows."""
     latencies: Mapping[str, HistogramValue] = field(default_factory=dict)
     """By operation."""
+    stages: OsdStages | None = None
     onodes: OnodeCache | None = None
     heartbeats: tuple[Heartbeats, ...] = ()
     blocked: BlockedOperations | None = None
@@ -88,10 +92,15 @@ def find_osds(patterns: Sequence[str]) -> dict[str, Path]:
 
 
 def read_osds(sockets: Mapping[str, Path], *, timeout_s: float) -> tuple[OsdReading, ...]:
-    """Ask every OSD all quick questions at once; after ``timeout_s`` seconds those are left that did not answer."""
+    """Ask every OSD all quick questions at once; after ``timeout_s`` seconds those are left that did not answer.
+
+    :class:`NotAllowed` where none of them may be asked."""
     asked = {daemon: _ask_for(path, _QUICK) for daemon, path in sockets.items()}
     answers = _answers(asked, timeout_s)
-    return tuple(_reading(daemon, path, answers[daemon]) for daemon, path in sockets.items())
+    readings = tuple(_reading(daemon, path, answers[daemon]) for daemon, path in sockets.items())
+    if readings and all(each.denied for each in readings):
+        raise NotAllowed(readings[0].why)
+    return readings
 
 
 def read_stores(sockets: Mapping[str, Path], *, timeout_s: float) -> tuple[OsdStore, ...]:
@@ -123,7 +132,8 @@ def _answers(asked: Mapping[str, Mapping[str, Question]], timeout_s: float) -> d
 def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
     faults = {name: answer for name, (_, answer) in answers.items() if isinstance(answer, PlumblineError)}
     if len(faults) == len(answers):
-        return OsdReading(daemon, str(path), up=False, why=str(next(iter(faults.values()))))
+        why = next(iter(faults.values()))
+        return OsdReading(daemon, str(path), up=False, why=str(why), denied=isinstance(why, NotAllowed))
     unread: list[tuple[str, str]] = []
 
     def part(name: str, parse: Callable[[bytes, str], T]) -> T | None:
@@ -151,6 +161,7 @@ def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
             ),
         )
         or {},
+        stages=part(PERF, lambda data, source: parse_stages(data, source=source)),
         onodes=part(PERF, lambda data, source: parse_onode_cache(data, source=source)),
         heartbeats=part(NETWORK, lambda data, source: parse_heartbeats(data, source=source)) or (),
         blocked=part(BLOCKED, lambda data, source: parse_blocked(data, source=source)),

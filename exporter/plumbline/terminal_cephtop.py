@@ -1,0 +1,141 @@
+"""``plumbline ceph top`` on the terminal: one screen that is drawn anew, or plain text once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from plumbline import cephtop
+from plumbline.baseline.units import Latency
+from plumbline.cephtop import Osd, Top
+from plumbline.textout import clean, line, table
+from plumbline.textout import make_console as make_console  # noqa: PLC0414  (for those who print)
+
+
+def _blocked(osd: Osd) -> str:
+    if not osd.blocked:
+        return "" if osd.blocked is None else "0"
+    return f"{osd.blocked} ({osd.blocked_age_s:.0f} s)" if osd.blocked_age_s else str(osd.blocked)
+
+
+_Cell = Callable[[Osd], str]
+_COLUMNS: Sequence[tuple[str, _Cell]] = (
+    ("OSD", lambda osd: osd.daemon),
+    ("Class", lambda osd: osd.device_class),
+    ("Host", lambda osd: osd.host),
+    ("Op/s", lambda osd: "" if osd.operations_per_s is None else f"{osd.operations_per_s:.0f}"),
+    ("p50", lambda osd: short(osd.p50_s)),
+    ("p99", lambda osd: short(osd.p99_s)),
+    ("Mean", lambda osd: short(osd.mean_s)),
+    ("Queue", lambda osd: short(osd.queue_s)),
+    ("Store", lambda osd: short(osd.store_s)),
+    ("Peers", lambda osd: short(osd.peers_s)),
+    ("Ping", lambda osd: short(osd.heartbeat_worst_s)),
+    ("Worst peer", lambda osd: f"{osd.heartbeat_peer} {osd.heartbeat_interface}".strip()),
+    ("Blocked", _blocked),
+    ("Suspect", lambda osd: osd.suspicion.word if osd.suspicion else ""),
+)
+_GO_FIRST = ("Host", "Worst peer", "Class", "p50", "Blocked", "Ping", "Mean", "Op/s", "Peers", "Queue", "Store")
+"""Columns that a narrow terminal does without, in this order."""
+_GAP = 2
+_STYLE = {cephtop.HUNG: "bold red", cephtop.BLOCKED: "bold red"}
+
+
+def print_top(console: Console, top: Top) -> None:
+    """Once, all OSDs."""
+    line(console, _heading(top), "bold")
+    table(
+        console,
+        [head for head, _ in _COLUMNS],
+        [tuple(Text(cell(osd), style=_style(osd)) for _, cell in _COLUMNS) for osd in top.osds],
+    )
+    for text, style in _remarks(top):
+        line(console, text, style)
+
+
+def screen(top: Top, *, width: int, height: int) -> Group:
+    """What fits: all remarks as far as half the screen goes, the slowest OSDs, columns by their worth."""
+    chosen = _fitting(top.osds, width)
+    remarks = _remarks(top)[: max(0, height // 2 - 1)]
+    rows = max(1, height - 2 - len(remarks))  # heading and heads
+    hidden = len(top.osds) - rows
+    heading = _heading(top) + (f", {hidden} not shown" if hidden > 0 else "")
+    drawn = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
+    for head, _ in chosen:
+        drawn.add_column(head, no_wrap=True)
+    for osd in top.osds[:rows]:
+        drawn.add_row(*(Text(clean(cell(osd)), style=_style(osd)) for _, cell in chosen))
+    texts = [_one_line(heading, "bold", width), *(_one_line(text, style, width) for text, style in remarks)]
+    return Group(texts[0], drawn, *texts[1:])
+
+
+def watch(console: Console, tops: Iterator[Top]) -> None:
+    """Draw each as it comes, on a screen of its own, until Ctrl-C or a signal; then the terminal is as it was."""
+    with _ended_by_signal(), Live(console=console, screen=True, auto_refresh=False) as live:
+        live.update(Text("looking at the OSDs …"), refresh=True)
+        for top in tops:
+            live.update(screen(top, width=console.width, height=console.height), refresh=True)
+
+
+def short(seconds: float | None) -> str:
+    """Three digits."""
+    if seconds is None:
+        return ""
+    rounded = float(f"{seconds:.3g}")
+    return Latency.of(rounded).text if rounded >= 1e-6 else "0"
+
+
+@contextmanager
+def _ended_by_signal() -> Iterator[None]:
+    """SIGTERM and SIGHUP end it in order, too: left on the other screen a terminal looks broken."""
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _heading(top: Top) -> str:
+    rate = sum(osd.operations_per_s or 0.0 for osd in top.osds)
+    several = "" if len(top.osds) == 1 else "s"
+    return f"{len(top.osds)} OSD{several}, {rate:.0f} operations/s; {', '.join(top.sources)}"
+
+
+def _remarks(top: Top) -> list[tuple[str, str]]:
+    reasons = [
+        (f"{osd.daemon} {osd.suspicion.word}: {osd.suspicion.reason}", _style(osd)) for osd in top.osds if osd.suspicion
+    ]
+    return reasons + [(note, "yellow") for note in top.notes]
+
+
+def _fitting(osds: Sequence[Osd], width: int) -> list[tuple[str, _Cell]]:
+    widths = {head: max([len(head), *(len(cell(osd)) for osd in osds)]) for head, cell in _COLUMNS}
+    left = [head for head, cell in _COLUMNS if any(cell(osd) for osd in osds) or head in ("OSD", "p99", "Suspect")]
+    for head in _GO_FIRST:
+        if sum(widths[each] + _GAP for each in left) <= width:
+            break
+        if head in left:
+            left.remove(head)
+    return [(head, cell) for head, cell in _COLUMNS if head in left]
+
+
+def _one_line(text: str, style: str, width: int) -> Text:
+    made = Text(clean(text), style=style, no_wrap=True)
+    made.truncate(width, overflow="ellipsis")
+    return made
+
+
+def _style(osd: Osd) -> str:
+    return _STYLE.get(osd.suspicion.word, "bold yellow") if osd.suspicion else ""

@@ -1,0 +1,34 @@
+"""``plumbline ceph top`` and the alerts mean the same by "out of line"."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import _gojsonnet
+import pytest
+
+from plumbline.cephsuspects import Thresholds
+
+ROOT = Path(__file__).parents[2]
+CONFIG = ROOT / "alerts" / "config" / "osd.libsonnet"
+
+
+@pytest.mark.skipif(not CONFIG.exists(), reason="this checkout has no verdicts of rules yet")
+def test_thresholds_are_those_of_the_alerts() -> None:
+    snippet = "local all = (import %s) { _config+:: { ceph+: { window: '5m' } } }; all._config.osd"
+    of_alerts = json.loads(_gojsonnet.evaluate_snippet("thresholds", snippet % json.dumps(str(CONFIG))))
+    ours = Thresholds()
+    assert {
+        "minimumOsds": ours.minimum_osds,
+        "ratio": ours.ratio,
+        "agreeRatio": ours.agree_ratio,
+        "floorSeconds": ours.floor_s,
+        "share": ours.share,
+        "queueShare": ours.queue_share,
+    }.items() <= of_alerts.items()
+    assert of_alerts["heartbeat"] == {
+        "floorSeconds": ours.heartbeat_floor_s,
+        "spread": ours.heartbeat_spread,
+        "share": ours.heartbeat_share,
+    }
