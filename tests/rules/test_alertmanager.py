@@ -171,7 +171,9 @@ def test_time_intervals_say_their_zone_and_stand_where_alerts_end_up():
     assert all(span["location"] for each in document["time_intervals"] for span in each["time_intervals"])
     routes = document["route"]["routes"]
     capacity = [each for each in routes if "active_time_intervals" in each]
-    assert [(each["matchers"], each.get("routes")) for each in capacity] == [(["signal = capacity"], None)]
+    own = ["signal = capacity", "layer = self"]
+    found = [(each["matchers"], each.get("routes")) for each in capacity]
+    assert found == [(own, None), (["signal = capacity"], None)]
     for each in routes:
         if each["receiver"].startswith("tickets") and each not in capacity:
             assert each["routes"] == [{"matchers": ['probe != ""'], "mute_time_intervals": ["maintenance"]}]
