@@ -14,6 +14,9 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     local last = std.length(duration) - 1;
     std.parseInt(std.substr(duration, 0, last)) * unitSeconds[duration[last]],
 
+  // What tells clusters apart (nothing, where `instance` is all that identifies a node).
+  clusterLabels(config):: std.filter(function(label) label != 'instance', config.instanceLabels),
+
   // What makes two figures comparable, besides the configuration hash (and the statistic).
   likeness:: ['layer', 'device_class', 'workload', 'operation'],
 
@@ -91,6 +94,9 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     unless on (%(interface)s)
     plumbline:nic_without_storage:info
   ||| % $.labels(config),
+
+  // What others count in, to a second.
+  perSecond:: { milliseconds: 1000, nanoseconds: 1000000000 },
 
   // A template that names a disk as a person would: "sdg, MK01920GWSSE, serial 1A2B, osd.71 on stor01.example:10047".
   // Looked up when the alert is sent and not joined: a disk without an identity still alerts, under its name alone.
