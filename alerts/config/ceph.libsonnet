@@ -7,6 +7,7 @@ local lists = {
   nearlyFull: [
     'OSD_NEARFULL',
     'OSD_BACKFILLFULL',
+    'POOL_NEARFULL',
     'POOL_NEAR_FULL',
     'POOL_BACKFILLFULL',
     'PG_BACKFILL_FULL',
