@@ -123,8 +123,8 @@ def workloads_reference() -> str:
         "",
         "Generated from `exporter/plumbline/workloads.yaml` by `make render`. A result and a baseline are compared",
         "only when layer, device class, workload, operation and the hash of all parameters agree. Block workloads are",
-        "named `<pattern>-<block size>-qd<in flight>-j<processes>[-dsync|-buffered]`, after `rbd-` or `fs-` where that",
-        "is not the disk. seed 000 to seed 004 are the documents that this project comes from.",
+        "named `<pattern>-<block size>-qd<in flight>-j<processes>[-dsync|-buffered]`, after `rbd-`, `fs-` or `rados-`",
+        "where that is not the disk. seed 000 to seed 004 are the documents that this project comes from.",
     ]
     known = list(workloads.load_catalogue().by_id.values())
     for layer in workloads.LAYERS:

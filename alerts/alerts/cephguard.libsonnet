@@ -1,5 +1,6 @@
 // What tells us of Ceph, watched: without these a cluster whose metrics are gone or stand still looks healthy.
 local alert = import '../lib/alert.libsonnet';
+local osd = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -21,15 +22,16 @@ local promql = import '../lib/promql.libsonnet';
   local because(reason, expr) =
     'label_replace(\n  %s,\n  "reason", "%s", "", ""\n)' % [promql.nested(expr), reason],
 
-  local socketDown(layer, daemons) = alert.new(
+  // Of OSDs that our own daemon asks as well, that one's alert tells.
+  local silent(daemons) = |||
+    max by (%(socket)s) (ceph_daemon_socket_up{ceph_daemon%(daemons)s}) == 0
+    unless on (%(daemon)s)
+    plumbline_osd_socket_up
+  ||| % (labels { daemons: daemons }),
+  local socketDown(layer, expr) = alert.new(
     config,
     'PlumblineCephExporterDown',
-    // of OSDs that our own daemon asks as well, that one's alert tells
-    |||
-      max by (%(socket)s) (ceph_daemon_socket_up{ceph_daemon%(daemons)s}) == 0
-      unless on (%(daemon)s)
-      plumbline_osd_socket_up
-    ||| % (labels { daemons: daemons }),
+    expr,
     { layer: layer, signal: 'health' },
     'A Ceph daemon does not answer the ceph-exporter.',
     '{{ $labels.ceph_daemon }}%s{{ with $labels.hostname }} on {{ . }}{{ end }} does not answer on its admin socket: it hangs, or it ended and left the socket behind. Its counters are missing.' % inCluster,
@@ -80,8 +82,8 @@ local promql = import '../lib/promql.libsonnet';
           "Ceph's own metrics are old.",
           "{{ if eq $labels.reason \"stuck\" }}The manager%(in)s serves its metrics from a cache that nothing fills any more{{ else if eq $labels.reason \"slow\" }}The manager%(in)s takes {{ printf \"%%.0f\" $value }} s to collect its metrics, and serves old ones meanwhile{{ else }}Counters of {{ $value }} OSDs%(in)s stand still, although their own admin sockets count operations{{ end }}: what alerts and dashboards show of Ceph is old." % { 'in': inCluster },
         ),
-        socketDown('osd', '=~"osd[.].+"'),
-        socketDown('rados', '!~"osd[.].+"'),
+        socketDown('osd', osd.onHost(config, silent('=~"osd[.].+"'), ['hostname'])),
+        socketDown('rados', silent('!~"osd[.].+"')),
         alert.new(
           config,
           'PlumblineCephMetricsAbsent',

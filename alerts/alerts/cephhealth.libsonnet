@@ -4,6 +4,7 @@
 // limits, its file systems), one alert for all checks that remain. A check's series stays, with 0, once it was raised:
 // so `== 1`, and no arithmetic. `max by`, because two managers around a failover tell everything twice.
 local alert = import '../lib/alert.libsonnet';
+local osd = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -40,15 +41,25 @@ local promql = import '../lib/promql.libsonnet';
     else 'A majority would be left without one more.',
   ),
 
-  local slowOperations(layer, daemons) = alert.new(
+  // Where the OSD's host is not one of ours, Ceph's name for it; looked up when the alert is sent.
+  local onHost =
+    local query = '(printf `plumbline:osd_info{%s}` %s)' % [
+      std.join(',', [label + '=%q' for label in clusters + ['ceph_daemon']]),
+      std.join(' ', ['$labels.' + label for label in clusters + ['ceph_daemon']]),
+    ];
+    '{{ with $labels.instance }} on {{ . }}{{ else }}{{ with query ' + query
+    + ' }} on {{ (first .).Labels.hostname }}{{ end }}{{ end }}',
+
+  // Where our own daemon asks the OSD, it knows for how long and what for.
+  local waiting(daemons) = |||
+    max by (%(daemon)s) (ceph_daemon_health_metrics{type="SLOW_OPS",ceph_daemon%(daemons)s}) > 0
+    unless on (%(daemon)s)
+    plumbline_osd_blocked_operation_age_seconds
+  ||| % (labels { daemons: daemons }),
+  local slowOperations(layer, expr) = alert.new(
     config,
     'PlumblineCephSlowOperations',
-    // where our own daemon asks the OSD, it knows for how long and what for
-    |||
-      max by (%(daemon)s) (ceph_daemon_health_metrics{type="SLOW_OPS",ceph_daemon%(daemons)s}) > 0
-      unless on (%(daemon)s)
-      plumbline_osd_blocked_operation_age_seconds
-    ||| % (labels { daemons: daemons }),
+    expr,
     { layer: layer, signal: 'latency' },
     'Operations wait in a Ceph daemon.',
     '{{ $value }} operations are older than the complaint time (30 s as Ceph is shipped) in {{ $labels.ceph_daemon }}%s. The daemon that reports them may wait for another.' % ofCluster,
@@ -124,24 +135,18 @@ local promql = import '../lib/promql.libsonnet';
           alert.new(
             config,
             'PlumblineCephOsdDown',
-            |||
-              (plumbline:osd_up:bool == 0)
-              * on (%(daemon)s) group_left (hostname)
-              plumbline:osd_info
-              or on (%(daemon)s)
-              (plumbline:osd_up:bool == 0)
-            ||| % labels,
+            osd.onHost(config, 'plumbline:osd_up:bool == 0'),
             { layer: 'osd', signal: 'health' },
             'An OSD is down.',
-            '{{ $labels.ceph_daemon }}%s{{ with $labels.hostname }} on {{ . }}{{ end }} is down. Ceph copies its data elsewhere, and until that is done the data has fewer copies.' % ofCluster,
+            '{{ $labels.ceph_daemon }}%s%s is down. Ceph copies its data elsewhere, and until that is done the data has fewer copies.' % [ofCluster, onHost],
           ),
           alert.new(
             config,
             'PlumblineCephOsdFlapping',
-            'changes(plumbline:osd_up:bool[%(window)s]) >= %(changes)d' % tunables.PlumblineCephOsdFlapping,
+            osd.onHost(config, 'changes(plumbline:osd_up:bool[%(window)s]) >= %(changes)d' % tunables.PlumblineCephOsdFlapping),
             { layer: 'osd', signal: 'error' },
             'An OSD goes down and comes back, again and again.',
-            '{{ $labels.ceph_daemon }}%s changed between down and up {{ $value }} times in %s: each time its placement groups peer anew and clients wait.' % [ofCluster, tunables.PlumblineCephOsdFlapping.window],
+            '{{ $labels.ceph_daemon }}%s%s changed between down and up {{ $value }} times in %s: each time its placement groups peer anew and clients wait.' % [ofCluster, onHost, tunables.PlumblineCephOsdFlapping.window],
           ),
           alert.new(
             config,
@@ -149,16 +154,14 @@ local promql = import '../lib/promql.libsonnet';
             |||
               sum by (%(cluster)s) (max by (%(pool)s) (ceph_pg_degraded)) > 0
               unless on (%(cluster)s)
-              (max by (%(cluster)s) (ceph_pg_recovering) > 0)
-              unless on (%(cluster)s)
-              (max by (%(cluster)s) (ceph_pg_backfilling) > 0)
+              (plumbline:recovery:bool == 1)
             ||| % labels,
             { layer: 'rados', signal: 'health' },
             'Copies are missing and nothing is being copied.',
             '{{ $value }} placement groups%s have too few copies, and none recovers or backfills: a flag, too few hosts or full OSDs hold it up.' % ofCluster,
           ),
-          slowOperations('osd', '=~"osd[.].+"'),
-          slowOperations('rados', '!~"osd[.].+"'),
+          slowOperations('osd', osd.onHost(config, waiting('=~"osd[.].+"'))),
+          slowOperations('rados', waiting('!~"osd[.].+"')),
         ] + [health(each) for each in tunables.PlumblineCephHealth.severities],
       },
     ],

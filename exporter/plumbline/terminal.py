@@ -6,18 +6,13 @@ one row a line, so that ``grep`` and ``less -S`` work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 from rich.tree import Tree
 
 from plumbline import describedisks, explain
-from plumbline.baseline import record
-from plumbline.baseline.describe import Figure, Shown, ShownRow, Summary
 from plumbline.baseline.units import Latency
 from plumbline.checks import report
 from plumbline.checks.model import Finding, Severity
@@ -27,74 +22,6 @@ from plumbline.textout import clean as _clean
 from plumbline.textout import line as _line
 from plumbline.textout import make_console as make_console  # noqa: PLC0414  (for those who print)
 from plumbline.textout import table as _table
-
-
-def print_list(console: Console, summaries: Sequence[Summary]) -> None:
-    """``plumbline baseline list``."""
-    rows = [
-        (
-            one.name,
-            one.source.value,
-            _classes(one.device_classes),
-            ", ".join(one.judges) or "shown only",
-            one.where or one.title,
-        )
-        for one in summaries
-    ]
-    _table(console, ("Baseline", "Source", "Entries", "Judges here", "What it is"), rows)
-
-
-def _classes(entries: Mapping[str, int]) -> str:
-    """Of more than four classes the three with most entries; ``--json`` has them all."""
-    if len(entries) <= 4:
-        return ", ".join(f"{count} {cls}" for cls, count in entries.items())
-    most = sorted(entries, key=lambda cls: -entries[cls])[:3]
-    rest = sum(count for cls, count in entries.items() if cls not in most)
-    return ", ".join(f"{entries[cls]} {cls}" for cls in most) + f", {rest} more"
-
-
-def print_show(console: Console, shown: Shown) -> None:
-    """``plumbline baseline show NAME``: printed figures beside base units, contradictions as numbered notes."""
-    _line(console, f"{shown.name} ({shown.source.value}): {shown.title}", "bold")
-    for name, value in shown.facts.items():
-        _line(console, f"  {name}: {value}")
-    notes: dict[str, int] = {}
-    series = None
-    batch: list[tuple[str, ...]] = []
-    for row in shown.rows:
-        if row.series != series and batch:
-            _series(console, series or "", batch)
-            batch = []
-        series = row.series
-        batch.append(_cells(row, notes))
-    _series(console, series or "", batch)
-    _rest(console, shown, notes)
-
-
-def print_record(console: Console, recorded: record.RecordedBaseline, *, path: Path, kept: Path | None = None) -> None:
-    """What was recorded, and where it was written (``kept``: where the file it replaced is)."""
-    rows = []
-    for one in recorded.records:
-        entry = one.entry
-        latency = dict(entry.latency.items())
-        rows.append(
-            (
-                one.target.probe,
-                one.target.workload,
-                one.target.operation,
-                one.target.device or one.target.device_class,
-                *(_short(latency.get(statistic)) for statistic in ("p50", "p99")),
-                f"{entry.iops.value:.0f}" if entry.iops else "",
-                f"±{entry.mad_ratio:.1%}" if entry.mad_ratio is not None else "",
-                f"×{entry.spread_ratio:.2f}" if entry.spread_ratio else "",
-                f"×{entry.tolerance_ratio:.2f}" if entry.tolerance_ratio else "",
-            )
-        )
-    heads = ("Probe", "Workload", "Operation", "Device", "p50", "p99", "IOPS", "MAD", "Spread", "Tolerance")
-    _table(console, heads, rows)
-    for warning in recorded.warnings:
-        _line(console, f"warning: {warning}", "yellow")
-    _line(console, f"written to {path}" + (f"; the old one is {kept}" if kept else ""))
 
 
 def print_ports(console: Console, ports: Sequence[Explanation]) -> None:
@@ -272,93 +199,5 @@ def _times(name: str, count: int) -> str:
 _SEVERITY_STYLE = {Severity.CRITICAL: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold"}
 
 
-@contextmanager
-def record_progress(console: Console) -> Iterator[Callable[[record.Progress], None]]:
-    """A bar on a terminal, a line a run anywhere else; yields what :func:`record.record` takes as ``progress``."""
-    if not console.is_terminal:
-        yield lambda now: _line(console, _progress_text(now))
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("recording", total=None)
-
-        def show(now: record.Progress) -> None:
-            bar.update(task, completed=now.done, total=now.total, description=_progress_text(now))
-
-        yield show
-
-
-def _progress_text(now: record.Progress) -> str:
-    if now.done == now.total:
-        return f"{now.total} runs done"
-    return f"{now.probe}: run {now.run}, {now.run_duration_s:.0f} s ({now.done + 1} of {now.total})"
-
-
-def _cells(row: ShownRow, notes: dict[str, int]) -> tuple[str, ...]:
-    by_name = {figure.figure: figure for figure in row.figures}
-    latency = [
-        f"{figure.figure.removeprefix('latency.')} {_figure(figure)}"
-        for figure in row.figures
-        if figure.figure.startswith("latency.")
-    ]
-    remarks = [*row.breaches, *(f"[{notes.setdefault(note, len(notes) + 1)}]" for note in row.notes)]
-    if row.tolerance_ratio is not None:
-        remarks.append(f"tolerance ×{row.tolerance_ratio:.2f}")
-    if not row.judges:
-        remarks.append("never judges")
-    return (
-        row.workload,
-        row.operation,
-        ", ".join(latency),
-        _figure(by_name.get("iops")),
-        _figure(by_name.get("throughput")),
-        " ".join(remarks),
-    )
-
-
-def _figure(figure: Figure | None) -> str:
-    """As printed, and in the base unit where that is another number."""
-    if figure is None:
-        return ""
-    base = f"{figure.base:g} {figure.unit}" if figure.unit == "s" else f"{figure.base:.0f} {figure.unit}"
-    same = figure.printed.partition(" ")[0] == base.partition(" ")[0]
-    return figure.printed if same else f"{figure.printed} = {base}"
-
-
 def _short(latency: Latency | None) -> str:
     return "" if latency is None else Latency.of(float(f"{latency.value:.3g}")).text
-
-
-def _series(console: Console, series: str, rows: Sequence[Sequence[str]]) -> None:
-    if series:
-        _line(console, "")
-        _line(console, series, "bold")
-    _table(console, ("Workload", "Operation", "Latency", "IOPS", "Throughput", "Notes"), rows)
-
-
-def _rest(console: Console, shown: Shown, notes: dict[str, int]) -> None:
-    if notes:
-        _line(console, "")
-    for note, mark in notes.items():
-        _line(console, f"[{mark}] {note}")
-    if shown.pictures:
-        _line(console, "")
-        _line(console, "Pictures without figures", "bold")
-        for picture in shown.pictures:
-            _line(console, f"  {picture.where}: {picture.shows}" + (f" ({picture.note})" if picture.note else ""))
-    if shown.left_out:
-        _line(console, "")
-        _line(console, "Figures that are no row", "bold")
-        for left in shown.left_out:
-            _line(console, f"  {left.where}, line {left.line}: {left.says} ({left.why})")
-    if shown.contradictions:
-        _line(console, "")
-        _line(console, "What the document says differently in different places", "bold")
-        for one in shown.contradictions:
-            said = "; ".join(f"{said.text} ({said.where}, line {said.line})" for said in one.says)
-            _line(console, f"  {one.about}: {said}. Used: {one.used} ({one.why})")

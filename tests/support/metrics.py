@@ -9,6 +9,8 @@ import yaml
 from plumbline.catalogue import Kind
 from plumbline.reference import every_spec
 
+from .ceph_schema import LABELS
+
 ROOT = Path(__file__).parents[2]
 PROCESS = (
     "process_cpu_seconds_total",
@@ -16,6 +18,18 @@ PROCESS = (
     "process_start_time_seconds",
     "process_open_fds",
 )
+
+FOREIGN: dict[str, frozenset[str] | None] = {
+    "up": None,
+    "ALERTS": None,
+    "ceph_osd_metadata": frozenset(
+        {"back_iface", "ceph_daemon", "ceph_version", "cluster_addr", "device_class", "front_iface", "hostname",
+         "objectstore", "public_addr"}
+    ),
+    **LABELS,
+}  # fmt: skip
+"""Series of others that rules read → their labels as Ceph's manager writes them (16.2 to 20); ``None``: whatever the
+target and the alert have."""
 
 
 def known_metrics() -> set[str]:

@@ -36,11 +36,17 @@ class Prometheus(api.Prometheus):
 
 
 @contextmanager
-def prometheus(folder: Path, *, target: str, interval_s: int = 1, rules: Path = RULES) -> Iterator[Prometheus]:
-    """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all of ``rules`` every ``interval_s``."""
+def prometheus(
+    folder: Path, *, target: str, interval_s: int = 1, rules: Path = RULES, alertmanager: str = ""
+) -> Iterator[Prometheus]:
+    """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all of ``rules`` every ``interval_s``.
+
+    ``alertmanager`` (host:port) is told, if there is one.
+    """
     address = f"127.0.0.1:{free_port()}"
-    config = configs.prometheus(target=target, alertmanager="", rules=rules)
-    del config["alerting"]
+    config = configs.prometheus(target=target, alertmanager=alertmanager, rules=rules)
+    if not alertmanager:
+        del config["alerting"]
     config["global"] = {"scrape_interval": f"{interval_s}s", "evaluation_interval": f"{interval_s}s"}
     config["scrape_configs"][0]["static_configs"][0]["labels"] = {"cluster": CLUSTER}
     file = configs.write(folder / "prometheus.yaml", config)

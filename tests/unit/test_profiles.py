@@ -9,11 +9,14 @@ import pytest
 from plumbline.baseline import profiles
 from plumbline.baseline.arithmetic import Rule
 from plumbline.baseline.model import Source
+from plumbline.checks.every import CHECKS
 from plumbline.errors import BaselineError, ConfigError
 from plumbline.workloads import BlockWorkload, load_catalogue
 
 CATALOGUE = load_catalogue()
-UNNOBA = profiles.load_profiles(CATALOGUE)["unnoba-2020"]
+PROFILES = profiles.load_profiles(CATALOGUE)
+UNNOBA = PROFILES["unnoba-2020"]
+INFN = PROFILES["infn-2025"]
 BY_KEY = {(row.entry.device_class, row.entry.workload): row for row in UNNOBA.rows}
 MIB = 1048576
 
@@ -229,12 +232,67 @@ def test_figures_of_the_cluster_that_contradict_the_one_used(device_class, workl
 
 
 def test_figures_without_a_workload_are_named():
-    assert [left.where for left in UNNOBA.profile.left_out] == [
-        "Figura 102 and Figura 103",
-        "Figura 104",
-        "Figura 123",
-        "Figura 98",
+    left = {left.where: left.says for left in UNNOBA.profile.left_out}
+    assert len(UNNOBA.profile.left_out) == 40
+    assert "919, 9360 and 8560 Mb/s" in left["Figura 123"]
+    assert "157 IOPS and 631 MiB/s sequential, 162 and 651 random" in left["Figura 104"]
+    assert "131600" in left["Figura 98"]
+    assert "6447752 bits/s" in left["Figura 34"]
+    assert all(one.why.strip() for one in UNNOBA.profile.left_out)
+
+
+def test_settings_name_checks_that_there_are():
+    settings = UNNOBA.profile.settings
+    assert {one.check for one in settings} - {""} <= {check.id for check in CHECKS}
+    assert [(one.printed, one.check) for one in settings if one.setting == "net.core.netdev_budget"] == [
+        ("300", "network.netdev-budget"),
+        ("600", "network.netdev-budget"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("workload", "device_class", "spread"),
+    [
+        ("icmp-rtt-56", "10g", {"latency min 0.139 ms", "latency mdev 0.021 ms"}),  # Figura 43
+        ("tcp-throughput-s1", "10g", {"throughput max 9.42 Gb/s", "throughput min 9.39 Gb/s"}),  # Figura 45
+        (
+            "rados-seq-4m-t16",  # Figura 85
+            "hdd",
+            {"iops stddev 3.11742 IOPS", "iops max 142 IOPS", "iops min 125 IOPS", "latency min 0.0352361 s"},
+        ),
+    ],
+)
+def test_spread_that_the_tools_print(workload, device_class, spread):
+    also = BY_KEY[device_class, workload].point.also
+    assert {f"{one.figure} {one.statistic} {one.printed}" for one in also} == spread
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        "IOPS of an OSD on an HDD",  # 37 or 115
+        "write throughput of RADOS with erasure code",  # 428 or 448
+        "write throughput of RADOS on HDDs",  # 385 or 395
+        "dd on an image on HDDs",  # 456 or 476
+        "interrupts of a network card on one CPU",  # the same counts in both figures
+        "best queue depth",  # 32 or 64
+        "what a small or a virtual client loses",  # 25 to 30 %, or 23
+        "file of the cache tier's test",  # 50 or 100 MiB
+    ],
+)
+def test_contradictions_say_what_where_and_why(about):
+    (found,) = (one for one in UNNOBA.profile.contradictions if one.about == about)
+    assert len({statement.text for statement in found.says}) > 1
+    assert found.used
+    assert found.why
+
+
+def test_contradictions_stand_once():
+    for profile in (UNNOBA.profile, INFN.profile):
+        about = [one.about for one in profile.contradictions]
+        assert len(set(about)) == len(about)
+    assert len(UNNOBA.profile.contradictions) == 47
+    assert len(INFN.profile.contradictions) == 10
 
 
 def test_nothing_stands_in_the_profile_that_is_not_transcribed_here():
@@ -347,7 +405,7 @@ def test_figures_that_chapter_ten_repeats(device_class, workload, restated):
 
 
 def test_pictures_are_named_and_have_no_figures():
-    numbers = [46, 47, 60, 61, 69, 70, 71, 81, 88, 95, 96, 97, 105, 111, 112, *range(114, 122), 133]
+    numbers = [48, 46, 47, 60, 61, 69, 70, 71, 75, 81, 87, 95, 96, 97, 105, 111, 112, *range(114, 122), 123, 132, 133]
     assert [picture.where for picture in UNNOBA.profile.pictures] == [f"Figura {number}" for number in numbers]
 
 
@@ -355,6 +413,60 @@ def test_hardware_is_named():
     hardware = UNNOBA.profile.hardware
     assert (hardware["hdd"].model, hardware["hdd"].capacity.value) == ("MB4000GVYZK", 4000787030016)
     assert (hardware["ssd"].model, hardware["ssd"].capacity.value) == ("MK001920GWSSE", 1920383410176)
+
+
+# Typed from the document a second time, not from the YAML: tables 4 to 7, MB/s written and read.
+INFN_TABLES = {
+    ("write-1m-qd8-j8", "read-1m-qd8-j8"): """
+        ssd 440 562    hdd 248 224    cephfs-hdd-ssd-db 1171 732    cephfs-hdd 642 681    cephfs-ssd 1128 1172
+        rbd:hdd-ssd-db 536 1470    rbd:hdd 432 1610    rbd:ssd 1037 1483
+        rados:hdd-ssd-db 1172 66.8    rados:hdd 1173 70.8    rados:ssd 1172 71.3""",
+    ("randwrite-64k-qd16-j8", "randread-64k-qd16-j8"): """
+        ssd 431 405    hdd 25.2 26.3    cephfs-hdd-ssd-db 1060 183    cephfs-hdd 115 184    cephfs-ssd 1151 1121
+        rbd:hdd-ssd-db 526 129    rbd:hdd 83.3 173    rbd:ssd 1160 1158
+        rados:hdd-ssd-db 1166 5140    rados:hdd 1167 5274    rados:ssd 1166 5245""",
+    ("randwrite-8k-qd32-j8", "randread-8k-qd32-j8"): """
+        ssd 373 328    hdd 3.65 3.69    cephfs-hdd-ssd-db 21.5 23.9    cephfs-hdd 19.6 23.6    cephfs-ssd 347 434
+        rbd:hdd-ssd-db 71.4 76.6    rbd:hdd 77.9 35.6    rbd:ssd 128 655
+        rados:hdd-ssd-db 523 773    rados:hdd 515 735    rados:ssd 524 707""",
+    ("randwrite-4k-qd1-j8", "randread-4k-qd1-j8"): """
+        ssd 266 216    hdd 1.88 1.47    cephfs-hdd-ssd-db 10.9 4.5    cephfs-hdd 10 4.46    cephfs-ssd 34.3 68.9
+        rbd:hdd-ssd-db 4.65 270    rbd:hdd 0.63 1754    rbd:ssd 4.14 1241
+        rados:hdd-ssd-db 41.8 87.4    rados:hdd 27.7 86.5    rados:ssd 39.7 86.1""",
+}
+
+
+def infn_cases():
+    for (write, read), table in INFN_TABLES.items():
+        words = iter(table.split())
+        for where, written, was_read in zip(words, words, words, strict=True):
+            layer, _, device_class = where.rpartition(":")
+            prefix = f"{layer}-" if layer else "fs-" if device_class.startswith("cephfs") else ""
+            yield device_class, f"{prefix}{write}", float(written)
+            yield device_class, f"{prefix}{read}", float(was_read)
+
+
+@pytest.mark.parametrize(("device_class", "workload", "megabytes"), list(infn_cases()))
+def test_infn_tables_are_megabytes(device_class, workload, megabytes):
+    (row,) = (row for row in INFN.rows if (row.entry.device_class, row.entry.workload) == (device_class, workload))
+    assert row.entry.throughput == pytest.approx(megabytes * 1e6, rel=1e-12)
+    assert (row.entry.iops, row.entry.latency) == (None, {})
+    assert row.entry.config_hash == CATALOGUE.by_id[workload].config_hash()
+
+
+def test_infn_has_these_rows_and_no_more():
+    cases = {(device_class, workload) for device_class, workload, _ in infn_cases()}
+    assert {(row.entry.device_class, row.entry.workload) for row in INFN.rows} == cases
+    assert Counter(entry.layer for entry in INFN.entries) == {"disk": 16, "filesystem": 24, "rbd": 24, "rados": 24}
+
+
+def test_infn_reads_from_a_memory_never_judge():
+    """RBD's reads are faster than RADOS, which they go through; RADOS' are 73 times its sequential ones."""
+    doubtful = {(row.entry.device_class, row.entry.workload) for row in INFN.rows if row.entry.doubt}
+    pools = ("hdd-ssd-db", "hdd", "ssd")
+    assert doubtful == {
+        (pool, workload) for pool in pools for workload in ("rbd-randread-4k-qd1-j8", "rados-randread-64k-qd16-j8")
+    }
 
 
 MINIMAL = """
@@ -407,6 +519,31 @@ def test_a_minimal_profile_loads():
         ("84 us}", "84 us}, retransmits: 3", "retransmits = 3: only a TCP transfer has them"),
         ("84 us}", "84 us}, retransmits: -1", "retransmits = -1: "),
         ("84 us}", "84 us}, breaks: {throughput: why}", "breaks.throughput: the row does not break this"),
+        (
+            "84 us}",
+            "84 us}, also: [{figure: latency, statistic: min, printed: 85 us, line: 1}]",
+            "also[0].printed = '85 us': is above the average 84 us",
+        ),
+        (
+            "84 us}",
+            "84 us}, also: [{figure: iops, statistic: max, printed: 11 IOPS, line: 1}]",
+            "also[0].printed = '11 IOPS': is below the average 12K IOPS",
+        ),
+        (
+            "84 us}",
+            "84 us}, also: [{figure: iops, statistic: stddev, printed: 3 MB/s, line: 1}]",
+            "also[0].printed = '3 MB/s': expected a figure with its unit",
+        ),
+        (
+            "84 us}",
+            "84 us}, also: [{figure: iops, statistic: p50, printed: 3 IOPS, line: 1}]",
+            "also[0].statistic",
+        ),
+        (
+            "84 us}",
+            "84 us}, also: [" + 2 * "{figure: iops, statistic: stddev, printed: 3 IOPS, line: 1}, " + "]",
+            "also[1] = 'iops stddev': stands twice",
+        ),
         ("84 us}", "84 us}, operation: write", "operation = 'write': the workload has: read"),
         (
             "84 us}",
@@ -425,6 +562,12 @@ def test_refusals_name_file_key_value_and_reason(old, new, message):
         profiles.parse_profile(MINIMAL.replace(old, new, 1), "other.yaml", CATALOGUE)
     assert str(caught.value).startswith("other.yaml: ")
     assert message in str(caught.value)
+
+
+def test_a_row_in_doubt_never_judges():
+    text = MINIMAL.replace("84 us}", "84 us}, doubt: it was read from a cache", 1)
+    (entry,) = profiles.parse_profile(text, "other.yaml", CATALOGUE).entries
+    assert entry.doubt == "it was read from a cache"
 
 
 def test_a_row_that_stands_twice():

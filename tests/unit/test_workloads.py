@@ -30,7 +30,7 @@ from plumbline.workloads import (
 
 CATALOGUE = load_catalogue()
 ALL = list(CATALOGUE.by_id.values())
-PREFIX = {"disk": "", "rbd": "rbd-", "filesystem": "fs-"}
+PREFIX = {"disk": "", "rbd": "rbd-", "filesystem": "fs-", "rados": "rados-"}
 
 
 def size(number: int) -> str:
@@ -87,6 +87,8 @@ def test_every_id_is_another_experiment() -> None:
 
 def test_every_workload_has_a_type_of_probe_that_runs_it() -> None:
     for each in ALL:
+        if isinstance(each, BlockWorkload) and each.layer == "rados":
+            continue  # fio's rados engine leaves its objects behind; ids for documented figures only
         assert any(isinstance(each, kind) and each.layer == layer for kind, layer in WORKLOADS.values()), each.id
 
 
@@ -94,6 +96,7 @@ def test_the_rows_of_the_documents_are_there() -> None:
     named = {
         "table 4 of seed 001": ("write-1m-qd8-j8", "fs-read-1m-qd8-j8", "rbd-write-1m-qd8-j8"),
         "table 7 of seed 001": ("randread-4k-qd1-j8", "fs-randwrite-4k-qd1-j8", "rbd-randread-4k-qd1-j8"),
+        "rows RADOS of seed 001": ("rados-write-1m-qd8-j8", "rados-randread-4k-qd1-j8"),
         "figure 122 of seed 000": ("rbd-randwrite-4k-qd16-j4",),
         "10.4 of seed 000": ("rbd-write-4m-qd16-j1", "rbd-randrw50-4m-qd16-j1", "rbd-bench-read-4m-t16"),
         "figure 60 of seed 000": ("randwrite-4k-qd32-j32", "randwrite-4k-qd2-j4"),

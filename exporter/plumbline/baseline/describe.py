@@ -1,4 +1,4 @@
-"""What ``plumbline baseline list`` and ``show`` say, as data: the tables and ``--json`` are two faces of it."""
+"""What ``plumbline baseline list`` and ``show`` say of the baselines there are, as the types of ``shown``."""
 
 from __future__ import annotations
 
@@ -7,71 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
+from plumbline.baseline import budget as budgets
+from plumbline.baseline.budget import Budget, Stage
 from plumbline.baseline.model import BaselineEntry, Source
-from plumbline.baseline.profiles import Contradiction, LeftOut, LoadedProfile, Picture, Row
+from plumbline.baseline.narrow import Wanted, narrowed
+from plumbline.baseline.profiles import LoadedProfile, Row
+from plumbline.baseline.shown import Figure, Shown, ShownBudget, ShownLink, ShownRow, ShownStage, Summary
 from plumbline.baseline.site import LoadedSite, SiteEntry
 from plumbline.baseline.units import Quantity
 from plumbline.errors import BaselineError
-
-
-class Summary(msgspec.Struct, frozen=True):
-    """One profile or file, a line of ``list``."""
-
-    name: str
-    source: Source
-    title: str
-    where: str
-    """The file; empty for a shipped profile."""
-    entries: int
-    device_classes: dict[str, int]
-    """Entries by device class."""
-    judges: tuple[str, ...]
-    """Device classes it judges on this node, or may: measured and site baselines judge all of theirs."""
-    recorded: str = ""
-
-
-class Figure(msgspec.Struct, frozen=True):
-    """One figure: as printed, and in its base unit (seconds, operations or bytes per second)."""
-
-    figure: str
-    printed: str
-    base: float
-    unit: str
-
-
-class ShownRow(msgspec.Struct, frozen=True):
-    """One operation of one workload."""
-
-    layer: str
-    device_class: str
-    workload: str
-    operation: str
-    config_hash: str
-    figures: tuple[Figure, ...]
-    tolerance_ratio: float | None = None
-    series: str = ""
-    """What the row belongs to: figure or table, hardware, command."""
-    line: int | None = None
-    judges: bool = True
-    """False: shown, never judges (the document contradicts itself by more than a factor of two)."""
-    breaches: tuple[str, ...] = ()
-    """How the row contradicts itself by arithmetic; the notes say why."""
-    notes: tuple[str, ...] = ()
-
-
-class Shown(msgspec.Struct, frozen=True):
-    """One profile or file, whole or filtered."""
-
-    name: str
-    source: Source
-    title: str
-    facts: dict[str, str]
-    rows: tuple[ShownRow, ...]
-    pictures: tuple[Picture, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    contradictions: tuple[Contradiction, ...] = ()
 
 
 def summaries(
@@ -83,7 +27,8 @@ def summaries(
         classes = _by_class(loaded.entries)
         judges = tuple(sorted(cls for cls, chosen in judge.items() if chosen == name and cls in classes))
         title, entries = loaded.profile.title, len(loaded.entries)
-        found.append(Summary(name, Source.DOCUMENTED, title, "", entries, classes, judges))
+        holds = _holds(loaded)
+        found.append(Summary(name, Source.DOCUMENTED, title, "", entries, classes, judges, holds=holds))
     return tuple(sorted(found, key=lambda one: list(Source).index(one.source)))
 
 
@@ -94,13 +39,20 @@ def show(
     *,
     layer: str | None = None,
     device_class: str | None = None,
+    workload: str | None = None,
 ) -> Shown:
-    """One profile (by name) or file (by name or path); :class:`BaselineError` with the near names for any other."""
+    """One profile (by name) or file (by name or path); :class:`BaselineError` with the near names for any other.
+
+    ``workload`` may be a shell pattern, such as ``randwrite-*``.
+    """
+    wanted = Wanted(layer, device_class, workload)
     for site in sites:
         if name in (site.where, _site_name(site)):
-            return _filtered(_shown_site(site), layer, device_class)
+            return narrowed(_shown_site(site), wanted, {})
     if name in profiles:
-        return _filtered(_shown_profile(profiles[name]), layer, device_class)
+        loaded = profiles[name]
+        classes = {key: hardware.device_class for key, hardware in loaded.profile.hardware.items()}
+        return narrowed(_shown_profile(loaded), wanted, loaded.layers, classes)
     known = [*profiles, *map(_site_name, sites)]
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or known
     raise BaselineError(name, f"no such baseline; there are: {', '.join(near)}")
@@ -112,6 +64,21 @@ def _site_name(site: LoadedSite) -> str:
 
 def _by_class(entries: Iterable[BaselineEntry]) -> dict[str, int]:
     return dict(sorted(Counter(entry.device_class for entry in entries).items()))
+
+
+def _holds(loaded: LoadedProfile) -> dict[str, int]:
+    """What a profile has beside its rows; nothing of a kind it has none of."""
+    profile = loaded.profile
+    counts = {
+        "budgets": len(profile.budgets),
+        "settings": len(profile.settings),
+        "methods": len(profile.methods),
+        "pictures": len(profile.pictures),
+        "left out": len(profile.left_out),
+        "contradictions": len(profile.contradictions),
+        "rows in doubt": sum(bool(row.entry.doubt) for row in loaded.rows),
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 def _site_summary(site: LoadedSite) -> Summary:
@@ -169,7 +136,7 @@ def _site_row(entry: BaselineEntry, wrote: SiteEntry) -> ShownRow:
 def _shown_profile(loaded: LoadedProfile) -> Shown:
     profile = loaded.profile
     facts = {
-        "document": f"{profile.document.title}, {profile.document.year} ({profile.document.language})",
+        "document": f"{profile.document.title}, {profile.document.year or 'not dated'} ({profile.document.language})",
         "text": profile.document.text,
     }
     return Shown(
@@ -181,7 +148,55 @@ def _shown_profile(loaded: LoadedProfile) -> Shown:
         profile.pictures,
         profile.left_out,
         profile.contradictions,
+        tuple(_shown_budget(one, loaded) for one in profile.budgets),
+        profile.settings,
+        profile.methods,
     )
+
+
+def _shown_budget(one: Budget, loaded: LoadedProfile) -> ShownBudget:
+    hardware = loaded.profile.hardware[one.hardware]
+    links = [
+        ShownLink(
+            link.link,
+            link.device_class,
+            link.line,
+            Figure("total", link.total.text, link.total.value, "s"),
+            tuple(
+                ShownStage(
+                    part.stage.name,
+                    part.stage.layer,
+                    part.printed.text,
+                    part.stage.times,
+                    part.seconds,
+                    part.share_ratio,
+                )
+                for part in budgets.parts(one, link)
+            ),
+            budgets.over(one, link),
+            link.breaks,
+        )
+        for link in one.links
+    ]
+    return ShownBudget(
+        one.about,
+        f"{one.where}, line {one.line}",
+        one.workload,
+        loaded.layers[one.workload],
+        hardware.description,
+        one.tool,
+        one.command,
+        tuple(links),
+        tuple(filter(None, (one.conditions, one.note))),
+        {stage.name: _stage_note(stage) for stage in one.stages},
+    )
+
+
+def _stage_note(stage: Stage) -> str:
+    times = "once" if stage.times == 1 else f"{stage.times} times"
+    live = f"; measured live by {stage.workload}" if stage.workload else ""
+    head = f"layer {stage.layer}, passed {times}{live}; column: {stage.printed}"
+    return f"{head}. {stage.note[:1].upper()}{stage.note[1:]}" if stage.note else head
 
 
 def _profile_row(row: Row) -> ShownRow:
@@ -195,7 +210,9 @@ def _profile_row(row: Row) -> ShownRow:
     return _row(
         row.entry,
         printed,
-        series=f"{row.series.where}: {row.entry.device_class}, {hardware}. {row.series.command}",
+        series=f"{row.series.where}: {row.entry.device_class}, {hardware}",
+        tool=row.series.tool,
+        command=row.series.command,
         line=point.line,
         judges=not row.entry.doubt,
         breaches=tuple(breach.found for breach in row.breaches),
@@ -205,11 +222,15 @@ def _profile_row(row: Row) -> ShownRow:
 
 def _profile_notes(row: Row) -> Iterator[str]:
     yield from row.point.breaks.values()
+    yield from filter(None, (row.point.doubt,))
     for other in row.point.not_used:
         yield f"not used: {other.figure} {other.printed} ({other.where}, line {other.line}): {other.why}"
     if row.point.retransmits is not None:
         during = f" in {row.point.duration.text}" if row.point.duration else ""
         yield f"{row.point.retransmits} segments sent again{during}"
+    if row.point.also:
+        spread = ", ".join(f"{also.figure} {also.statistic} {also.printed}" for also in row.point.also)
+        yield f"also printed: {spread}"
     yield from filter(None, (row.point.note, row.series.note, row.series.conditions))
 
 
@@ -227,14 +248,3 @@ def _row(entry: BaselineEntry, printed: Iterable[tuple[str, Quantity | None]], *
         tolerance_ratio=entry.tolerance_ratio,
         **said,
     )
-
-
-def _filtered(shown: Shown, layer: str | None, device_class: str | None) -> Shown:
-    """What is said of the whole document stays only while nothing is filtered out."""
-    if layer is None and device_class is None:
-        return shown
-    rows = tuple(row for row in shown.rows if layer in (None, row.layer) and device_class in (None, row.device_class))
-    if not rows:
-        have = sorted({f"{row.layer} {row.device_class}" for row in shown.rows})
-        raise BaselineError(shown.name, f"nothing of this layer and device class; it has: {', '.join(have)}")
-    return msgspec.structs.replace(shown, rows=rows, pictures=(), left_out=(), contradictions=())

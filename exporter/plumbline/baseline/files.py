@@ -10,7 +10,7 @@ import msgspec
 from plumbline import config
 from plumbline.baseline.units import Latency
 from plumbline.errors import BaselineError, ConfigError
-from plumbline.workloads import STATISTICS
+from plumbline.workloads import STATISTICS, Workload, WorkloadCatalogue
 
 T = TypeVar("T")
 SCHEMA_VERSION = 1
@@ -52,6 +52,14 @@ def convert_text(kind: type[T], text: str, *, where: str) -> T:
         # a key may hold anything, line breaks too; the error stays one line
         reason, key = (" ".join(part.split()) for part in (error.reason, error.key))
         raise BaselineError(error.where, reason, key=key, value=error.value) from error
+
+
+def known_workload(workload: str, catalogue: WorkloadCatalogue, *, where: str, key: str) -> Workload:
+    """The workload that a baseline names, or :class:`BaselineError` with the nearest known ids."""
+    try:
+        return catalogue.get(workload, where=where, key=key)
+    except ConfigError as error:
+        raise BaselineError(error.where, error.reason, key=error.key, value=error.value) from error
 
 
 def _check_version(data: Any, where: str) -> None:

@@ -14,8 +14,11 @@ from typing import Annotated
 import msgspec
 
 from plumbline.baseline.arithmetic import Breach, Rule, agree, breaches
-from plumbline.baseline.files import Latencies, Strict, convert_text
+from plumbline.baseline.budget import Budget, check_budget
+from plumbline.baseline.documented import Contradiction, LeftOut, Method, Picture, Setting, check_named
+from plumbline.baseline.files import Latencies, Strict, convert_text, known_workload
 from plumbline.baseline.model import BaselineEntry, Source
+from plumbline.baseline.spread import Also, check_spread
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
 from plumbline.errors import BaselineError, ConfigError
 from plumbline.workloads import TcpThroughput, Workload, WorkloadCatalogue
@@ -27,7 +30,8 @@ class Document(Strict, frozen=True):
     """What was published, and the file name of its text."""
 
     title: str
-    year: int
+    year: int | None
+    """``None``: the document does not say."""
     language: str
     text: str
 
@@ -79,6 +83,9 @@ class Point(Strict, frozen=True):
     retransmits: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """TCP segments sent again during the run; only of TCP transfers. Shown, compared with nothing."""
     breaks: dict[Rule, str] = msgspec.field(default_factory=dict)
+    doubt: str = ""
+    """Why the row never judges, where arithmetic does not tell."""
+    also: tuple[Also, ...] = ()
     restated: tuple[Restated, ...] = ()
     not_used: tuple[NotUsed, ...] = ()
     note: str = ""
@@ -97,41 +104,6 @@ class Series(Strict, frozen=True):
     note: str = ""
 
 
-class Picture(Strict, frozen=True):
-    """What the document shows without printing figures."""
-
-    where: str
-    line: int
-    shows: str
-    note: str = ""
-
-
-class LeftOut(Strict, frozen=True):
-    """Figures that the document prints and that are no row, because no workload is their experiment."""
-
-    where: str
-    line: int
-    says: str
-    why: str
-
-
-class Statement(Strict, frozen=True):
-    """What the document says at one place."""
-
-    text: str
-    where: str
-    line: int
-
-
-class Contradiction(Strict, frozen=True):
-    """What the document says differently at several places, beyond single rows."""
-
-    about: str
-    says: tuple[Statement, ...]
-    used: str
-    why: str
-
-
 class Profile(Strict, frozen=True):
     """One file of ``profiles/``. ``reasons`` holds sentences that rows share by YAML anchors."""
 
@@ -145,6 +117,9 @@ class Profile(Strict, frozen=True):
     pictures: tuple[Picture, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    methods: tuple[Method, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +139,8 @@ class LoadedProfile:
 
     profile: Profile
     rows: tuple[Row, ...]
+    layers: dict[str, str]
+    """The layer of each workload that budgets, methods and pictures name."""
 
     @property
     def entries(self) -> tuple[BaselineEntry, ...]:
@@ -201,7 +178,11 @@ def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> Loaded
                 reason = f"stands twice; first in {first.series.where}, line {first.point.line}"
                 raise place.error("workload", reason, point.workload)
             rows[row.entry.key] = row
-    return LoadedProfile(profile, tuple(rows.values()))
+    for index, budget in enumerate(profile.budgets):
+        check_budget(budget, profile.hardware, catalogue, where=where, key=f"budgets[{index}]")
+    layers = check_named(profile.methods, profile.pictures, profile.hardware, catalogue, where=where)
+    layers |= {budget.workload: catalogue.by_id[budget.workload].layer for budget in profile.budgets}
+    return LoadedProfile(profile, tuple(rows.values()), layers)
 
 
 def check_judge(judge: Mapping[str, str], profiles: Mapping[str, LoadedProfile], where: str) -> None:
@@ -233,6 +214,9 @@ def _row(
     found = _breaches(workload, point, place)
     _check_repeats(point, "restated", point.restated, place)
     _check_repeats(point, "not_used", point.not_used, place)
+    averages = {"iops": point.iops, "throughput": point.throughput, "latency": point.latency.mean}
+    check_spread(point.also, averages, where=place.where, key=f"{place.key}.also")
+    doubts = (f"{breach.found}: {point.breaks[breach.rule]}" for breach in found if breach.doubtful)
     entry = BaselineEntry(
         layer=workload.layer,
         device_class=hardware.device_class,
@@ -245,16 +229,13 @@ def _row(
         iops=point.iops.value if point.iops else None,
         throughput=point.throughput.value if point.throughput else None,
         note=point.note,
-        doubt="; ".join(f"{breach.found}: {point.breaks[breach.rule]}" for breach in found if breach.doubtful),
+        doubt="; ".join(filter(None, (point.doubt, *doubts))),
     )
     return Row(entry, point, series, hardware, found)
 
 
 def _workload(point: Point, catalogue: WorkloadCatalogue, place: _Place) -> Workload:
-    try:
-        return catalogue.get(point.workload, where=place.where, key=f"{place.key}.workload")
-    except ConfigError as error:
-        raise BaselineError(error.where, error.reason, key=error.key, value=error.value) from error
+    return known_workload(point.workload, catalogue, where=place.where, key=f"{place.key}.workload")
 
 
 def _operation(workload: Workload, point: Point, place: _Place) -> str:

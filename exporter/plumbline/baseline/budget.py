@@ -1,0 +1,127 @@
+"""A documented latency budget: where the time of one operation goes, stage by stage, for each kind of link.
+
+No workload row: it is one operation taken apart. The loader checks the sum, so that a panel may stack the stages and
+draw the total as a line over them. A stage that the operation passes several times is printed once::
+
+    total 2565 us = 2 x network 182 us + device 54 us + 5 x ack 26 us + code 2017 us      (1 GbE, 4 KiB)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated
+
+import msgspec
+
+from plumbline.baseline.files import Strict, known_workload
+from plumbline.baseline.units import Latency
+from plumbline.errors import BaselineError
+from plumbline.workloads import LAYERS, WorkloadCatalogue
+
+
+class Stage(Strict, frozen=True):
+    """One stage. ``workload``: what Plumbline measures of it live; empty where it measures no such thing."""
+
+    name: str
+    layer: str
+    printed: str
+    """The column's head."""
+    times: Annotated[int, msgspec.Meta(ge=1)] = 1
+    """How often one operation passes it, one after the other."""
+    workload: str = ""
+    note: str = ""
+
+
+class Link(Strict, frozen=True):
+    """One row: a kind of link, the total and each stage passed once, as printed."""
+
+    link: str
+    device_class: str
+    line: int
+    total: Latency
+    stages: dict[str, Latency]
+    breaks: str = ""
+    """Why the total is not the sum; only, and always, where it is not."""
+
+
+class Budget(Strict, frozen=True):
+    """One operation of one workload taken apart, for several links."""
+
+    about: str
+    where: str
+    line: int
+    hardware: str
+    tool: str
+    command: str
+    workload: str
+    stages: tuple[Stage, ...]
+    links: tuple[Link, ...]
+    conditions: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One stage of one link in base units; ``seconds`` is all its times together, ``share_ratio`` of the total."""
+
+    stage: Stage
+    printed: Latency
+    seconds: float
+    share_ratio: float
+
+
+def parts(budget: Budget, link: Link) -> Iterator[Part]:
+    """The stages of a link, in the budget's order."""
+    for stage in budget.stages:
+        printed = link.stages[stage.name]
+        exact = printed.exact * stage.times
+        yield Part(stage, printed, float(exact), float(exact / link.total.exact))
+
+
+def over(budget: Budget, link: Link) -> float:
+    """Seconds by which the stages together exceed the printed total; negative: what no stage accounts for."""
+    return float(_sum(budget, link) - link.total.exact)
+
+
+def check_budget(
+    budget: Budget, hardware: Container[str], catalogue: WorkloadCatalogue, *, where: str, key: str
+) -> None:
+    """:class:`BaselineError` for unknown names, a missing figure, a sum that is none and does not say so."""
+    if budget.hardware not in hardware:
+        raise BaselineError(where, "the profile has no such hardware", key=f"{key}.hardware", value=budget.hardware)
+    names = [stage.name for stage in budget.stages]
+    if len(set(names)) < len(names):
+        raise BaselineError(where, "two stages have one name", key=f"{key}.stages", value=", ".join(names))
+    for number, stage in enumerate(budget.stages):
+        place = f"{key}.stages[{number}]"
+        if stage.layer not in LAYERS:
+            raise BaselineError(where, f"one of {', '.join(LAYERS)}", key=f"{place}.layer", value=stage.layer)
+        if stage.workload:
+            known_workload(stage.workload, catalogue, where=where, key=f"{place}.workload")
+    known_workload(budget.workload, catalogue, where=where, key=f"{key}.workload")
+    for number, link in enumerate(budget.links):
+        place = f"{key}.links[{number}]"
+        if set(link.stages) != set(names):
+            have = ", ".join(link.stages)
+            raise BaselineError(where, f"expected each of: {', '.join(names)}", key=f"{place}.stages", value=have)
+        _check_sum(budget, link, where, place)
+
+
+def _check_sum(budget: Budget, link: Link, where: str, place: str) -> None:
+    """Half of each figure's last digit may be rounding, as many times as it is counted."""
+    slack = link.total.step / 2
+    for stage in budget.stages:
+        slack += link.stages[stage.name].step / 2 * stage.times
+    off = _sum(budget, link) - link.total.exact
+    if abs(off) > slack and not link.breaks:
+        side = "above" if off > 0 else "below"
+        reason = f"the stages are {Latency.of(float(abs(off))).text} {side} the total {link.total.text}; say why"
+        raise BaselineError(where, reason, key=f"{place}.breaks")
+    if abs(off) <= slack and link.breaks:
+        raise BaselineError(where, "the stages make the total", key=f"{place}.breaks", value=link.breaks)
+
+
+def _sum(budget: Budget, link: Link) -> Decimal:
+    return sum((link.stages[stage.name].exact * stage.times for stage in budget.stages), Decimal(0))

@@ -1,0 +1,111 @@
+"""What ``plumbline baseline list`` and ``show`` say, as types: the tables and ``--json`` are two faces of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from plumbline.baseline.documented import Contradiction, LeftOut, Method, Picture, Setting
+from plumbline.baseline.model import Source
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """One profile or file, a line of ``list``."""
+
+    name: str
+    source: Source
+    title: str
+    where: str
+    """The file; empty for a shipped profile."""
+    entries: int
+    device_classes: dict[str, int]
+    """Entries by device class."""
+    judges: tuple[str, ...]
+    """Device classes it judges on this node, or may: measured and site baselines judge all of theirs."""
+    recorded: str = ""
+    holds: dict[str, int] = {}
+    """What a documented profile has beside its rows: budgets, settings, pictures, contradictions, doubts and more."""
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """One figure: as printed, and in its base unit (seconds, operations or bytes per second)."""
+
+    figure: str
+    printed: str
+    base: float
+    unit: str
+
+
+class ShownRow(msgspec.Struct, frozen=True):
+    """One operation of one workload."""
+
+    layer: str
+    device_class: str
+    workload: str
+    operation: str
+    config_hash: str
+    figures: tuple[Figure, ...]
+    tolerance_ratio: float | None = None
+    series: str = ""
+    """What the row belongs to: figure or table, hardware."""
+    tool: str = ""
+    command: str = ""
+    line: int | None = None
+    judges: bool = True
+    """False: shown, never judges (the document contradicts itself by more than a factor of two)."""
+    breaches: tuple[str, ...] = ()
+    """How the row contradicts itself by arithmetic; the notes say why."""
+    notes: tuple[str, ...] = ()
+
+
+class ShownStage(msgspec.Struct, frozen=True):
+    """One stage of a budget for one link: one pass as printed; ``seconds`` is all ``times`` together."""
+
+    stage: str
+    layer: str
+    printed: str
+    times: int
+    seconds: float
+    share_ratio: float
+
+
+class ShownLink(msgspec.Struct, frozen=True):
+    """One link of a budget. ``over_seconds``: by how much the stages exceed the printed total; 0 where they add up."""
+
+    link: str
+    device_class: str
+    line: int
+    total: Figure
+    stages: tuple[ShownStage, ...]
+    over_seconds: float
+    breaks: str = ""
+
+
+class ShownBudget(msgspec.Struct, frozen=True):
+    """One operation of one workload taken apart."""
+
+    about: str
+    where: str
+    workload: str
+    layer: str
+    hardware: str
+    tool: str
+    command: str
+    links: tuple[ShownLink, ...]
+    notes: tuple[str, ...]
+    stage_notes: dict[str, str]
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One profile or file, whole or filtered."""
+
+    name: str
+    source: Source
+    title: str
+    facts: dict[str, str]
+    rows: tuple[ShownRow, ...]
+    pictures: tuple[Picture, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    budgets: tuple[ShownBudget, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    methods: tuple[Method, ...] = ()
