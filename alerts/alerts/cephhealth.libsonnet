@@ -62,7 +62,7 @@ local promql = import '../lib/promql.libsonnet';
     expr,
     { layer: layer, signal: 'latency' },
     'Operations wait in a Ceph daemon.',
-    '{{ $value }} operations are older than the complaint time (30 s as Ceph is shipped) in {{ $labels.ceph_daemon }}%s. The daemon that reports them may wait for another.' % ofCluster,
+    '{{ $value }} operations are older than osd_op_complaint_time in {{ $labels.ceph_daemon }}%s. The daemon that reports them may wait for another.' % ofCluster,
   ),
 
   local health(each) =
