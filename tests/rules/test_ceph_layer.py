@@ -287,13 +287,14 @@ def test_an_osd_being_upgraded_has_one_figure_in_every_part(tmp_path):
     series = _until(growing(scraped(old_first, **target), scraped(old_last, **target), LOAD_S, 15, per), per)
     series += _after(growing(scraped(fresh, **target), scraped(fresh_last, **target), LOAD_S, 15, per), per + 2)
     series += growing(scraped(kept_first, **target), scraped(kept_last, **target), LOAD_S, 15, 2 * per)
+    store = "plumbline:osd_store_latency:mean5m"
     cases = [
         case
         for at_s in range(RUN_S - 60, RUN_S + 600, 60)
         for case in (
-            near('plumbline:osd_store_latency:mean5m{part="commit",ceph_daemon="osd.0"}', mean(STORE["commit"], "osd.0"), at_s),
-            asked('count(plumbline:osd_store_latency:mean5m{part="commit"})', 3, at_s),
-            asked('count(plumbline:osd_store_latency:mean5m{part="submit"})', 3, at_s),
+            near(f'{store}{{part="commit",ceph_daemon="osd.0"}}', mean(STORE["commit"], "osd.0"), at_s),
+            asked(f'count({store}{{part="commit"}})', 3, at_s),
+            asked(f'count({store}{{part="submit"}})', 3, at_s),
         )
     ]  # fmt: skip
     promtool(tmp_path, [group("16 to 17", 15, series, cases)])

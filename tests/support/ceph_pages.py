@@ -1,6 +1,6 @@
-"""Pages of Ceph's exporters: read as captured, rewritten as other releases and producers have them, turned into series.
+"""Pages of Ceph's exporters: read as captured, rewritten as other releases and producers have them, made into series.
 
-The page of the manager is read line by line: prometheus_client's parser renames counters, and rules see what is written.
+A page is read line by line: prometheus_client's parser renames counters, and rules see what is written.
 What other releases change is the documented schema (``tests/fixtures/ceph-constructed/ORIGIN.md``); nothing is invented
 but what that file says.
 """
@@ -25,7 +25,9 @@ LOAD_S = 75.0
 
 _LINE = re.compile(r"([a-zA-Z_:][\w:]*)(?:{(.*)})? (\S+)")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
-_COUNTERS = re.compile(r"ceph_(osd_(op_(r|w|rw)_.*latency_|numpg$)|bluestore_(commit|submit|throttle|kv_.+|read|state_.+)_lat_)")
+_COUNTERS = re.compile(
+    r"ceph_(osd_(op_(r|w|rw)_.*latency_|numpg$)|bluestore_(commit|submit|throttle|kv_.+|read|state_.+)_lat_)"
+)
 """What the ceph-exporter has of an OSD, as far as the rules or their tests look at it."""
 _STATE = re.compile(
     r"ceph_(health|mon_quorum_status|osd_(metadata|up|in|(commit|apply)_latency_ms)|pool_(metadata|percent_used)|pg_|"
@@ -112,9 +114,7 @@ def pages() -> dict[Path, str]:
             folder, page = CONSTRUCTED / str(release) / state, captured(state)
             what = f"CONSTRUCTED from ceph-16.2-states/{state} for Ceph {release}, see ORIGIN.md; nobody captured it."
             made[folder / "mgr-metrics.txt"] = text_of(as_manager(page, release, counters=release == 17), what)
-            made[folder / "exporter-metrics.txt"] = text_of(
-                as_exporter(page, release, "vm", early=release == 17), what
-            )
+            made[folder / "exporter-metrics.txt"] = text_of(as_exporter(page, release, "vm", early=release == 17), what)
     return made
 
 

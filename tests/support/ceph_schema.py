@@ -1,6 +1,6 @@
 """Ceph's metrics that rules read → their labels as the manager and the ceph-exporter write them, 16.2 to 20.
 
-Those that differ between releases (`message` on checks and `application` on pools come later) are given as 16.2 has them.
+Where releases differ (`message` on checks and `application` on pools come later) they are given as 16.2 has them.
 """
 
 from __future__ import annotations
