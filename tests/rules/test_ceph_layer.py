@@ -270,7 +270,7 @@ def _resumed(start: str, skipped: int, samples: int) -> str:
 
 
 def test_an_osd_being_upgraded_has_one_figure_in_every_part(tmp_path):
-    """16 to 17 under one target: the old names end, the OSD restarts from zero under the new ones; both in the window."""
+    """16 to 17 under one target: old names end, the OSD restarts from zero under new ones; both are in the window."""
     first, last = captured("load-1"), captured("load-2")
     old = {key: value for key, value in first.items() if key[0].startswith(COUNTERS)}
     target = {"instance": "mgr-x:9283", "job": "ceph"}
