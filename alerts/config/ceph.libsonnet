@@ -1,9 +1,158 @@
 // Ceph's own metrics.
+local lists = {
+  // Something is refused now: writes to a pool or an OSD that is full, a monitor that ends itself without disk space.
+  full: ['OSD_FULL', 'POOL_FULL', 'MON_DISK_CRIT'],
+
+  // The same, ahead. Where data can't be copied for want of space, redundancy stays lost.
+  nearlyFull: [
+    'OSD_NEARFULL',
+    'OSD_BACKFILLFULL',
+    'POOL_NEARFULL',
+    'POOL_NEAR_FULL',
+    'POOL_BACKFILLFULL',
+    'PG_BACKFILL_FULL',
+    'PG_RECOVERY_FULL',
+    'MON_DISK_LOW',
+  ],
+
+  // Nobody serves the file system, or it is damaged or read only. FS_DEGRADED is not one of them: each fail-over of an
+  // MDS begins with it.
+  filesystem: ['MDS_ALL_DOWN', 'MDS_DAMAGE', 'FS_WITH_FAILED_MDS', 'MDS_HEALTH_READ_ONLY'],
+
+  // Told by an alert of their own, from figures: what Ceph says in words about OSDs that are down, placement groups,
+  // monitors and slow operations.
+  figures: [
+    'OSD_DOWN',
+    'OSD_.+_DOWN',
+    'PG_AVAILABILITY',
+    'PG_DEGRADED',
+    'PG_DAMAGED',
+    'OSD_SCRUB_ERRORS',
+    'OBJECT_UNFOUND',
+    'OBJECT_MISPLACED',
+    'MON_DOWN',
+    'SLOW_OPS',
+  ],
+
+  // HEALTH_WARN that is broken all the same. The rest of HEALTH_WARN is advice, or stays for a day after the event
+  // (BLUESTORE_SLOW_OP_ALERT), or is somebody's wish (flags, muted pools).
+  broken: [
+    'MON_CLOCK_SKEW',
+    'RECENT_CRASH',
+    'RECENT_MGR_MODULE_CRASH',
+    'MGR_MODULE_.+',
+    'CEPHADM_.+',
+    'UPGRADE_.+',
+    'DEVICE_HEALTH.*',
+    'HARDWARE_.+',
+    'BLUESTORE_SPURIOUS_READ_ERRORS',
+    'BLUESTORE_DISK_SIZE_MISMATCH',
+    'OSD_TOO_MANY_REPAIRS',
+    'OSD_SLOW_PING_TIME_.+',
+    'OSD_UNREACHABLE',
+    'FS_DEGRADED',
+    'MDS_UP_LESS_THAN_MAX',
+    'MDS_INSUFFICIENT_STANDBY',
+    'PG_NOT_SCRUBBED',
+    'PG_NOT_DEEP_SCRUBBED',
+    'TOO_MANY_PGS',
+  ],
+};
+
 {
   _config+:: {
     ceph: {
       // Four scrapes at 60 s, the slowest in use; the rules' names say 5m.
       window: '5m',
+    },
+
+    alerts+: {
+      PlumblineCephPgUnavailable: {
+        // Every client that touches one of these placement groups hangs.
+        severity: 'critical',
+        // Peering after the restart of an OSD takes seconds; after a manager's failover all states are unknown for up
+        // to half a minute. Ceph itself says so after one minute.
+        'for': '2m',
+      },
+
+      PlumblineCephDataDamaged: {
+        // A copy is wrong or missing, and the next fault can be the last copy's.
+        severity: 'critical',
+        // A repair that Ceph starts by itself ends within minutes; so does the look for objects after a restart.
+        'for': '5m',
+        pgStates: ['inconsistent', 'recovery_unfound', 'backfill_unfound', 'failed_repair'],
+      },
+
+      PlumblineCephMonitorDown: {
+        // An update restarts each monitor within a minute or two.
+        'for': '5m',
+        // Without a quorum the cluster stands: somebody is woken before, when one more monitor would do it.
+        atRisk: 'critical',
+        otherwise: 'warning',
+      },
+
+      // Ceph's own limits (full_ratio, quotas, mon_data_avail_crit) hold: only they say when it refuses.
+      PlumblineCephFull: { severity: 'critical', 'for': '1m', names: lists.full },
+
+      // Time to delete, to add or to balance. An hour: a backfill passes a limit on one OSD and goes back below it.
+      PlumblineCephNearlyFull: { severity: 'warning', 'for': '1h', names: lists.nearlyFull },
+
+      // A standby takes over within a minute or two, one with a big journal later.
+      PlumblineCephFilesystemDown: { severity: 'critical', 'for': '5m', names: lists.filesystem },
+
+      PlumblineCephOsdDown: {
+        // Redundancy covers it: a ticket.
+        severity: 'warning',
+        // A host reboots within this; then Ceph has marked the OSD out (after 10 m) and copies its data.
+        'for': '15m',
+      },
+
+      PlumblineCephOsdFlapping: {
+        severity: 'warning',
+        'for': '0m',
+        window: '1h',
+        // Three times down and up. An update restarts an OSD once, a repair twice.
+        changes: 6,
+      },
+
+      PlumblineCephRecoveryStalled: {
+        severity: 'warning',
+        // Ceph waits 10 m before it copies anything; the next hour is patience.
+        'for': '1h',
+      },
+
+      // Ceph speaks of an operation when it is 30 s old (osd_op_complaint_time): long enough. 2 m for its statistics.
+      PlumblineCephSlowOperations: { severity: 'warning', 'for': '2m' },
+
+      PlumblineCephHealth: {
+        told: lists.full + lists.nearlyFull + lists.filesystem + lists.figures,
+        broken: lists.broken,
+        severities: [
+          // A restart, an election, a fail-over of an MDS: over within this.
+          { kind: 'broken', severity: 'warning', 'for': '15m' },
+          // Nobody is sent a ticket for maintenance of a day.
+          { kind: 'other', severity: 'info', 'for': '1d' },
+        ],
+      },
+
+      // An OSD that starts shows its counters within a minute. Blind for latency, not for faults: a ticket.
+      PlumblineCephPerfCountersMissing: { severity: 'warning', 'for': '15m' },
+
+      PlumblineCephManagerStale: {
+        severity: 'warning',
+        // One slow collection is none: the window above has passed already.
+        'for': '5m',
+        // The module collects every 15 s (mgr/prometheus/scrape_interval): longer, and what is served is older than that.
+        collectSeconds: 15,
+        // An OSD that we see do this many operations a second for as long as the window can't have done none.
+        operationsPerSecond: 1,
+      },
+
+      // A restart takes a minute or two.
+      PlumblineCephExporterDown: { severity: 'warning', 'for': '10m' },
+
+      // A failover takes half a minute, an update of the managers some minutes.
+      PlumblineCephMetricsAbsent: { severity: 'warning', 'for': '15m' },
     },
   },
 }

@@ -73,6 +73,9 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     plumbline:nic_without_storage:info
   ||| % $.labels(config),
 
+  // What others count in, to a second.
+  perSecond:: { milliseconds: 1000, nanoseconds: 1000000000 },
+
   // A template that names a disk as a person would: "sdg, MK01920GWSSE, serial 1A2B, osd.71 on stor01.example:10047".
   // Looked up when the alert is sent and not joined: a disk without an identity still alerts, under its name alone.
   diskName(config, query=$.diskQuery(config)):: '{{ $labels.device }}' + $.diskIdentity(query)

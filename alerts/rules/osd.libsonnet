@@ -2,7 +2,8 @@
 // manager's module, the ceph-exporter or both. Every other rule, alert and panel reads these and no ceph_* counter.
 //
 // - One series for each OSD: `max`, because with both producers every counter exists twice, and around a manager's
-//   failover under two instances. A mean is taken within one producer's series before that.
+//   failover under two instances. A mean, and a difference of two, is taken within one producer's series before that.
+//   Where a failover changes `instance`, each of the two holds part of the window: rates read low for so long, means don't.
 // - `job` and Ceph's `instance` appear nowhere: the first differs between cephadm, Rook and packages, the second is the
 //   manager's.
 local promql = import '../lib/promql.libsonnet';
@@ -10,52 +11,61 @@ local promql = import '../lib/promql.libsonnet';
 {
   local config = $._config,
   local window = config.ceph.window,
-  local cluster = std.filter(function(label) label != 'instance', config.instanceLabels),
-  local daemon = promql.join(cluster + ['ceph_daemon']),
-  local labels = { daemon: daemon, window: window },
+  local clusters = promql.clusterLabels(config),
+  local daemon = promql.join(clusters + ['ceph_daemon']),
+  local labels = { daemon: daemon, osd: promql.join(clusters + ['osd']), window: window },
 
-  // ceph-exporter 17.2.6 says "ceph-osd.0".
-  local named(expr) = 'label_replace(\n  %s,\n  "ceph_daemon", "$1", "ceph_daemon", "ceph-(osd[.].+)"\n)' % expr,
-  local one(expr) = 'max by (%s) (\n  %s\n)' % [daemon, promql.nested(named(promql.nested(expr)))],
+  // One for each OSD. ceph-exporter 17.2.6 says "ceph-osd.0"; while it is updated both names are in the window, so the
+  // name is normalised in a label of its own: two series that became one in label_replace would be an error.
+  local one(expr) = |||
+    max by (%(daemon)s) (
+      label_replace(
+        max by (%(osd)s) (
+          label_replace(
+            %(expr)s,
+            "osd", "$1", "ceph_daemon", "(?:ceph-)?(osd[.].+)"
+          )
+        ),
+        "ceph_daemon", "$1", "osd", "(.+)"
+      )
+    )
+  ||| % (labels { expr: std.strReplace(std.rstripChars(expr, '\n'), '\n', '\n        ') }),
 
   // Of two names of one counter the newer. Not by a pattern over names: while an OSD is upgraded both are in the window.
   local rate(names, suffix) = std.join(' or ', ['rate(%s%s[%s])' % [name, suffix, window] for name in names]),
   local mean(names) = '(%s)\n/\n((%s) > 0)' % [rate(names, '_sum'), rate(names, '_count')],
   local meanOf(name) = mean([name]),
 
+  // A difference is small and may be off by a counter's resolution: never below zero.
+  local positive(expr) = 'clamp_min(\n  %s,\n  0\n)' % promql.nested(expr),
+
   local operations = { read: 'r', write: 'w', 'read-modify-write': 'rw' },
 
   local latency(operation, part, expr) = {
     record: 'plumbline:osd_latency:mean5m',
-    expr: expr,
+    expr: one(expr),
     labels: { operation: operation, part: part },
   },
-  // A difference of two means is small and may be off by a counter's resolution: never below zero.
-  local difference(operation, of, without) = |||
-    clamp_min(
-      plumbline:osd_latency:mean5m{operation="%(operation)s", part="%(of)s"}
-      - on (%(daemon)s)
-      plumbline:osd_latency:mean5m{operation="%(operation)s", part="%(without)s"},
-      0
-    )
-  ||| % (labels { operation: operation, of: of, without: without }),
 
   local ofOperation(operation) =
     local name = 'ceph_osd_op_' + operations[operation];
+    local total = name + '_latency';
+    local process = name + '_process_latency';
+    local prepare = name + '_prepare_latency';
     [
       {
         record: 'plumbline:osd_operations:rate5m',
-        expr: one('rate(%s_latency_count[%s])' % [name, window]),
+        expr: one(rate([total], '_count')),
         labels: { operation: operation },
       },
       // from the message's arrival to the reply
-      latency(operation, 'total', one(meanOf(name + '_latency'))),
+      latency(operation, 'total', meanOf(total)),
       // the same without the queue
-      latency(operation, 'process', one(meanOf(name + '_process_latency'))),
+      latency(operation, 'process', meanOf(process)),
       // and without the wait for the commits, this OSD's own and its replicas'
-      latency(operation, 'prepare', one(meanOf(name + '_prepare_latency'))),
-      latency(operation, 'queue', difference(operation, 'total', 'process')),
-      latency(operation, 'commit_wait', difference(operation, 'process', 'prepare')),
+      latency(operation, 'prepare', meanOf(prepare)),
+      latency(operation, 'queue', positive('(%s)\n-\n(%s)' % [meanOf(total), meanOf(process)])),
+      latency(operation, 'commit_wait', positive('(%s)\n-\n(%s)' % [meanOf(process), meanOf(prepare)])),
     ],
 
   // Part of the store → its counter, newest name first (they changed with Ceph 17).
@@ -66,6 +76,8 @@ local promql = import '../lib/promql.libsonnet';
     read: ['ceph_bluestore_read_lat'],
     submit: ['ceph_bluestore_txc_submit_lat', 'ceph_bluestore_submit_lat'],
   },
+
+  local uses = 'plumbline_disk_use_info{kind="osd",name=~"osd[.].+"}',
 
   prometheusRules+:: {
     groups+: [
@@ -84,21 +96,72 @@ local promql = import '../lib/promql.libsonnet';
           for part in std.objectFields(store)
         ] + [
           {
-            // Which device class, host and networks: of two managers' copies one.
+            // Milliseconds, whole ones: with an SSD 0 or 1. On BlueStore both are the store's commit.
+            record: 'plumbline:osd_reported_latency:seconds',
+            expr: '%s/ %d\n' % [one('ceph_osd_%s_latency_ms' % part), promql.perSecond.milliseconds],
+            labels: { part: part },
+          }
+          for part in ['commit', 'apply']
+        ] + [
+          {
+            record: 'plumbline:osd_up:bool',
+            expr: one('ceph_osd_up'),
+          },
+          {
+            // Which device class, host and networks. Two managers may disagree for a moment, and what joins this needs
+            // one for each OSD.
             record: 'plumbline:osd_info',
-            expr: 'max by (%s, device_class, hostname, front_iface, back_iface) (ceph_osd_metadata)' % daemon,
+            expr: |||
+              topk by (%(daemon)s) (1,
+                group by (%(daemon)s, device_class, hostname, front_iface, back_iface) (ceph_osd_metadata)
+              )
+            ||| % labels,
+          },
+          {
+            // The disk with an OSD's data: as its own host's daemon sees it, else as Ceph says. Ceph's `instance` is the
+            // OSD's host there, where the scrape honours it, else `exported_instance` is. Of several disks Ceph does not
+            // say which holds what: then it is the volume (dm-N).
+            record: 'plumbline:osd_device:info',
+            expr: |||
+              (
+                %(own)s
+                * on (%(daemon)s) group_left (hostname)
+                plumbline:osd_info
+                or
+                %(own)s
+                unless on (%(daemon)s)
+                plumbline:osd_info
+              )
+              or on (%(daemon)s)
+              group by (%(daemon)s, hostname, device) (
+                label_replace(
+                  label_replace(
+                    label_replace(
+                      label_replace(ceph_disk_occupation, "hostname", "$1", "instance", "(.+)"),
+                      "hostname", "$1", "exported_instance", "(.+)"
+                    ),
+                    "device", "$1", "device", "/dev/(.+)"
+                  ),
+                  "device", "$1", "devices", "([^,]+)"
+                )
+              )
+            ||| % (labels {
+                     own: 'group by (%s, device) (label_replace(%s, "ceph_daemon", "$1", "name", "(.+)"))'
+                          % [promql.join(config.instanceLabels + ['ceph_daemon']), uses],
+                   }),
           },
         ] + [
           {
-            record: 'plumbline:osd_p%d:seconds' % q,
+            record: 'plumbline:osd_%s:seconds' % name,
             expr: |||
               histogram_quantile(
                 %(q)g,
                 sum by (%(daemon)s, operation, le) (rate(plumbline_osd_latency_seconds_bucket[%(window)s]))
               ) >= 0
-            ||| % (labels { q: q / 100 }),
+            ||| % (labels { q: quantiles[name] }),
           }
-          for q in [50, 99]
+          for quantiles in [{ p50: 0.5, p99: 0.99 }]
+          for name in std.objectFields(quantiles)
         ],
       },
     ],

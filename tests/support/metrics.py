@@ -9,6 +9,8 @@ import yaml
 from plumbline.catalogue import Kind
 from plumbline.reference import every_spec
 
+from .ceph_schema import LABELS
+
 ROOT = Path(__file__).parents[2]
 PROCESS = (
     "process_cpu_seconds_total",
@@ -24,8 +26,7 @@ FOREIGN: dict[str, frozenset[str] | None] = {
         {"back_iface", "ceph_daemon", "ceph_version", "cluster_addr", "device_class", "front_iface", "hostname",
          "objectstore", "public_addr"}
     ),
-    "ceph_pg_recovering": frozenset({"pool_id"}),
-    "ceph_pg_backfilling": frozenset({"pool_id"}),
+    **LABELS,
 }  # fmt: skip
 """Series of others that rules read → their labels as Ceph's manager writes them (16.2 to 20); ``None``: whatever the
 target and the alert have."""

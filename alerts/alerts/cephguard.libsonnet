@@ -1,0 +1,108 @@
+// What tells us of Ceph, watched: without these a cluster whose metrics are gone or stand still looks healthy.
+local alert = import '../lib/alert.libsonnet';
+local osd = import '../lib/osd.libsonnet';
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local clusters = promql.clusterLabels(config),
+  local stale = config.alerts.PlumblineCephManagerStale,
+  local labels = {
+    cluster: promql.join(clusters),
+    daemon: promql.join(clusters + ['ceph_daemon']),
+    socket: promql.join(clusters + ['ceph_daemon', 'hostname']),
+    window: config.ceph.window,
+  },
+  local inCluster = '{{ with $labels.cluster }} in cluster {{ . }}{{ end }}',
+
+  // One collection has many methods; two managers around a failover have two of each.
+  local collections(suffix) =
+    'sum by (%(cluster)s) (max by (%(method)s) (rate(ceph_prometheus_collect_duration_seconds_%(suffix)s[%(window)s])))'
+    % (labels { suffix: suffix, method: promql.join(clusters + ['method']) }),
+  local because(reason, expr) =
+    'label_replace(\n  %s,\n  "reason", "%s", "", ""\n)' % [promql.nested(expr), reason],
+
+  // Of OSDs that our own daemon asks as well, that one's alert tells.
+  local silent(daemons) = |||
+    max by (%(socket)s) (ceph_daemon_socket_up{ceph_daemon%(daemons)s}) == 0
+    unless on (%(daemon)s)
+    plumbline_osd_socket_up
+  ||| % (labels { daemons: daemons }),
+  local socketDown(layer, expr) = alert.new(
+    config,
+    'PlumblineCephExporterDown',
+    expr,
+    { layer: layer, signal: 'health' },
+    'A Ceph daemon does not answer the ceph-exporter.',
+    '{{ $labels.ceph_daemon }}%s{{ with $labels.hostname }} on {{ . }}{{ end }} does not answer on its admin socket: it hangs, or it ended and left the socket behind. Its counters are missing.' % inCluster,
+  ),
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'plumbline-ceph-guard',
+      rules: [
+        alert.new(
+          config,
+          'PlumblineCephPerfCountersMissing',
+          |||
+            count by (%(cluster)s) (
+              plumbline:osd_up:bool == 1
+              unless on (%(daemon)s)
+              plumbline:osd_operations:rate5m
+            )
+          ||| % labels,
+          { layer: 'self', signal: 'health' },
+          'OSDs run, and their counters are not exported.',
+          '{{ $value }} OSDs%s are up and have no performance counters in Prometheus: their latency is not watched. Run `ceph orch apply ceph-exporter` and scrape it, or set mgr/prometheus/exclude_perf_counters to false.' % inCluster,
+        ),
+        alert.new(
+          config,
+          'PlumblineCephManagerStale',
+          std.join('\nor\n', [
+            // the page is served from a cache, and nothing fills it
+            because('stuck', '%s == 0' % collections('count')),
+            // it is filled, but a collection takes longer than the time between two
+            because('slow', '%s\n/ on (%s)\n(max by (%s) (rate(ceph_prometheus_collect_duration_seconds_count[%s])) > 0)\n> %d' % [
+              collections('sum'),
+              labels.cluster,
+              labels.cluster,
+              labels.window,
+              stale.collectSeconds,
+            ]),
+            // the same operations, counted by the OSD itself and by whoever exports it
+            because('frozen', |||
+              count by (%(cluster)s) (
+                sum by (%(daemon)s) (rate(plumbline_osd_latency_seconds_count[%(window)s])) > %(operations)g
+                and on (%(daemon)s)
+                (sum by (%(daemon)s) (plumbline:osd_operations:rate5m) == 0)
+              )
+            ||| % (labels { operations: stale.operationsPerSecond })),
+          ]),
+          { layer: 'self', signal: 'health' },
+          "Ceph's own metrics are old.",
+          "{{ if eq $labels.reason \"stuck\" }}The manager%(in)s serves its metrics from a cache that nothing fills any more{{ else if eq $labels.reason \"slow\" }}The manager%(in)s takes {{ printf \"%%.0f\" $value }} s to collect its metrics, and serves old ones meanwhile{{ else }}Counters of {{ $value }} OSDs%(in)s stand still, although their own admin sockets count operations{{ end }}: what alerts and dashboards show of Ceph is old." % { 'in': inCluster },
+        ),
+        socketDown('osd', osd.onHost(config, silent('=~"osd[.].+"'), ['hostname'])),
+        socketDown('rados', silent('!~"osd[.].+"')),
+        alert.new(
+          config,
+          'PlumblineCephMetricsAbsent',
+          |||
+            count by (%(cluster)s) (
+              group by (%(daemon)s) (plumbline_osd_socket_up)
+              or
+              group by (%(daemon)s) (
+                label_replace(plumbline_disk_use_info{kind="osd",name=~"osd[.].+"}, "ceph_daemon", "$1", "name", "(.+)")
+              )
+            )
+            unless on (%(cluster)s)
+            ceph_health_status
+          ||| % labels,
+          { layer: 'self', signal: 'health' },
+          'OSDs are here, and Ceph itself is not watched.',
+          "{{ $value }} OSDs are on hosts%s that Plumbline watches, and Prometheus has none of Ceph's own metrics with the same cluster label: no manager is active, its prometheus module is off, or it is not scraped." % inCluster,
+        ),
+      ],
+    }],
+  },
+}

@@ -1,0 +1,169 @@
+// What Ceph knows of itself and somebody must hear: data at risk, operations refused, the quorum; the rest as tickets.
+//
+// Figures where there are figures (placement groups, monitors, OSDs), Ceph's own checks for what only it can judge (its
+// limits, its file systems), one alert for all checks that remain. A check's series stays, with 0, once it was raised:
+// so `== 1`, and no arithmetic. `max by`, because two managers around a failover tell everything twice.
+local alert = import '../lib/alert.libsonnet';
+local osd = import '../lib/osd.libsonnet';
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local tunables = config.alerts,
+  local clusters = promql.clusterLabels(config),
+  local labels = {
+    cluster: promql.join(clusters),
+    daemon: promql.join(clusters + ['ceph_daemon']),
+    check: promql.join(clusters + ['name']),
+    pool: promql.join(clusters + ['pool_id']),
+  },
+  local ofCluster = '{{ with $labels.cluster }} of cluster {{ . }}{{ end }}',
+  local pool = 'Pool {{ with $labels.pool }}{{ . }}{{ else }}{{ $labels.pool_id }}{{ end }}' + ofCluster,
+
+  local anyOf(names) = std.join('|', names),
+  local raised(selectors) = |||
+    max by (%(check)s) (%(checks)s) == 1
+  ||| % (labels { checks: std.join(' or ', ['ceph_health_detail{%s}' % selector for selector in selectors]) }),
+  local oneOf(name) = raised(['name=~"%s"' % anyOf(tunables[name].names)]),
+
+  local monitors = 'max by (%(daemon)s) (ceph_mon_quorum_status)' % labels,
+  local monitorDown(severity, atRisk) = alert.fromTunables(
+    tunables.PlumblineCephMonitorDown { severity: severity },
+    'PlumblineCephMonitorDown',
+    |||
+      (sum by (%(cluster)s) (%(monitors)s) < count by (%(cluster)s) (%(monitors)s))
+      %(operator)s floor(count by (%(cluster)s) (%(monitors)s) / 2) + 1
+    ||| % (labels { monitors: monitors, operator: if atRisk then '<=' else '>' }),
+    { layer: 'rados', signal: 'health' },
+    if atRisk then 'One more monitor, and the Ceph cluster stands.' else 'A Ceph monitor is out of the quorum.',
+    'Monitors%s in the quorum: {{ $value }}, not all. ' % ofCluster
+    + if atRisk then 'A majority of all must be; when one more ends, every client waits.'
+    else 'A majority would be left without one more.',
+  ),
+
+  // Where the OSD's host is not one of ours, Ceph's name for it; looked up when the alert is sent.
+  local onHost =
+    local query = '(printf `plumbline:osd_info{%s}` %s)' % [
+      std.join(',', [label + '=%q' for label in clusters + ['ceph_daemon']]),
+      std.join(' ', ['$labels.' + label for label in clusters + ['ceph_daemon']]),
+    ];
+    '{{ with $labels.instance }} on {{ . }}{{ else }}{{ with query ' + query
+    + ' }} on {{ (first .).Labels.hostname }}{{ end }}{{ end }}',
+
+  // Where our own daemon asks the OSD, it knows for how long and what for.
+  local waiting(daemons) = |||
+    max by (%(daemon)s) (ceph_daemon_health_metrics{type="SLOW_OPS",ceph_daemon%(daemons)s}) > 0
+    unless on (%(daemon)s)
+    plumbline_osd_blocked_operation_age_seconds
+  ||| % (labels { daemons: daemons }),
+  local slowOperations(layer, expr) = alert.new(
+    config,
+    'PlumblineCephSlowOperations',
+    expr,
+    { layer: layer, signal: 'latency' },
+    'Operations wait in a Ceph daemon.',
+    '{{ $value }} operations are older than osd_op_complaint_time in {{ $labels.ceph_daemon }}%s. The daemon that reports them may wait for another.' % ofCluster,
+  ),
+
+  local health(each) =
+    local told = anyOf(tunables.PlumblineCephHealth.told);
+    local broken = anyOf(tunables.PlumblineCephHealth.broken);
+    local selectors =
+      if each.kind == 'broken' then ['name!~"%s",severity="HEALTH_ERR"' % told, 'name=~"%s"' % broken]
+      else ['name!~"%s|%s",severity!="HEALTH_ERR"' % [told, broken]];
+    alert.fromTunables(
+      each,
+      'PlumblineCephHealth',
+      raised(selectors),
+      { layer: 'rados', signal: 'health' },
+      'Ceph reports a problem of its own.',
+      'Check {{ $labels.name }}%s is raised, and no other alert tells of it: `ceph health detail` says more.' % ofCluster,
+    ),
+
+  prometheusAlerts+:: {
+    groups+: [
+      {
+        name: 'plumbline-ceph-data',
+        rules: [
+          alert.new(
+            config,
+            'PlumblineCephPgUnavailable',
+            'plumbline:pg_unavailable:count > 0',
+            { layer: 'rados', signal: 'error' },
+            'Placement groups take no operations.',
+            '%s has {{ $value }} placement groups that are not active or that no OSD speaks for: clients that use them hang.' % pool,
+          ),
+          alert.new(
+            config,
+            'PlumblineCephDataDamaged',
+            'plumbline:pg_damaged:count > 0',
+            { layer: 'rados', signal: 'loss' },
+            'Copies of objects are wrong or missing.',
+            '%s has {{ $value }} placement groups in state {{ $labels.state }}: a copy of some object is damaged or can not be found.' % pool,
+          ),
+          monitorDown(tunables.PlumblineCephMonitorDown.atRisk, true),
+          monitorDown(tunables.PlumblineCephMonitorDown.otherwise, false),
+          alert.new(
+            config,
+            'PlumblineCephFull',
+            oneOf('PlumblineCephFull'),
+            { layer: 'rados', signal: 'error' },
+            'Ceph is full and refuses writes.',
+            'Check {{ $labels.name }}%s is raised: what is full takes no more writes, and clients hang or fail.' % ofCluster,
+          ),
+          alert.new(
+            config,
+            'PlumblineCephNearlyFull',
+            oneOf('PlumblineCephNearlyFull'),
+            { layer: 'rados', signal: 'capacity' },
+            'Ceph is nearly full.',
+            'Check {{ $labels.name }}%s is raised: first data can not be moved or copied any more, then writes are refused.' % ofCluster,
+          ),
+          alert.new(
+            config,
+            'PlumblineCephFilesystemDown',
+            oneOf('PlumblineCephFilesystemDown'),
+            { layer: 'filesystem', signal: 'error' },
+            'A CephFS file system is not served, damaged or read only.',
+            'Check {{ $labels.name }}%s is raised: clients of CephFS hang or fail.' % ofCluster,
+          ),
+        ],
+      },
+      {
+        name: 'plumbline-ceph-health',
+        rules: [
+          alert.new(
+            config,
+            'PlumblineCephOsdDown',
+            osd.onHost(config, 'plumbline:osd_up:bool == 0'),
+            { layer: 'osd', signal: 'health' },
+            'An OSD is down.',
+            '{{ $labels.ceph_daemon }}%s%s is down. Ceph copies its data elsewhere, and until that is done the data has fewer copies.' % [ofCluster, onHost],
+          ),
+          alert.new(
+            config,
+            'PlumblineCephOsdFlapping',
+            osd.onHost(config, 'changes(plumbline:osd_up:bool[%(window)s]) >= %(changes)d' % tunables.PlumblineCephOsdFlapping),
+            { layer: 'osd', signal: 'error' },
+            'An OSD goes down and comes back, again and again.',
+            '{{ $labels.ceph_daemon }}%s%s changed between down and up {{ $value }} times in %s: each time its placement groups peer anew and clients wait.' % [ofCluster, onHost, tunables.PlumblineCephOsdFlapping.window],
+          ),
+          alert.new(
+            config,
+            'PlumblineCephRecoveryStalled',
+            |||
+              sum by (%(cluster)s) (max by (%(pool)s) (ceph_pg_degraded)) > 0
+              unless on (%(cluster)s)
+              (plumbline:recovery:bool == 1)
+            ||| % labels,
+            { layer: 'rados', signal: 'health' },
+            'Copies are missing and nothing is being copied.',
+            '{{ $value }} placement groups%s have too few copies, and none recovers or backfills: a flag, too few hosts or full OSDs hold it up.' % ofCluster,
+          ),
+          slowOperations('osd', osd.onHost(config, waiting('=~"osd[.].+"'))),
+          slowOperations('rados', waiting('!~"osd[.].+"')),
+        ] + [health(each) for each in tunables.PlumblineCephHealth.severities],
+      },
+    ],
+  },
+}

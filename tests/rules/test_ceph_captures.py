@@ -1,0 +1,129 @@
+"""Alerts about Ceph on pages that a real cluster served: each state held for a while, and exactly what must fire."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from support.ceph_pages import Page, captured, held, scraped
+from support.programs import need
+from support.rules import ALERTS, RULES
+
+QUIET: dict[str, float] = {}
+FIRING = {
+    # state → minutes it is held → what fires
+    "healthy": {75: QUIET},
+    "load-1": {75: QUIET},
+    "read": {75: QUIET},
+    # something is being copied
+    "recovery": {75: QUIET},
+    # redundancy covers it at first
+    "osd-stopped": {
+        14: QUIET,
+        20: {'PlumblineCephOsdDown{ceph_daemon="osd.2"}': 1},
+        75: {'PlumblineCephOsdDown{ceph_daemon="osd.2"}': 1, "PlumblineCephRecoveryStalled": 1},
+    },
+    # caught while all 16 placement groups peered: no alert unless that lasts
+    "degraded": {1: QUIET, 5: {'PlumblineCephPgUnavailable{pool="bench"}': 1}},
+    # the other manager's first page: nothing is known yet
+    "failover-early": {
+        1: QUIET,
+        10: {'PlumblineCephPgUnavailable{pool="bench"}': 1},
+        20: {'PlumblineCephPgUnavailable{pool="bench"}': 1, "PlumblineCephPerfCountersMissing": 1},
+    },
+    "failover-after": {75: QUIET},
+    "nearfull": {
+        55: QUIET,
+        75: {
+            'PlumblineCephNearlyFull{name="OSD_NEARFULL"}': 1,
+            'PlumblineCephNearlyFull{name="POOL_NEARFULL"}': 1,
+        },
+    },
+    "full": {
+        0: QUIET,
+        5: {'PlumblineCephFull{name="OSD_FULL"}': 1, 'PlumblineCephFull{name="POOL_FULL"}': 1},
+    },
+    # the flag that was set for it is no news within the hour
+    "slow-operations": {
+        1: QUIET,
+        75: {
+            'PlumblineCephSlowOperations{ceph_daemon="osd.0"}': 1,
+            'PlumblineCephSlowOperations{ceph_daemon="osd.1"}': 1,
+        },
+    },
+    "inconsistent": {4: QUIET, 75: {'PlumblineCephDataDamaged{pool="rbd",state="inconsistent"}': 1}},
+    # one copy is left and its placement groups still take operations: nobody's writes hang
+    "two-osds-down": {
+        75: {
+            'PlumblineCephOsdDown{ceph_daemon="osd.1"}': 1,
+            'PlumblineCephOsdDown{ceph_daemon="osd.2"}': 1,
+            'PlumblineCephDataDamaged{pool="rbd",state="inconsistent"}': 1,
+            "PlumblineCephRecoveryStalled": 1,
+        }
+    },
+}
+
+
+def fires(expected: dict[str, float], at_min: int) -> list[dict[str, Any]]:
+    """These alerts and no other."""
+    firing = 'ALERTS{alertstate="firing"}'
+    cases = [{"expr": f"count({firing}) or vector(0)", "eval_time": f"{at_min}m",
+              "exp_samples": [{"labels": "{}", "value": len(expected)}]}]  # fmt: skip
+    for alert, count in expected.items():
+        name, _, rest = alert.partition("{")
+        matchers = f'alertname="{name}",alertstate="firing"' + (f",{rest[:-1]}" if rest else "")
+        cases.append({"expr": f"count(ALERTS{{{matchers}}})", "eval_time": f"{at_min}m",
+                      "exp_samples": [{"labels": "{}", "value": count}]})  # fmt: skip
+    return cases
+
+
+def run(folder, tests) -> str:
+    groups = []
+    for file in (RULES, ALERTS):
+        rules = yaml.safe_load(file.read_text("utf-8"))
+        groups += [each for each in rules["groups"] if each["name"].startswith(("plumbline-osd", "plumbline-ceph"))]
+    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}), "utf-8")
+    order = [each["name"] for each in groups]
+    assert {"plumbline-ceph-data", "plumbline-ceph-health", "plumbline-ceph-guard"} <= set(order)
+    file = folder / "test.yaml"
+    file.write_text(
+        yaml.safe_dump(
+            {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "group_eval_order": order, "tests": tests}
+        ),
+        "utf-8",
+    )
+    done = subprocess.run(
+        [need("promtool"), "test", "rules", file], capture_output=True, text=True, timeout=600, check=False
+    )
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def lasting(state: str, page: Page, expected: dict[int, dict[str, float]]) -> dict[str, Any]:
+    series = held(page, 60, max(expected) + 1)
+    cases = [case for at_min, what in expected.items() for case in fires(what, at_min)]
+    return {"name": state, "interval": "1m", "input_series": series, "promql_expr_test": cases}
+
+
+@pytest.mark.parametrize("cluster", ["", "north"])
+def test_each_state_fires_what_it_must_and_nothing_else(tmp_path, cluster):
+    labels = {"instance": "mgr-x:9283", "job": "ceph"} | ({"cluster": cluster} if cluster else {})
+    tests = [lasting(state, _needed(scraped(captured(state), **labels)), what) for state, what in FIRING.items()]
+    assert not run(tmp_path, tests)
+
+
+def test_a_missing_and_a_needless_alert_are_noticed(tmp_path):
+    labels = {"instance": "mgr-x:9283", "job": "ceph"}
+    page = _needed(scraped(captured("full"), **labels))
+    assert "OSD_FULL" not in run(tmp_path, [lasting("full", page, {5: FIRING["full"][5]})])
+    assert "exp: {} 0" in run(tmp_path, [lasting("full", page, {5: QUIET})])
+    calm = _needed(scraped(captured("healthy"), **labels))
+    assert 'name=\\"OSD_FULL\\"' in run(tmp_path, [lasting("calm", calm, {5: FIRING["full"][5]})])
+
+
+def _needed(page: Page) -> Page:
+    """Without what no rule here reads: a third of the time."""
+    keep = ("ceph_health", "ceph_pg_", "ceph_pool_", "ceph_osd_", "ceph_mon_q", "ceph_daemon_", "ceph_prometheus_")
+    return {key: value for key, value in page.items() if key[0].startswith(keep)}

@@ -1,0 +1,189 @@
+"""Pages of Ceph's exporters: read as captured, rewritten as other releases and producers have them, made into series.
+
+A page is read line by line: prometheus_client's parser renames counters, and rules see what is written.
+What other releases change is the documented schema (``tests/fixtures/ceph-constructed/ORIGIN.md``); nothing is invented
+but what that file says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+Labels = tuple[tuple[str, str], ...]
+Page = dict[tuple[str, Labels], float]
+"""(name, labels in the page's order) → value."""
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+CAPTURED = FIXTURES / "ceph-16.2-states"
+CONSTRUCTED = FIXTURES / "ceph-constructed"
+RELEASES = (17, 18, 19, 20)
+STATES = ("load-1", "load-2")
+LOAD_S = 75.0
+"""Between load-1 and load-2."""
+
+_LINE = re.compile(r"([a-zA-Z_:][\w:]*)(?:{(.*)})? (\S+)")
+_LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+_COUNTERS = re.compile(
+    r"ceph_(osd_(op_(r|w|rw)_.*latency_|numpg$)|bluestore_(commit|submit|throttle|kv_.+|read|state_.+)_lat_)"
+)
+"""What the ceph-exporter has of an OSD, as far as the rules or their tests look at it."""
+_STATE = re.compile(
+    r"ceph_(health|mon_quorum_status|osd_(metadata|up|in|(commit|apply)_latency_ms)|pool_(metadata|percent_used)|pg_|"
+    r"num_objects_|daemon_health_metrics|healthcheck_slow_ops|prometheus_collect_duration_seconds)"
+)
+"""What the manager has of the cluster's state, likewise."""
+_RENAMED = {"commit": "txc_commit", "submit": "txc_submit", "throttle": "txc_throttle"}
+"""BlueStore's latencies, Ceph 16 → 17 (ceph/ceph#41557)."""
+_VERSIONS = {17: "17.2.6", 18: "18.2.8", 19: "19.2.3", 20: "20.2.0"}
+_NAMES = {17: "quincy", 18: "reef", 19: "squid", 20: "tentacle"}
+
+
+def parse(text: str) -> Page:
+    """Every sample; a line that is none is a mistake in the page."""
+    page: Page = {}
+    for line in text.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        found = _LINE.fullmatch(line)
+        assert found, line
+        page[found[1], tuple(_LABEL.findall(found[2] or ""))] = float(found[3])
+    return page
+
+
+def captured(state: str) -> Page:
+    """What the manager of the real 16.2.15 served in this state."""
+    return parse((CAPTURED / state / "mgr-metrics.txt").read_text("utf-8"))
+
+
+def constructed(release: int, state: str, producer: str) -> Page:
+    """The committed page of ``producer`` = mgr, exporter."""
+    return parse((CONSTRUCTED / str(release) / state / f"{producer}-metrics.txt").read_text("utf-8"))
+
+
+def as_manager(page: Page, release: int, *, counters: bool) -> Page:
+    """The manager's page of a release; ``counters``: with ``exclude_perf_counters`` off, as before reef."""
+    kept = {key: value for key, value in page.items() if _STATE.match(key[0])}
+    osds = sorted(dict(labels)["ceph_daemon"] for name, labels in page if name == "ceph_osd_metadata")
+    for number, osd in enumerate(osds):
+        kept["ceph_disk_occupation", _occupation(osd, number)] = 1.0
+    kept = relabelled(kept, lambda name, labels: _state_labels(release, name, labels))
+    return kept | (_renamed(page) if counters else {})
+
+
+def as_exporter(page: Page, release: int, hostname: str, *, early: bool = False) -> Page:
+    """The page of a ceph-exporter; ``early``: 17.2.6, which calls an OSD "ceph-osd.0"."""
+
+    def named(_: str, labels: dict[str, str]) -> dict[str, str]:
+        return {**labels, "ceph_daemon": ("ceph-" if early else "") + labels["ceph_daemon"]}
+
+    osds = sorted({dict(labels)["ceph_daemon"] for name, labels in page if name == "ceph_osd_numpg"})
+    up: Page = {}
+    if release >= 19:  # in some 18.2, too: the metric is optional everywhere
+        up = {("ceph_daemon_socket_up", (("ceph_daemon", osd), ("hostname", hostname))): 1.0 for osd in osds}
+    return up | relabelled(_renamed(page), named)
+
+
+def relabelled(page: Page, change: Callable[[str, dict[str, str]], Mapping[str, str]]) -> Page:
+    """The page with other labels; a sample that ends as another is a mistake."""
+    changed = {(name, tuple(change(name, dict(labels)).items())): value for (name, labels), value in page.items()}
+    assert len(changed) == len(page)
+    return changed
+
+
+def scraped(page: Page, **target: str) -> Page:
+    """With the labels that a scrape adds."""
+    return relabelled(page, lambda _, labels: {**target, **labels})
+
+
+def text_of(page: Page, what: str) -> str:
+    """A page to commit."""
+    lines = [f"# {what}"]
+    for (name, labels), value in sorted(page.items()):
+        inside = ",".join(f'{label}="{text}"' for label, text in labels)
+        lines.append(f"{name}{{{inside}}} {value!r}" if inside else f"{name} {value!r}")
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> dict[Path, str]:
+    """Every constructed page: where it is committed → its text."""
+    made = {}
+    for release in RELEASES:
+        for state in STATES:
+            folder, page = CONSTRUCTED / str(release) / state, captured(state)
+            what = f"CONSTRUCTED from ceph-16.2-states/{state} for Ceph {release}, see ORIGIN.md; nobody captured it."
+            made[folder / "mgr-metrics.txt"] = text_of(as_manager(page, release, counters=release == 17), what)
+            made[folder / "exporter-metrics.txt"] = text_of(as_exporter(page, release, "vm", early=release == 17), what)
+    return made
+
+
+# -- promtool's series
+
+
+def series_name(name: str, labels: Labels) -> str:
+    """A selector as promtool writes its input."""
+    inside = ",".join(f'{label}="{text}"' for label, text in labels)
+    return f"{name}{{{inside}}}" if inside else name
+
+
+def growing(first: Page, last: Page, apart_s: float, interval_s: float, samples: int) -> list[dict[str, str]]:
+    """Series that go on as they went from one page to the other; what is only in one of them stands."""
+    found = []
+    for (name, labels), value in last.items():
+        before = first.get((name, labels), value)
+        step = (value - before) / apart_s * interval_s
+        found.append({"series": series_name(name, labels), "values": f"{before!r}{step:+.17g}x{samples}"})
+    return found
+
+
+def held(page: Page, interval_s: float, samples: int) -> list[dict[str, str]]:
+    """Series that stand, but for the manager's collections: one each 15 s, as they come."""
+    found = []
+    for (name, labels), value in page.items():
+        step = interval_s / 15 if name == "ceph_prometheus_collect_duration_seconds_count" else 0.0
+        found.append({"series": series_name(name, labels), "values": f"{value!r}{step:+.17g}x{samples}"})
+    return found
+
+
+def only(page: Page, names: Iterable[str]) -> Page:
+    """The samples of these metrics."""
+    wanted = set(names)
+    return {key: value for key, value in page.items() if key[0] in wanted}
+
+
+def _renamed(page: Page) -> Page:
+    counters: Page = {}
+    for (name, labels), value in page.items():
+        if _COUNTERS.match(name) and dict(labels).get("ceph_daemon", "").startswith("osd."):
+            new = re.sub(
+                r"^ceph_bluestore_(commit|submit|throttle)_lat",
+                lambda found: f"ceph_bluestore_{_RENAMED[found[1]]}_lat",
+                name,
+            )
+            counters[new, labels] = value
+    return counters
+
+
+def _state_labels(release: int, name: str, labels: dict[str, str]) -> dict[str, str]:
+    if "ceph_version" in labels:
+        version = f"ceph version {_VERSIONS[release]} ({'0' * 40}) {_NAMES[release]} (stable)"
+        labels = {**labels, "ceph_version": version}
+    if name == "ceph_health_detail" and release == 20:
+        labels = {**labels, "message": ""}
+    if name == "ceph_pool_metadata" and release >= 19:
+        labels = {**labels, "application": "plumbline"}
+    return labels
+
+
+def _occupation(osd: str, number: int) -> Labels:
+    return (
+        ("ceph_daemon", osd), ("device", f"/dev/dm-{number}"), ("db_device", ""), ("wal_device", ""),
+        ("instance", "vm"), ("devices", f"vd{chr(ord('b') + number)}"), ("device_ids", ""),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
