@@ -216,8 +216,8 @@ def test_the_canarys_test_files_are_what_their_script_writes():
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look there
     spec.loader.exec_module(module)
-    for name, cases in module.FILES.items():
-        assert (folder / name).read_text("utf-8") == module.render(cases), f"run tests/rules/write_canary.py ({name})"
+    for name, how in module.FILES.items():
+        assert (folder / name).read_text("utf-8") == module.render(*how), f"run tests/rules/write_canary.py ({name})"
 
 
 # --- the renderer -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Writes ``canary_alerts.yaml`` and ``canary_burn.yaml``: promtool tests whose series are too regular to type.
+"""Writes promtool tests of the canary whose series are too regular to type (``FILES``).
 
 ``python tests/rules/write_canary.py``; a test compares what is committed with what this writes. Every host scrapes 150
 operations of one canary each 30 s. The baseline's median is 0.2 ms, its tolerance 1.25, its bound 0.5 ms; without
@@ -116,6 +116,8 @@ class Case:
     """(moment, alert)"""
     firing: Sequence[tuple[str, str, dict[str, str], dict[str, str]]] = ()
     """(moment, alert, labels beside the usual ones, annotations)"""
+    samples: Sequence[tuple[str, str, float]] = ()
+    """(moment, expression without labels, value)"""
     recovering: str = ""
     more: Sequence[dict[str, str]] = field(default_factory=list)
 
@@ -134,7 +136,14 @@ class Case:
             {"eval_time": moment, "alertname": alert, "exp_alerts": alerts}
             for (moment, alert), alerts in together.items()
         ]
-        return {"name": self.name, "interval": "30s", "input_series": series, "alert_rule_test": checks}
+        asked = [
+            {"expr": expr, "eval_time": moment, "exp_samples": [{"labels": "{}", "value": value}]}
+            for moment, expr, value in self.samples
+        ]
+        tests = {"alert_rule_test": checks, "promql_expr_test": asked}
+        return {"name": self.name, "interval": "30s", "input_series": series} | {
+            kind: these for kind, these in tests.items() if these
+        }
 
 
 def _expected(alert: str, labels: dict[str, str], texts: dict[str, str]) -> dict[str, Any]:
@@ -365,10 +374,55 @@ TAIL = (
 )
 
 
-def render(cases: Sequence[Case]) -> str:
+def excess(host: str) -> str:
+    return f'sum(round(plumbline:canary_excess:ratio{{instance="{host}.example:10047"}}, 0.01))'
+
+
+def expected(host: str) -> str:
+    return f'sum(plumbline:canary_expected:ratio{{instance="{host}.example:10047"}})'
+
+
+JUDGED = (
+    Case(
+        "without history the hour allows the baseline's whole tolerance",
+        [
+            Host([Phase(30)], name="stor01"),
+            Host([CALM, Phase(15, DOUBLE)], name="stor02"),
+            Host([CALM, Phase(15, DOUBLE, ops=135, errors=15)], name="stor03"),
+        ],
+        samples=[
+            ("25m", expected("stor01"), 1.25),
+            ("25m", excess("stor01"), 0.8),
+            ("25m", excess("stor02"), 1.6),
+            ("25m", "round(sum(plumbline:canary_failed_operations:ratio), 0.001)", 0.1),
+            ("25m", "round(sum(plumbline:fleet_beyond:share), 0.001)", 0.667),
+        ],
+    ),
+    Case(
+        "the same hour of yesterday: as accepted, beyond the tolerance, quieter than the least that counts",
+        [
+            Host([Phase(24 * 60 + 40), Phase(20, DOUBLE)], name="stor01"),
+            Host([Phase(180, 0.00032), Phase(21 * 60 + 40), Phase(20, DOUBLE)], name="stor02"),
+            Host([Phase(180, 0.0001), Phase(21 * 60 + 40), Phase(20, DOUBLE)], name="stor03"),
+        ],
+        samples=[
+            ("80m", "round(sum(plumbline:canary_hour:ratio), 0.01)", 3.1),
+            ("1490m", expected("stor01"), 1.0),
+            ("1490m", excess("stor01"), 2.0),
+            ("1490m", expected("stor02"), 1.25),
+            ("1490m", excess("stor02"), 1.6),
+            ("1490m", expected("stor03"), 0.9),
+            ("1490m", excess("stor03"), 2.22),
+        ],
+    ),
+)
+
+
+def render(cases: Sequence[Case], every: str) -> str:
+    """``every``: between evaluations; a day's history is judged more seldom than a page."""
     document = {
         "rule_files": ["../../alerts/out/plumbline-rules.yaml", "../../alerts/out/plumbline-alerts.yaml"],
-        "evaluation_interval": "30s",
+        "evaluation_interval": every,
         "group_eval_order": list(GROUPS),
         "tests": [case.test() for case in cases],
     }
@@ -376,8 +430,12 @@ def render(cases: Sequence[Case]) -> str:
     return head + yaml.safe_dump(document, sort_keys=False, width=2**16)
 
 
-FILES = {"canary_alerts.yaml": LATENCY, "canary_burn.yaml": TAIL}
+FILES = {
+    "canary_alerts.yaml": (LATENCY, "30s"),
+    "canary_burn.yaml": (TAIL, "30s"),
+    "canary_season.yaml": (JUDGED, "2m"),
+}
 
 if __name__ == "__main__":
-    for file, cases in FILES.items():
-        (FOLDER / file).write_text(render(cases), "utf-8")
+    for file, how in FILES.items():
+        (FOLDER / file).write_text(render(*how), "utf-8")
