@@ -15,7 +15,7 @@ from typing import TypeVar
 from plumbline.catalogue import HistogramValue
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.adminsocket import Answer, Question, ask, find_sockets
-from plumbline.sources.osd_latency import parse_latencies
+from plumbline.sources.osd_latency import LongRunAverage, parse_latencies, parse_replica_writes
 from plumbline.sources.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.osd_operations import BlockedOperations, SlowOperation, parse_blocked, parse_slow
 from plumbline.sources.osd_store import (
@@ -60,6 +60,7 @@ class OsdReading:
     """Why it didn't."""
     latencies: Mapping[str, HistogramValue] = field(default_factory=dict)
     """By operation."""
+    replica_writes: LongRunAverage | None = None
     onodes: OnodeCache | None = None
     heartbeats: tuple[Heartbeats, ...] = ()
     blocked: BlockedOperations | None = None
@@ -151,6 +152,7 @@ def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
             ),
         )
         or {},
+        replica_writes=part(PERF, lambda data, source: parse_replica_writes(data, source=source)),
         onodes=part(PERF, lambda data, source: parse_onode_cache(data, source=source)),
         heartbeats=part(NETWORK, lambda data, source: parse_heartbeats(data, source=source)) or (),
         blocked=part(BLOCKED, lambda data, source: parse_blocked(data, source=source)),
