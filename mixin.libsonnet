@@ -9,6 +9,7 @@
 + (import 'alerts/rules/disk.libsonnet')
 + (import 'alerts/rules/pcie.libsonnet')
 + (import 'alerts/rules/osd.libsonnet')
++ (import 'alerts/rules/attribution.libsonnet')
 + (import 'alerts/alerts/self.libsonnet')
 + (import 'alerts/alerts/probe.libsonnet')
 + (import 'alerts/alerts/canary.libsonnet')

@@ -15,3 +15,4 @@
 + (import 'config/network.libsonnet')
 + (import 'config/disk.libsonnet')
 + (import 'config/ceph.libsonnet')
++ (import 'config/osd.libsonnet')

@@ -1,0 +1,93 @@
+// OSDs: who is suspected, and of what. Figures seen on a real cluster: docs/osd-verdicts.md.
+{
+  _config+:: {
+    osd: {
+      // Window of our own counters; the means of Ceph's have `ceph.window`, which is the same.
+      window: $._config.ceph.window,
+
+      // An OSD that does less is idle, and its mean is a handful of operations: 600 in the window at this rate.
+      minimumOperationsPerSecond: 2,
+
+      // OSDs of one device class that are busy, the judged one included. With fewer, replication ties them all
+      // together: of three OSDs one slow disk makes two thirds of all writes slow.
+      minimumOsds: 5,
+
+      // An OSD with this many times the operations of its class's median does other work than they. Its queue is
+      // judged all the same.
+      comparableLoad: 4,
+
+      // A mean against the median of the class. Twins differ by a half and less under the same load; the mildest fault
+      // that was tried (a disk held to 200 writes a second) gave more.
+      ratio: 3,
+
+      // The second signal only has to agree.
+      agreeRatio: 2,
+
+      // Percentiles come from buckets that double: what is less than this apart may be the grid alone.
+      tailRatio: 4,
+
+      // Faster hurts nobody: a replicated write takes about this long for its networks and daemons alone.
+      floorSeconds: 2e-3,
+
+      // What makes up this much of an operation is what to look at.
+      share: 0.5,
+
+      // A device that works all the time. Of a disk that works in parallel it proves nothing alone, but it agrees.
+      busyRatio: 0.95,
+
+      // A host is suspected when it has this many slow OSDs, and more than this share of its OSDs are.
+      host: { minimumOsds: 2, share: 0.5 },
+
+      heartbeat: {
+        // A ping is answered by a thread that does nothing else, within a millisecond on a quiet network; on hosts short
+        // of CPU time single ones were seen at 6. Ceph's own warning comes at 1 s.
+        floorSeconds: 20e-3,
+
+        // An OSD accuses its worst peer when that is this many times its median peer: on a network that is slow
+        // everywhere nobody accuses.
+        spread: 1.5,
+
+        // More than this share of the OSDs that tell their pings have to accuse the same one.
+        share: 0.5,
+      },
+
+      // The bench that mClock's documentation measures the capacity with.
+      capacityWorkload: 'osd-bench-4k.*',
+    },
+
+    alerts+: {
+      // Two windows: a burst has left the first by then.
+      PlumblineOsdSlowDisk: { severity: 'warning', 'for': '10m', keepFiringFor: '10m' },
+      PlumblineOsdSlowPeer: $._config.alerts.PlumblineOsdSlowDisk,
+      PlumblineOsdQueueing: $._config.alerts.PlumblineOsdSlowDisk,
+
+      // Nothing explains it, so it waits longer for something that does.
+      PlumblineOsdOutlier: { severity: 'warning', 'for': '15m', keepFiringFor: '15m' },
+
+      PlumblineOsdHeartbeatSlow: {
+        severity: 'warning',
+        // Pings are averages of a minute already.
+        'for': '5m',
+        keepFiringFor: '10m',
+        // Where nobody is accused: the median of an OSD's peers is a tenth of the way to Ceph's own warning.
+        seconds: 0.1,
+      },
+
+      // Asked every 15 s: an OSD that starts or is stopped leaves its socket for a minute at most.
+      PlumblineOsdSocketHung: { severity: 'warning', 'for': '3m' },
+
+      // Blocked means older than 30 s already (osd_op_complaint_time); an OSD that comes or goes blocks some for a moment.
+      PlumblineOsdOperationsBlocked: { severity: 'warning', 'for': '1m' },
+
+      PlumblineOsdCapacityMisjudged: {
+        severity: 'warning',
+        // Set once, at an OSD's first start.
+        'for': '1h',
+        // Benches of one disk were within a third of each other; half or twice is another disk, or a bench in a bad moment.
+        ratio: 2,
+        // The median of a class of fewer is no norm.
+        minimumOsds: 3,
+      },
+    },
+  },
+}
