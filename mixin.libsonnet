@@ -23,5 +23,6 @@
 + (import 'alerts/alerts/network_probe.libsonnet')
 + (import 'alerts/alerts/mount.libsonnet')
 + (import 'alerts/alerts/ceph.libsonnet')
++ (import 'alerts/alerts/osd.libsonnet')
 + (import 'alerts/alerts/finding.libsonnet')
 + (import 'alerts/lib/links.libsonnet')

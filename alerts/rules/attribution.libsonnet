@@ -145,9 +145,14 @@ local promql = import '../lib/promql.libsonnet';
         name: 'plumbline-osd-figures.rules',
         rules: [
           {
-            // The node whose daemon asks this OSD; of two that claim it, minutes after it has moved, one.
+            // The node whose daemon asks this OSD; of two that claim it, minutes after it has moved, one. Without an
+            // instance where none does, so that a join loses no OSD.
             record: 'plumbline:osd_node:info',
-            expr: 'topk by (%(osd)s) (1, group by (%(osdOn)s) (plumbline_osd_socket_up))' % labels,
+            expr: |||
+              topk by (%(osd)s) (1, group by (%(osdOn)s) (plumbline_osd_socket_up))
+              or on (%(osd)s)
+              group by (%(osd)s) (plumbline:osd_info)
+            ||| % labels,
           },
           {
             // Data, DB and log: a transaction waits for all of them. Two OSDs may share a device.
