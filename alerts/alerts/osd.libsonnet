@@ -10,8 +10,6 @@ local promql = import '../lib/promql.libsonnet';
     cluster: promql.join(cluster),
     osd: promql.join(cluster + ['ceph_daemon']),
     osdOn: promql.join(cluster + ['ceph_daemon', 'instance']),
-    ofClass: promql.join(cluster + ['ceph_daemon', 'device_class']),
-    class: promql.join(cluster + ['device_class']),
     network: promql.join(cluster + ['interface']),
     accused: promql.join(cluster + ['ceph_daemon', 'interface']),
   },
@@ -54,29 +52,6 @@ local promql = import '../lib/promql.libsonnet';
 
   local heartbeat = alerts.PlumblineOsdHeartbeatSlow,
   local capacity = alerts.PlumblineOsdCapacityMisjudged,
-
-  // Of its two capacities an OSD uses the one of its device.
-  local capacityUsed = |||
-    max by (%(ofClass)s) (plumbline_osd_mclock_capacity_iops)
-    and on (%(ofClass)s)
-    label_replace(plumbline:osd_info, "device_class", "ssd", "device_class", "nvme")
-  ||| % labels,
-  // Either way: too much is as wrong as too little.
-  local farFrom(norm) = |||
-    (
-      (
-        %(capacity)s
-      )
-      %(norm)s
-    ) >= %(ratio)g
-    or
-    (
-      (
-        %(capacity)s
-      )
-      %(norm)s
-    ) <= 1 / %(ratio)g
-  ||| % (labels + capacity { capacity: promql.nested(promql.nested(capacityUsed)), norm: promql.nested(norm) }),
 
   prometheusAlerts+:: {
     groups+: [{
@@ -186,30 +161,12 @@ local promql = import '../lib/promql.libsonnet';
         alert.new(
           config,
           'PlumblineOsdCapacityMisjudged',
-          // What a bench of this very OSD measured; else what is usual for its class.
-          placed(farFrom(|||
-            / on (%(osd)s) group_left ()
-            avg by (%(osd)s) (
-              label_replace(
-                plumbline_probe_iops{workload=~"%(capacityWorkload)s"},
-                "ceph_daemon", "$1", "probe", ".+/(osd[.].+)"
-              )
-            )
-          ||| % labels) + |||
-            or on (%(osd)s)
-            (
-              %(ofClass)s
-            )
-          ||| % (labels {
-                   ofClass: promql.nested(promql.nested(farFrom(|||
-                     / on (%(class)s) group_left ()
-                     (
-                       quantile by (%(class)s) (0.5, %(capacity)s)
-                       and on (%(class)s)
-                       count by (%(class)s) (%(capacity)s) >= %(minimumOsds)d
-                     )
-                   ||| % (labels { capacity: promql.nested(capacityUsed), minimumOsds: capacity.minimumOsds })))),
-                 })),
+          // Either way: too little is as wrong as too much.
+          placed(|||
+            plumbline:osd_capacity:ratio >= %(ratio)g
+            or
+            plumbline:osd_capacity:ratio <= 1 / %(ratio)g
+          ||| % capacity),
           osd('health'),
           'mClock takes an OSD for faster or slower than it is.',
           "The capacity that mClock assumes for " + name + ' is {{ printf "%.2g" $value }} times what it was measured to be, or what is usual for its device class. It was measured once, at the first start: too low and the OSD is throttled, too high and recovery takes what clients need.',

@@ -21,6 +21,9 @@ local promql = import '../lib/promql.libsonnet';
     peers: promql.join(cluster + ['device_class', 'figure']),
     disk: promql.join(config.instanceLabels + ['device']),
     network: promql.join(cluster + ['interface']),
+    ofClass: promql.join(cluster + ['ceph_daemon', 'device_class']),
+    class: promql.join(cluster + ['device_class']),
+    minimumCapacities: config.alerts.PlumblineOsdCapacityMisjudged.minimumOsds,
     ping: promql.join(config.instanceLabels + ['ceph_daemon', 'interface']),
     hostOsds: osd.host.minimumOsds,
     hostShare: osd.host.share,
@@ -347,6 +350,45 @@ local promql = import '../lib/promql.libsonnet';
               plumbline:osd_slow_peer:info
             )
           ||| % labels + quiet),
+        ],
+      },
+      {
+        name: 'plumbline-osd-capacity.rules',
+        rules: [
+          {
+            // What mClock takes an OSD for: of the two settings the one of its own device.
+            record: 'plumbline:osd_capacity:iops',
+            expr: |||
+              max by (%(ofClass)s) (plumbline_osd_mclock_capacity_iops)
+              and on (%(ofClass)s)
+              label_replace(plumbline:osd_info, "device_class", "ssd", "device_class", "nvme")
+            ||| % labels,
+          },
+          {
+            // By what a bench of this very OSD measured; else by what is usual for its class.
+            record: 'plumbline:osd_capacity:ratio',
+            expr: |||
+              plumbline:osd_capacity:iops
+              / on (%(osd)s) group_left ()
+              (
+                avg by (%(osd)s) (
+                  label_replace(
+                    plumbline_probe_iops{workload=~"%(capacityWorkload)s"},
+                    "ceph_daemon", "$1", "probe", ".+/(osd[.].+)"
+                  )
+                )
+                > 0
+              )
+              or on (%(osd)s)
+              plumbline:osd_capacity:iops
+              / on (%(class)s) group_left ()
+              (
+                quantile by (%(class)s) (0.5, plumbline:osd_capacity:iops) > 0
+                and on (%(class)s)
+                count by (%(class)s) (plumbline:osd_capacity:iops) >= %(minimumCapacities)d
+              )
+            ||| % labels,
+          },
         ],
       },
     ],
