@@ -91,11 +91,12 @@ local promql = import '../lib/promql.libsonnet';
           placed(figure('queue', suspect('queue'))),
           osd('saturation'),
           "Operations wait for their turn in an OSD's queue.",
-          name + ': an operation waits {{ $value | humanizeDuration }} in the queue before anybody works on it, most of its time, and far longer than in the OSDs of its device class. Its store is as fast as theirs: it has more to do than it can.',
+          name + ': an operation waits {{ $value | humanizeDuration }} in the queue before anybody works on it, far longer than in the OSDs of its device class, and its device is not to blame: it has more to do than it can.',
         ),
         alert.new(
           config,
           'PlumblineOsdOutlier',
+          // Also what is the host's: no other alert tells of that.
           placed(|||
             max by (%(osd)s) (
               plumbline:osd_class:ratio{figure=~"read|write"}
@@ -105,14 +106,16 @@ local promql = import '../lib/promql.libsonnet';
             and on (%(osd)s)
             plumbline:osd_slow_agreed:info
             unless on (%(osd)s)
-            plumbline:osd_suspect:info
+            plumbline:osd_suspect:info{verdict!="host"}
           ||| % labels),
           osd('latency'),
-          'An OSD is slower than its class, and nothing explains it.',
+          'An OSD is slower than its class, and nothing of its own explains it.',
           name + ' takes {{ printf "%.1f" $value }} times as long for an operation as the OSDs of its device class under a like load, and a second signal agrees. Of its writes '
           + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="queue",')) + ' of the time is queue, '
           + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="store",')) + ' its store and '
-          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' replicas and network.',
+          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' replicas and network.'
+          + '{{ with query ' + ofOsd('plumbline:osd_suspect:info', 'verdict="host",')
+          + ' }} Most OSDs of its host are slow: look at the host before its OSDs.{{ end }}',
         ),
         alert.new(
           config,

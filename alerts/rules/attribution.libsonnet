@@ -322,9 +322,9 @@ local promql = import '../lib/promql.libsonnet';
             %(slow)s
             and on (%(osd)s)
             group by (%(osd)s) (
-              plumbline:osd_write_share:ratio{part="queue"} >= %(share)g
+              plumbline:osd_write_share:ratio{part="queue"} >= %(queueShare)g
               or
-              plumbline:osd_read_share:ratio{part="queue"} >= %(share)g
+              plumbline:osd_read_share:ratio{part="queue"} >= %(queueShare)g
             )
             unless on (%(osd)s)
             %(others)s

@@ -139,6 +139,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
         cluster.ceph("osd", "pool", "set", "one", "size", "1", "--yes-i-really-mean-it")
         cluster.wait_clean()
         cluster.run("rbd", "create", "--size=16M", "--object-size=1M", "one/one")
+        # what was never written needs no work to be read
+        cluster.run("rbd", "bench", "--io-type=write", "--io-size=1M", "--io-total=16M", "--io-pattern=seq", "one/one")
 
         (folder / "site.libsonnet").write_text(SITE)
         rules = folder / "rules"
