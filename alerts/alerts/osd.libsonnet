@@ -50,6 +50,13 @@ local promql = import '../lib/promql.libsonnet';
     % [query, label, label],
   local percent(query) = '{{ with query ' + query + ' }}{{ . | first | value | humanizePercentage }}{{ end }}',
 
+  local devices = '{{ with query ' + ofOsd('plumbline:osd_disk:info') + ' }} Its devices: '
+                  + '{{ range $index, $each := . | sortByLabel "device" }}{{ if $index }}, {{ end }}{{ .Labels.device }}{{ end }}.{{ end }}',
+  // The interface Ceph uses for this network on the OSD's host.
+  local nic = '{{ with $labels.ceph_daemon }}{{ with query ' + ofOsd('plumbline:osd_info') + ' }}{{ with (first .).Labels }}'
+              + '{{ if eq $labels.interface "front" }}{{ with .front_iface }} ({{ . }}){{ end }}'
+              + '{{ else }}{{ with .back_iface }} ({{ . }}){{ end }}{{ end }}{{ end }}{{ end }}{{ end }}',
+
   local heartbeat = alerts.PlumblineOsdHeartbeatSlow,
   local capacity = alerts.PlumblineOsdCapacityMisjudged,
 
@@ -63,7 +70,7 @@ local promql = import '../lib/promql.libsonnet';
           placed(figure('commit|store_read', suspect('disk'))),
           osd('latency'),
           "An OSD's own disk is slow.",
-          name + ': an operation of its store takes {{ $value | humanizeDuration }}, out of line with the OSDs of its device class, and what the block layer, its peers or probes see agrees. Every write that has a replica there waits for it.',
+          name + ': an operation of its store takes {{ $value | humanizeDuration }}, out of line with the OSDs of its device class, and what the block layer, its peers or probes see agrees. Every write that has a replica there waits for it.' + devices,
         ),
         alert.new(
           config,
@@ -131,7 +138,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + heartbeat),
           { layer: 'network', signal: 'latency' },
           'Heartbeats between OSDs are slow.',
-          '{{ with $labels.ceph_daemon }}Pings between {{ . }}{{ with $labels.instance }} on {{ . }}{{ end }} and its peers{{ else }}Half of the pings between all OSDs{{ end }} over the {{ $labels.interface }} network take up to {{ $value | humanizeDuration }}. No disk is in them: it is the network, or a host without CPU time. Ceph itself warns at 1 s.',
+          '{{ with $labels.ceph_daemon }}Pings between {{ . }}{{ with $labels.instance }} on {{ . }}{{ end }} and its peers{{ else }}Half of the pings between all OSDs{{ end }} over the {{ $labels.interface }} network' + nic + ' take up to {{ $value | humanizeDuration }}. No disk is in them: it is the network, or a host without CPU time. Ceph itself warns at 1 s.',
         ),
         alert.new(
           config,
