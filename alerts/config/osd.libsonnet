@@ -16,8 +16,8 @@
       // judged all the same.
       comparableLoad: 4,
 
-      // A mean against the median of the class. Twins differ by a half and less under the same load; the mildest fault
-      // that was tried (a disk held to 200 writes a second) gave 5.8.
+      // A mean against the median of the class. Three OSDs on one disk were within a half of each other under every load
+      // that was tried; the mildest fault (a device held to 200 writes a second) made 4 to 6 of it.
       ratio: 3,
 
       // The second signal only has to agree.
@@ -77,7 +77,7 @@
         seconds: 0.1,
       },
 
-      // Asked every 15 s: an OSD that starts or is stopped leaves its socket for a minute at most.
+      // Asked every 15 s: a dozen questions without an answer, more than an OSD's start takes.
       PlumblineOsdSocketHung: { severity: 'warning', 'for': '3m' },
 
       // Blocked means older than 30 s already (osd_op_complaint_time); an OSD that comes or goes blocks some for a moment.
@@ -87,7 +87,7 @@
         severity: 'warning',
         // Set once, at an OSD's first start.
         'for': '1h',
-        // Benches of one disk were within a third of each other; half or twice is another disk, or a bench in a bad moment.
+        // Every share that mClock gives is off by the same factor; half or twice is another disk, or a bench in a bad moment.
         ratio: 2,
         // The median of a class of fewer is no norm.
         minimumOsds: 3,

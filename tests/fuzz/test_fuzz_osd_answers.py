@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.errors import ParseError
-from plumbline.sources.osd_latency import parse_latencies
+from plumbline.sources.osd_latency import parse_latencies, parse_replica_writes
 from plumbline.sources.osd_network import parse_heartbeats
 from plumbline.sources.osd_operations import parse_blocked, parse_slow
 from plumbline.sources.osd_store import parse_capacity, parse_fragmentation, parse_onode_cache
@@ -25,6 +25,7 @@ PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
         lambda data: parse_latencies(data, data, source="osd.0"),
         (LOADED / "perf-histogram-dump.json").read_bytes(),
     ),
+    "replica writes": (lambda data: parse_replica_writes(data, source="x"), (HEALTHY / "perf-dump.json").read_bytes()),
     "heartbeats": (lambda data: parse_heartbeats(data, source="x"), (HEALTHY / "dump_osd_network.json").read_bytes()),
     "blocked": (lambda data: parse_blocked(data, source="x"), (HEALTHY / "dump_ops_in_flight.json").read_bytes()),
     "slow": (lambda data: parse_slow(data, source="x"), (HEALTHY / "dump_historic_slow_ops.json").read_bytes()),
