@@ -50,8 +50,8 @@ local promql = import '../lib/promql.libsonnet';
     % [query, label, label],
   local percent(query) = '{{ with query ' + query + ' }}{{ . | first | value | humanizePercentage }}{{ end }}',
 
-  local devices = '{{ with query ' + ofOsd('plumbline:osd_disk:info') + ' }} Its devices: '
-                  + '{{ range $index, $each := . | sortByLabel "device" }}{{ if $index }}, {{ end }}{{ .Labels.device }}{{ end }}.{{ end }}',
+  local devices = '{{ with query ' + ofOsd('plumbline:osd_disk:info') + ' }} ('
+                  + '{{ range $index, $each := . | sortByLabel "device" }}{{ if $index }}, {{ end }}{{ .Labels.device }}{{ end }}){{ end }}',
   // The interface Ceph uses for this network on the OSD's host.
   local nic = '{{ with $labels.ceph_daemon }}{{ with query ' + ofOsd('plumbline:osd_info') + ' }}{{ with (first .).Labels }}'
               + '{{ if eq $labels.interface "front" }}{{ with .front_iface }} ({{ . }}){{ end }}'
@@ -70,7 +70,7 @@ local promql = import '../lib/promql.libsonnet';
           placed(figure('commit|store_read', suspect('disk'))),
           osd('latency'),
           "An OSD's own disk is slow.",
-          name + ': an operation of its store takes {{ $value | humanizeDuration }}, out of line with the OSDs of its device class, and what the block layer, its peers or probes see agrees. Every write that has a replica there waits for it.' + devices,
+          name + devices + ': an operation of its store takes {{ $value | humanizeDuration }}, out of line with the OSDs of its device class, and what the block layer, its peers or probes see agrees. Every write that has a replica there waits for it.',
         ),
         alert.new(
           config,
@@ -117,12 +117,12 @@ local promql = import '../lib/promql.libsonnet';
           ||| % labels),
           osd('latency'),
           'An OSD is slower than its class, and nothing of its own explains it.',
-          name + ' takes {{ printf "%.1f" $value }} times as long for an operation as the OSDs of its device class under a like load, and a second signal agrees. Of its writes '
+          name + ' takes {{ printf "%.1f" $value }} times as long for an operation as the OSDs of its device class under a like load, and a second signal agrees.'
+          + '{{ with query ' + ofOsd('plumbline:osd_suspect:info', 'verdict="host",')
+          + ' }} Most OSDs of its host are slow: look at the host first.{{ end }} Of its writes '
           + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="queue",')) + ' of the time is queue, '
           + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="store",')) + ' its store and '
-          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' replicas and network.'
-          + '{{ with query ' + ofOsd('plumbline:osd_suspect:info', 'verdict="host",')
-          + ' }} Most OSDs of its host are slow: look at the host before its OSDs.{{ end }}',
+          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' replicas and network.',
         ),
         alert.new(
           config,

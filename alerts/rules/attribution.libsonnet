@@ -302,7 +302,7 @@ local promql = import '../lib/promql.libsonnet';
             unless on (%(osd)s)
             %(host)s
           ||| % (labels { host: suspects('host') })),
-          // Its store is slow, and its devices say so, too; where nobody looks at them, another signal has to.
+          // Its store is slow, and its devices say so, too; where they can't be compared, another signal has to.
           verdict('disk', |||
             %(slow)s
             and on (%(osd)s)
@@ -312,7 +312,7 @@ local promql = import '../lib/promql.libsonnet';
               (
                 group by (%(osd)s) (plumbline:osd_slow_agreed:info)
                 unless on (%(osd)s)
-                plumbline:osd_compared:figure{figure="block"}
+                plumbline:osd_class:ratio{figure="block"}
               )
             )
             unless on (%(osd)s)

@@ -51,5 +51,5 @@ LAYER: dict[str, frozenset[str] | None] = {
     "plumbline:osd_p99:seconds": frozenset({"ceph_daemon", "operation"}),
     "plumbline:recovery:bool": None,
 }
-"""What is recorded from Ceph's own metrics → its labels. Tests of what stands on it begin there, whatever the release."""
+"""What is recorded from Ceph's own metrics → its labels. Tests of what stands on it begin there."""
 FOREIGN |= LAYER
