@@ -178,7 +178,7 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:osd_capacity:ratio <= 1 / %(ratio)g
           ||| % capacity),
           osd('health'),
-          'mClock takes an OSD for faster or slower than it is.',
+          "An OSD's capacity in mClock is far from what it can do.",
           "The capacity that mClock assumes for " + name + ' is {{ printf "%.2g" $value }} times what it was measured to be, or what is usual for its device class. It was measured once, at the first start: too low and the OSD is throttled, too high and recovery takes what clients need.',
         ),
       ],
