@@ -23,7 +23,7 @@ export PIP_ROOT_USER_ACTION := ignore
 help: ## print the targets
 	@echo "Plumbline: does the cluster still perform as on the day it was accepted, and if not, which layer is to blame?"
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
 	@echo
 	@echo "  ARGS='…' passes flags on: make run ARGS='--web.listen-address 127.0.0.1:9999', make test ARGS='-k softnet'"
 
@@ -101,6 +101,14 @@ golden: $(TEST_VENV)/.installed-$(KEY) ## rewrite the golden expositions from th
 .PHONY: bench
 bench: $(TEST_VENV)/.installed-$(KEY) ## scrape cost against node_exporter and the exposition against the stock one; prints ratios
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench $(ARGS)
+
+.PHONY: mutate-rules
+mutate-rules: $(TEST_VENV)/.installed-$(KEY) ## small mistakes in every rule: which would no test notice? (minutes)
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python tests/rules/mutation/__main__.py $(ARGS)
+
+.PHONY: bench-detection
+bench-detection: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts in a real Prometheus on synthetic histories: false alerts and delays
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.detection $(ARGS)
 
 .PHONY: bpf
 bpf: $(TEST_VENV)/.deps-$(KEY) ## compile the BPF program in place, for runs from the source tree

@@ -16,3 +16,4 @@
 + (import 'config/disk.libsonnet')
 + (import 'config/ceph.libsonnet')
 + (import 'config/osd.libsonnet')
++ (import 'config/blame.libsonnet')

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MIXIN = "mixin.libsonnet"
 FIELDS = ("record", "alert", "expr", "for", "keep_firing_for", "labels", "annotations")
 """The order in which a rule reads best."""
+GROUP_FIELDS = ("name", "interval")
 HEADER = "# Generated from mixin.libsonnet by alerts/render.py; edit the jsonnet, not this file.\n"
 
 
@@ -78,7 +79,11 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
 def _to_yaml(groups: Mapping[str, Any]) -> str:
     ordered = {
         "groups": [
-            {"name": group["name"], "rules": [_ordered(rule) for rule in group["rules"]]} for group in groups["groups"]
+            {
+                **{key: group[key] for key in GROUP_FIELDS if key in group},
+                "rules": [_ordered(rule) for rule in group["rules"]],
+            }
+            for group in groups["groups"]
         ]
     }
     body = yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**16)

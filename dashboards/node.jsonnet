@@ -7,7 +7,8 @@ local q = import 'queries/node.libsonnet';
 
 local config = (import '../alerts/config.libsonnet')._config;
 local tolerance = config.minimumTolerance;
-local bad = config.alerts.PlumblineCanaryLatencyHigh.shortRatio;
+// From here on a canary without history pages.
+local bad = config.minimumTolerance * config.canary.beyond;
 
 local operationColours = [
   p.fixedColour('/(^| )read/', p.colour.read),

@@ -1,4 +1,5 @@
-// The canary against its baseline: the median in two windows, the catastrophe in one, the tail as a budget burn.
+// The canary against what is expected of it: how long it stays beyond, for one canary and for the hosts of a cluster;
+// the catastrophe in one window; the tail as a budget.
 local alert = import '../lib/alert.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
@@ -6,36 +7,120 @@ local promql = import '../lib/promql.libsonnet';
   local config = $._config,
   local canary = config.canary,
   local high = config.alerts.PlumblineCanaryLatencyHigh,
+  local fleet = config.alerts.PlumblineFleetLatencyHigh,
   local extreme = config.alerts.PlumblineCanaryLatencyExtreme,
   local burn = config.alerts.PlumblineCanaryBudgetBurn,
   local latency = { signal: 'latency' },
+  local labels = promql.labels(config) {
+    cluster: promql.join(std.filter(function(label) label != 'instance', config.instanceLabels)),
+    beyond: canary.beyond,
+  },
 
   local subject = '{{ $labels.probe }}, {{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}',
   local baseline = 'the {{ $labels.source }} baseline {{ $labels.profile }}',
 
-  local burnAlert(window) = alert.fromTunables(
-    burn { severity: window.severity },
-    'PlumblineCanaryBudgetBurn',
+  local indent(text, by='  ') = by + std.strReplace(std.rstripChars(text, '\n'), '\n', '\n' + by),
+  // A range that holds the results of a whole span, its first included.
+  local whole(span) = '%ds' % (promql.seconds(span) + canary.slackSeconds),
+
+  // Recovery is slow by nature and seen elsewhere. Errors and catastrophes are never held back.
+  local gated(expr, window) = |||
+    (
+    %(expr)s
+    )
+    unless on (%(cluster)s)
+    (max_over_time(plumbline:recovery:bool[%(window)s]) == 1)
+  ||| % (labels { expr: indent(expr), window: window }),
+
+  // Every result of the span, from its first to its last. The last is asked for by name: a range still holds what a
+  // canary that is gone has left behind.
+  local lasting(metric, threshold, span) =
     |||
-      avg_over_time(%(share)s[%(long)s:%(step)s]) > %(threshold)g
+      %(metric)s > %(threshold)g
       and
-      avg_over_time(%(share)s[%(short)s:%(step)s]) > %(threshold)g
+      min_over_time(%(metric)s[%(whole)s]) > %(threshold)g
       and
-      count_over_time(%(share)s[%(long)s:%(step)s]) >= %(points)d
-    ||| % (window {
-             share: 'plumbline:canary_slow_operations:ratio',
-             step: canary.burnStep,
-             threshold: window.burn * canary.slowOperationsBudget,
-             points: std.floor(canary.burnCoverage * promql.seconds(window.long) / promql.seconds(canary.burnStep)),
+      %(metric)s offset %(span)s
+    ||| % { metric: metric, threshold: threshold, span: span, whole: whole(span) },
+
+  local excess = 'plumbline:canary_excess:ratio',
+  local now = 'plumbline:degradation_fast:ratio{statistic="p50"}',
+
+  local page = gated(
+    |||
+      %(now)s
+      and on (%(judged)s)
+      (
+      %(steady)s
+        and
+        max_over_time(%(excess)s[%(whole)s]) <= %(level)g * min_over_time(%(excess)s[%(whole)s])
+        or
+      %(any)s
+      )
+    ||| % (labels + high.page {
+             now: now,
+             excess: excess,
+             whole: whole(high.page.steadySpan),
+             steady: indent(lasting(excess, canary.beyond, high.page.steadySpan)),
+             any: indent(lasting(excess, canary.beyond, high.page.anySpan)),
            }),
-    latency { window: window.long },
-    'Too many canary operations are slower than the baseline allows.',
-    '{{ $value | humanizePercentage }} of the last %s of canary ' % window.long + subject + ', were slower than the bound of its baseline; %g%% are allowed for.' % (100 * canary.slowOperationsBudget),
+    canary.recoveryWindow
+  ),
+
+  local ticket = gated(
+    |||
+      %(now)s
+      and on (%(judged)s)
+      (
+        quantile_over_time(0.5, %(excess)s[%(shortSpan)s]) > %(shortExcess)g
+        and
+        quantile_over_time(0.5, %(excess)s[%(longSpan)s]) > %(longExcess)g
+        and
+        %(excess)s offset %(longSpan)s
+        or
+        avg_over_time(%(hour)s[%(dayWindow)s]) > %(dayRatio)g
+        and
+        avg_over_time(%(hour)s[%(hoursWindow)s]) > %(hoursRatio)g
+        and
+        %(hour)s offset %(dayWindow)s
+      )
+      or
+      plumbline:degradation:ratio{statistic="mean"} > %(meanRatio)g
+      and
+      plumbline:degradation_long:ratio{statistic="mean"} > %(meanLongRatio)g
+      unless on (%(judged)s)
+      plumbline:degradation:ratio{statistic="p50"}
+    ||| % (labels + high.ticket { now: now, excess: excess, hour: 'plumbline:canary_hour:ratio' }),
+    canary.recoveryLongWindow
+  ),
+
+  local highAlert(tunables, expr, agrees) = alert.fromTunables(
+    tunables,
+    'PlumblineCanaryLatencyHigh',
+    expr,
+    latency,
+    'What a canary measures is slower than its baseline.',
+    'Canary ' + subject + ': the {{ $labels.statistic }} latency is {{ printf "%.1f" $value }} times ' + baseline + ', and ' + agrees + '.',
+  ),
+
+  local share = 'plumbline:canary_slow_operations:ratio',
+
+  // Failed operations are in both shares; their own is never held back.
+  local burning(metric) = lasting(metric, burn.page.burn * canary.slowOperationsBudget, burn.page.span),
+
+  local burnAlert(tunables, expr, window) = alert.fromTunables(
+    tunables,
+    'PlumblineCanaryBudgetBurn',
+    expr,
+    latency { window: window },
+    'Too many canary operations are slower than the baseline allows, or fail.',
+    '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', are slower than the bound of its baseline or fail, over %s; %g%% are allowed for.' % [window, 100 * canary.slowOperationsBudget],
   ),
 
   prometheusAlerts+:: {
     groups+: [{
       name: 'plumbline-canary',
+      interval: canary.interval,
       rules: [
         alert.new(
           config,
@@ -45,22 +130,50 @@ local promql = import '../lib/promql.libsonnet';
           'What a canary measures is many times slower than its baseline.',
           'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.',
         ),
+        highAlert(
+          high.page,
+          page,
+          'it has been beyond what this hour allows for %s without wavering, or for %s' % [high.page.steadySpan, high.page.anySpan]
+        ),
+        highAlert(high.ticket, ticket, 'its longer windows agree'),
         alert.new(
           config,
-          'PlumblineCanaryLatencyHigh',
-          |||
-            (%(short)s) > %(shortRatio)g
-            and
-            (%(long)s) > %(longRatio)g
-          ||| % (high {
-                   short: promql.judgedLatency(config, 'plumbline:degradation:ratio'),
-                   long: promql.judgedLatency(config, 'plumbline:degradation_long:ratio'),
-                 }),
+          'PlumblineFleetLatencyHigh',
+          gated(lasting('plumbline:fleet_beyond:share', fleet.share, fleet.span), canary.recoveryWindow),
           latency,
-          'What a canary measures is slower than its baseline.',
-          'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.shortWindow + baseline + ', and the longer window agrees.',
+          'The canaries of most hosts are slower than their baselines.',
+          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) more than %g times slower than this hour allows, for %s: the layer, not a device.' % [canary.beyond, fleet.span],
         ),
-      ] + std.map(burnAlert, burn.windows),
+        burnAlert(
+          burn.page,
+          gated(burning(share), canary.recoveryWindow) + 'or\n' + burning('plumbline:canary_failed_operations:ratio'),
+          burn.page.span
+        ),
+        burnAlert(
+          burn.ticket,
+          gated(|||
+            %(now)s
+            and
+            quantile_over_time(0.5, %(now)s[%(span)s]) > %(threshold)g
+            and
+            %(now)s offset %(span)s
+            or
+            %(now)s
+            and
+            avg_over_time(%(now)s[%(long)s]) > %(burst)g
+            and
+            avg_over_time(%(now)s[%(short)s]) > %(burst)g
+            and
+            count_over_time(%(now)s[%(long)s]) >= %(points)d
+          ||| % (burn.ticket {
+                   now: share,
+                   threshold: burn.ticket.burn * canary.slowOperationsBudget,
+                   burst: burn.ticket.burstBurn * canary.slowOperationsBudget,
+                   points: std.floor(canary.burnCoverage * promql.seconds(burn.ticket.long) / promql.seconds(canary.interval)),
+                 }), burn.ticket.long),
+          burn.ticket.long
+        ),
+      ],
     }],
   },
 }

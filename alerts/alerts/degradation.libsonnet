@@ -1,26 +1,28 @@
-// Periodic probes against their baseline: never on one run, but when the latest run and most of the last ones agree.
+// Periodic probes against their baseline: never on one run, but when the latest run and most of the last three agree.
+// Two of three are beyond the tolerance exactly when their median is, and the daemon keeps that (`_recent_`): so a probe
+// of ten minutes and one of a month are judged alike, by rules that look back no further than the last scrape.
 local alert = import '../lib/alert.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
   local config = $._config,
-  local labels = promql.labels(config),
-  local ratio = 'plumbline:degradation:ratio',
+  local tolerance = promql.join(config.instanceLabels + promql.likeness + ['source', 'profile']),
+  local labels = promql.labels(config) { tolerance: tolerance },
 
-  local indent(text) = '  ' + std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  ') + '\n',
+  // Where one workload has entries for several configuration hashes the widest tolerance holds: the ratio no longer
+  // says which of them it came from.
+  local beyond(judged) = |||
+    (%(ratio)s)
+    > on (%(tolerance)s) group_left ()
+    max by (%(tolerance)s) (plumbline:baseline_in_force:tolerance_ratio)
+  ||| % (labels { ratio: judged }),
 
-  local votedAlert(name, aspect, worst, summary, description) = alert.new(
+  local votedAlert(name, judged, summary, description) = alert.new(
     config,
     name,
-    |||
-      (%(worst)s)
-      and on (%(judged)s)
-      plumbline:probe_beyond_tolerance:bool{aspect="%(aspect)s"} == 1
-      and on (%(judged)s)
-      (
-    ||| % (labels { worst: worst, aspect: aspect })
-    + indent(promql.majority(config, 'plumbline:probe_beyond_tolerance:bool{aspect="%s"}' % aspect))
-    + ')\n',
+    beyond(judged(config, 'plumbline:degradation:ratio'))
+    + 'and on (%(judged)s)\n' % labels
+    + beyond(judged(config, 'plumbline:degradation_recent:ratio')),
     { signal: 'latency' },
     summary,
     description + ' the {{ $labels.source }} baseline {{ $labels.profile }}, in most of the last runs.',
@@ -34,15 +36,13 @@ local promql = import '../lib/promql.libsonnet';
       rules: [
         votedAlert(
           'PlumblineProbeLatencyHigh',
-          'latency',
-          promql.judgedLatency(config, ratio),
+          promql.judgedLatency,
           'A probe finds its device slower than the baseline.',
           subject + 'the {{ $labels.statistic }} latency is {{ printf "%.2f" $value }} times',
         ),
         votedAlert(
           'PlumblineProbeThroughputLow',
-          'throughput',
-          promql.judgedThroughput(config, ratio),
+          promql.judgedThroughput,
           'A probe finds less throughput than the baseline.',
           subject + 'operations or bytes per second are {{ printf "%.2f" $value }} times worse than',
         ),

@@ -6,7 +6,6 @@ local promql = import '../lib/promql.libsonnet';
   local config = $._config,
   local alerts = config.alerts,
   local labels = promql.labels(config),
-  local indent(text) = '  ' + std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  ') + '\n',
 
   // A figure of one operation with whom it was measured to, and the port of this node that leads there.
   local towards(metric, which='') = |||
@@ -34,13 +33,12 @@ local promql = import '../lib/promql.libsonnet';
         alert.new(
           config,
           'PlumblineNetworkLoss',
+          // The latest run, and the median of the last three.
           towards('plumbline_probe_loss_ratio') + |||
             > %(share)g
             and on (%(probe)s)
-            (
-          ||| % (labels + alerts.PlumblineNetworkLoss)
-          + indent(promql.majority(config, '(plumbline_probe_loss_ratio > bool %g)' % alerts.PlumblineNetworkLoss.share))
-          + ')\n',
+            plumbline_probe_recent_loss_ratio > %(share)g
+          ||| % (labels + alerts.PlumblineNetworkLoss),
           { layer: 'network', signal: 'loss' },
           'Packets between two nodes get lost.',
           '{{ $value | humanizePercentage }} of the packets from {{ $labels.instance }} to {{ $labels.target }} stayed without an answer, and most of the last runs lost some, too.',

@@ -5,7 +5,7 @@ local promql = import '../lib/promql.libsonnet';
 {
   local config = $._config,
   local alerts = config.alerts,
-  local cluster = std.filter(function(label) label != 'instance', config.instanceLabels),
+  local cluster = promql.clusterLabels(config),
   local labels = promql.labels(config) + config.osd {
     cluster: promql.join(cluster),
     osd: promql.join(cluster + ['ceph_daemon']),

@@ -124,6 +124,41 @@ local promql = import '../lib/promql.libsonnet';
           'Measurements have no baseline to be judged by.',
           '{{ $value }} measured operations of layer {{ $labels.layer }}, device class {{ $labels.device_class }}, on {{ $labels.instance }} have no baseline in force: they are shown, never judged.',
         ),
+        alert.new(
+          config,
+          'PlumblineBaselineOutdated',
+          // `part` is what changed, or `age`; the value is 1, or the age in seconds.
+          |||
+            (
+              max by (%(recorded)s, part) (plumbline_baseline_environment_changed) == 1
+              or
+              label_replace(
+                time() - min by (%(recorded)s) (
+                  max by (%(entry)s) (plumbline_baseline_measured_timestamp_seconds)
+                  and on (%(entry)s)
+                  plumbline:baseline_in_force:info
+                ) > %(age)d,
+                "part", "age", "", ""
+              )
+            )
+            and on (%(recorded)s)
+            plumbline:baseline_in_force:info
+          ||| % (labels {
+                   recorded: promql.join(config.instanceLabels + ['source', 'profile']),
+                   age: promql.seconds(alerts.PlumblineBaselineOutdated.age),
+                 }),
+          self_,
+          'A baseline no longer tells how this node should be.',
+          'The {{ $labels.source }} baseline {{ $labels.profile }} on {{ $labels.instance }} {{ if eq $labels.part "age" }}was measured {{ $value | humanizeDuration }} ago{{ else }}was measured with other {{ $labels.part }} than this node has now{{ end }}: a verdict against it may be the change and no fault.',
+        ),
+        alert.new(
+          config,
+          'PlumblineBaselineMismatch',
+          'sum by (%s, probe, source, profile) (plumbline_baseline_mismatch)' % labels.instance,
+          self_,
+          'A baseline was measured with other parameters than its probe.',
+          '{{ $value }} operations of probe {{ $labels.probe }} on {{ $labels.instance }} are not judged: the {{ $labels.source }} baseline {{ $labels.profile }} has their figures, but measured with other parameters (config_hash).',
+        ),
       ],
     }],
   },

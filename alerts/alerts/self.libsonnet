@@ -1,9 +1,28 @@
 // Watching the watcher: the exporter itself. Layer `self`.
 local alert = import '../lib/alert.libsonnet';
+local promql = import '../lib/promql.libsonnet';
 
 {
   local config = $._config,
+  local alerts = config.alerts,
+  local instance = promql.labels(config).instance,
   local self_ = { layer: 'self', signal: 'health' },
+  local heavy = alerts.PlumblineDaemonHeavy,
+
+  // Not by `rate`: how often is what a person wants to know.
+  local grown(selector, name, label='', value='', by='') =
+    local sum = 'sum by (%s%s) (increase(%s[%s])) > 0' % [instance, by, selector, alerts[name].window];
+    if label == '' then sum else 'label_replace(%s, "%s", "%s", "", "")\n' % [sum, label, value],
+  local grownOfOurs(metric, name) = grown('%s{rule_group=~"%s"}' % [metric, alerts[name].groups], name, by=', rule_group'),
+  local resource(name, expr) = 'label_replace(%s, "resource", "%s", "", "")' % [expr, name],
+
+  // What makes Prometheus leave out whole scrapes or targets, by the setting's name.
+  local limits = {
+    sample_limit: 'scrapes_exceeded_sample_limit',
+    body_size_limit: 'scrapes_exceeded_body_size_limit',
+    target_limit: 'scrape_pool_exceeded_target_limit',
+    label_limit: 'scrape_pool_exceeded_label_limits',
+  },
 
   prometheusAlerts+:: {
     groups+: [{
@@ -48,6 +67,98 @@ local alert = import '../lib/alert.libsonnet';
           self_,
           'Plumbline refused its new configuration.',
           'The configuration on {{ $labels.instance }} has a mistake; the one loaded before stays in force.',
+        ),
+        alert.new(
+          config,
+          'PlumblineStateNotSaved',
+          'plumbline_state_last_save_successful == 0',
+          self_,
+          'Plumbline cannot write its state.',
+          'The storage path on {{ $labels.instance }} cannot be written: results, counters and known disks are in memory only and lost at the next restart.',
+        ),
+        alert.new(
+          config,
+          'PlumblineDaemonHeavy',
+          // Each resource as a share of what it may be; the process's own metrics have no name of ours.
+          |||
+            (
+              %(cpu)s
+              or
+              %(memory)s
+              or
+              %(descriptors)s
+            )
+            > 1
+            and on (%(instance)s)
+            plumbline_build_info
+          ||| % {
+            instance: instance,
+            cpu: resource('cpu', 'max by (%s) (rate(process_cpu_seconds_total[%s])) / %g' % [instance, heavy.cpuWindow, heavy.cpus]),
+            memory: resource('memory', 'max by (%s) (process_resident_memory_bytes) / %d' % [instance, heavy.residentBytes]),
+            descriptors: resource(
+              'descriptors',
+              'max by (%(instance)s) (process_open_fds) / on (%(instance)s) max by (%(instance)s) (process_max_fds) / %(share)g'
+              % { instance: instance, share: heavy.descriptors }
+            ),
+          },
+          { layer: 'self', signal: 'capacity' },
+          'A Plumbline daemon takes more of its node than it should.',
+          'The daemon on {{ $labels.instance }} uses {{ printf "%.1f" $value }} times the {{ $labels.resource }} that it may: it slows what it watches, and is ended when the limit of its unit is reached.',
+        ),
+        alert.new(
+          config,
+          'PlumblineScrapeSlow',
+          'scrape_duration_seconds{%s} > %g' % [config.plumblineSelector, alerts.PlumblineScrapeSlow.seconds],
+          { layer: 'self', signal: 'capacity' },
+          'Scrapes of a Plumbline daemon take too long.',
+          'A scrape of {{ $labels.instance }} takes {{ $value | humanizeDuration }}; beyond the timeout of the scrape job the node counts as down.',
+        ),
+      ],
+    }, {
+      name: 'plumbline-prometheus',
+      rules: [
+        alert.new(
+          config,
+          'PlumblineScrapeRejected',
+          std.join('or\n', [
+            grown('prometheus_target_%s_total' % limits[limit], 'PlumblineScrapeRejected', 'limit', limit)
+            for limit in std.objectFields(limits)
+          ]),
+          self_,
+          'Prometheus leaves out scrapes that exceed a limit.',
+          'Prometheus {{ $labels.instance }} rejected scrapes or targets {{ printf "%.0f" $value }} times by its {{ $labels.limit }}: whole nodes are missing from all that follows.',
+        ),
+        alert.new(
+          config,
+          'PlumblineRuleFailing',
+          grownOfOurs('prometheus_rule_evaluation_failures_total', 'PlumblineRuleFailing'),
+          { layer: 'self', signal: 'error' },
+          'A rule of Plumbline fails in Prometheus.',
+          'Rules of {{ $labels.rule_group }} failed {{ printf "%.0f" $value }} times on Prometheus {{ $labels.instance }}: what they watch is unwatched.',
+        ),
+        alert.new(
+          config,
+          'PlumblineRulesLate',
+          grownOfOurs('prometheus_rule_group_iterations_missed_total', 'PlumblineRulesLate'),
+          { layer: 'self', signal: 'capacity' },
+          'Prometheus does not get through the rules of Plumbline in time.',
+          '{{ printf "%.0f" $value }} evaluations of {{ $labels.rule_group }} were missed on Prometheus {{ $labels.instance }}: verdicts come late.',
+        ),
+        alert.new(
+          config,
+          'PlumblineAlertsDropped',
+          grown('prometheus_notifications_dropped_total', 'PlumblineAlertsDropped'),
+          { layer: 'self', signal: 'error' },
+          'Alerts do not reach Alertmanager.',
+          'Prometheus {{ $labels.instance }} dropped {{ printf "%.0f" $value }} alerts on their way to Alertmanager.',
+        ),
+        alert.new(
+          config,
+          'PlumblineNotificationsFailing',
+          grown('alertmanager_notifications_failed_total', 'PlumblineNotificationsFailing', by=', integration'),
+          { layer: 'self', signal: 'error' },
+          'Alertmanager cannot deliver notifications.',
+          '{{ printf "%.0f" $value }} notifications by {{ $labels.integration }} failed on Alertmanager {{ $labels.instance }}: their alerts reached nobody that way.',
         ),
       ],
     }],

@@ -1,27 +1,30 @@
 // Networks.
+// What the three alerts of lost frames start from; a site changes each of them by itself.
+local drops = {
+  severity: 'warning',
+  window: '5m',
+  // Twice the window: one burst, however big, has left it by then.
+  'for': '10m',
+  // Below this many in the window a share means nothing.
+  minimumDrops: 10,
+  // Mathis: a TCP flow can't exceed MSS/RTT * 1.22/sqrt(loss). At 1460 B, 0.16 ms and this share that is
+  // 28 Gb/s: from here on loss itself limits a fast link. Measured on a storage node with too small rings: 8e-5.
+  share: 1e-5,
+};
+
 {
   _config+:: {
     // The networks whose interfaces must agree on an MTU across a cluster: Ceph's two, as the daemon names them.
     networkRoles: ['ceph_public', 'ceph_cluster'],
 
     alerts+: {
-      PlumblineNicRingDrops: {
-        severity: 'warning',
-        window: '5m',
-        // Twice the window: one burst, however big, has left it by then.
-        'for': '10m',
-        // Below this many in the window a share means nothing.
-        minimumDrops: 10,
-        // Mathis: a TCP flow can't exceed MSS/RTT * 1.22/sqrt(loss). At 1460 B, 0.16 ms and this share that is
-        // 28 Gb/s: from here on loss itself limits a fast link. Measured on a storage node with too small rings: 8e-5.
-        share: 1e-5,
-      },
+      PlumblineNicRingDrops: drops,
 
       // The card's own buffer: as above.
-      PlumblineNicFifoDrops: $._config.alerts.PlumblineNicRingDrops,
+      PlumblineNicFifoDrops: drops,
 
       // The same loss, where the first remedy is at hand. Some drivers round what is set: 90 % of the maximum is the maximum.
-      PlumblineNicRingSmall: $._config.alerts.PlumblineNicRingDrops { belowShare: 0.9 },
+      PlumblineNicRingSmall: drops { belowShare: 0.9 },
 
       PlumblineNicErrors: {
         severity: 'warning',

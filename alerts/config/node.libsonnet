@@ -18,6 +18,40 @@
       // The old configuration stays in force, so nothing burns; but whoever wrote the new one believes it is active.
       PlumblineConfigReloadFailed: { severity: 'warning', 'for': '5m' },
 
+      // Results are in memory only and lost at the next restart. Each finished run tries again.
+      PlumblineStateNotSaved: { severity: 'warning', 'for': '15m' },
+
+      PlumblineDaemonHeavy: {
+        severity: 'warning',
+        'for': '15m',
+        // A monitor must not be what it warns of. Idle it takes a hundredth of a CPU; 15 m leave out a probe's run.
+        cpuWindow: '15m',
+        cpus: 0.25,
+        // The unit has MemoryHigh=384M for the daemon and its children together; usual are 60 to 100 MiB.
+        residentBytes: 300 * 1024 * 1024,
+        // Of the limit; at 1 no scrape is answered any more.
+        descriptors: 0.8,
+      },
+
+      // Half of Prometheus's own default timeout of 10 s, beyond which the node is down to it.
+      PlumblineScrapeSlow: { severity: 'warning', 'for': '15m', seconds: 5 },
+
+      // Prometheus about itself, where it scrapes itself (job `prometheus` in its own example). Windows hold several
+      // scrapes and evaluations, and `for` is as long: one failure, while something is reloaded, tells nobody.
+      PlumblineScrapeRejected: { severity: 'warning', 'for': '15m', window: '15m' },
+
+      // A rule that fails gives no figures and no alert: what it watches is unwatched.
+      PlumblineRuleFailing: { severity: 'critical', 'for': '10m', window: '10m', groups: '.*;plumbline-.*' },
+
+      // An evaluation took longer than its interval: verdicts come late, and `for` counts wrong.
+      PlumblineRulesLate: { severity: 'warning', 'for': '15m', window: '15m', groups: '.*;plumbline-.*' },
+
+      // Alerts that never reached Alertmanager, or never left it. Whether this one arrives is the watchdog's matter.
+      PlumblineAlertsDropped: { severity: 'critical', 'for': '10m', window: '10m' },
+
+      // A receiver that is down for a minute is tried again; one that refuses for a quarter of an hour loses alerts.
+      PlumblineNotificationsFailing: { severity: 'warning', 'for': '15m', window: '15m' },
+
       // Asked every 15 s; an election of the monitors takes half a minute, a change of their addresses some.
       PlumblineCephUnreachable: { severity: 'warning', 'for': '5m' },
 

@@ -18,15 +18,6 @@
       // Two starts in a row came to nothing: one interval is normal, the next start comes at two (+ slack for
       // the splay and the run itself).
       missedIntervals: 2.1,
-
-      // Votes: the last runs, and how many samples of each run's reign are taken. The share of time a bad result
-      // stood in the last `runs` intervals must exceed one half; one bad run of three can't reach that.
-      votes: { runs: 3, samplesPerRun: 6 },
-
-      // PromQL can't take a window from a label, so probes are judged with the smallest class that holds their
-      // interval. Exact at the class's own interval, stricter (more runs must agree) below it. Longer intervals
-      // than the last class are not judged: three of their runs don't fit Prometheus's default retention of 15 d.
-      intervalClasses: ['10m', '1h', '6h', '1d', '3d'],
     },
 
     alerts+: {
@@ -56,7 +47,14 @@
       // Nothing is judged without a baseline: a to-do, not a fault. 15 m leaves time to record one.
       PlumblineBaselineMissing: { severity: 'info', 'for': '15m' },
 
-      // Never on one run; the votes take more than an interval, so `for` only bridges evaluation jitter.
+      // A to-do. Hardware ages, and nobody remembers after a year how a figure came about; a kernel, Ceph or firmware
+      // that changed makes it another system. An hour outlasts a boot into another kernel by mistake.
+      PlumblineBaselineOutdated: { severity: 'info', 'for': '1h', age: '365d' },
+
+      // Somebody recorded or wrote it and believes it judges. 15 m leaves time to record it anew.
+      PlumblineBaselineMismatch: { severity: 'info', 'for': '15m' },
+
+      // Never on one run: the latest and the median of the last three. So `for` only bridges evaluation jitter.
       PlumblineProbeLatencyHigh: { severity: 'warning', 'for': '5m' },
 
       PlumblineProbeThroughputLow: { severity: 'warning', 'for': '5m' },

@@ -14,6 +14,9 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     local last = std.length(duration) - 1;
     std.parseInt(std.substr(duration, 0, last)) * unitSeconds[duration[last]],
 
+  // What tells clusters apart (nothing, where `instance` is all that identifies a node).
+  clusterLabels(config):: std.filter(function(label) label != 'instance', config.instanceLabels),
+
   // What makes two figures comparable, besides the configuration hash (and the statistic).
   likeness:: ['layer', 'device_class', 'workload', 'operation'],
 
@@ -34,7 +37,7 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     slave: join(instance + ['device', 'slave']),
     port: join(instance + ['device', 'port']),
     // one network: all nodes of a cluster (empty where `instance` is all that identifies a node)
-    role: join(std.filter(function(label) label != 'instance', instance) + ['role']),
+    role: join($.clusterLabels(config) + ['role']),
     // one operation of one probe
     series: join(instance + ['probe'] + $.likeness),
     // one baseline, whatever its source
@@ -53,28 +56,6 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
   // The ratio that judges throughput: the worse of the two (with one block size they say the same).
   judgedThroughput(config, metric)::
     'max without (statistic) (%(metric)s{statistic=~"iops|throughput"})' % { metric: metric },
-
-  // Whether `bool`, a 0/1 that a run's result holds until the next run, held for most of the last runs. One window for
-  // each class of intervals, because PromQL can't take a window from a label.
-  majority(config, bool)::
-    local votes = config.probe.votes;
-    local classes = config.probe.intervalClasses;
-    local one(index) =
-      local interval = $.seconds(classes[index]);
-      |||
-        sum_over_time(%(bool)s[%(window)ds:%(step)ds]) > %(half)d
-        and on (%(probe)s)
-        plumbline_probe_interval_seconds > %(above)d <= %(upTo)d
-      ||| % {
-        bool: bool,
-        probe: $.labels(config).probe,
-        window: votes.runs * interval,
-        step: interval / votes.samplesPerRun,
-        half: std.floor(votes.runs * votes.samplesPerRun / 2),
-        above: if index == 0 then 0 else $.seconds(classes[index - 1]),
-        upTo: interval,
-      };
-    std.join('or\n', [one(index) for index in std.range(0, std.length(classes) - 1)]),
 
   // A frame counted on VLAN, bond and port is judged once: not on what stands on another interface we know of.
   lowestOnly(config):: |||

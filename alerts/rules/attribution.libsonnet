@@ -10,7 +10,7 @@ local promql = import '../lib/promql.libsonnet';
 {
   local config = $._config,
   local osd = config.osd,
-  local cluster = std.filter(function(label) label != 'instance', config.instanceLabels),
+  local cluster = promql.clusterLabels(config),
   local labels = osd {
     cluster: promql.join(cluster),
     osd: promql.join(cluster + ['ceph_daemon']),
@@ -148,11 +148,13 @@ local promql = import '../lib/promql.libsonnet';
         name: 'plumbline-osd-figures.rules',
         rules: [
           {
-            // The node whose daemon asks this OSD; of two that claim it, minutes after it has moved, one. Without an
-            // instance where none does, so that a join loses no OSD.
+            // The node whose daemon asks this OSD; of two that claim it, minutes after it has moved, one; else where
+            // the OSD is known to be. Without an instance where nobody knows, so that a join loses no OSD.
             record: 'plumbline:osd_node:info',
             expr: |||
               topk by (%(osd)s) (1, group by (%(osdOn)s) (plumbline_osd_socket_up))
+              or on (%(osd)s)
+              plumbline:osd_host:info
               or on (%(osd)s)
               group by (%(osd)s) (plumbline:osd_info)
             ||| % labels,

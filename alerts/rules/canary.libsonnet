@@ -1,18 +1,12 @@
-// The canary's latency over the windows that are shown and judged, and its share of slow operations.
+// The canary's latency over the windows that are shown, and over the long ones of the mean.
+local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
   local config = $._config,
   local canary = config.canary,
   local labels = promql.labels(config),
-
-  // `>= 0` drops the NaN that an idle window gives: no operation, no figure.
-  local quantile(q, window) = |||
-    histogram_quantile(
-      %(q)g,
-      sum by (%(series)s, le) (rate(plumbline_canary_latency_seconds_bucket[%(window)s]))
-    ) >= 0
-  ||| % (labels { q: q, window: window }),
+  local expr = over(config),
 
   local mean(window) = |||
     sum by (%(series)s) (rate(plumbline_canary_latency_seconds_sum[%(window)s]))
@@ -26,8 +20,6 @@ local promql = import '../lib/promql.libsonnet';
     plumbline_canary_latency_seconds_count offset %(window)s
   ||| % (labels { window: window }),
 
-  local bound = 'label_replace(plumbline_canary_bound_info, "le", "$1", "bound", "(.+)")',
-
   local latency(span, statistic, expr) = {
     record: 'plumbline:canary_latency%s:seconds' % span,
     expr: expr,
@@ -38,41 +30,11 @@ local promql = import '../lib/promql.libsonnet';
     groups+: [{
       name: 'plumbline-canary.rules',
       rules: [
-        latency('', 'p50', quantile(0.5, canary.shortWindow)),
-        latency('', 'p99', quantile(0.99, canary.shortWindow)),
+        latency('', 'p50', expr.quantile(0.5, canary.shortWindow)),
+        latency('', 'p99', expr.quantile(0.99, canary.shortWindow)),
         latency('', 'mean', mean(canary.shortWindow)),
-        latency('_long', 'p50', full(quantile(0.5, canary.longWindow), canary.longWindow)),
+        latency('_long', 'p50', full(expr.quantile(0.5, canary.longWindow), canary.longWindow)),
         latency('_long', 'mean', full(mean(canary.meanLongWindow), canary.meanLongWindow)),
-        latency('_fast', 'p50', quantile(0.5, canary.fastWindow)),
-        {
-          // Share of operations above the baseline's bound: the bucket whose `le` is the bound, letter for letter
-          // (`bound` is written as Prometheus 3 writes `le`), so no edge is ever written down here. `max`, not
-          // `sum`: buckets are cumulative, of two bounds the higher counts. `offset`: right after a new bound its
-          // bucket has no history while the count has; their quotient would call everything slow.
-          record: 'plumbline:canary_slow_operations:ratio',
-          expr: |||
-            clamp_min(
-              1
-              -
-              max by (%(series)s) (
-                rate(plumbline_canary_latency_seconds_bucket[%(window)s])
-                and on (%(series)s, le)
-                %(bound)s
-              )
-              /
-              max by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s])),
-              0
-            )
-            and on (%(series)s)
-            (sum by (%(series)s) (increase(plumbline_canary_latency_seconds_count[%(window)s])) >= %(minimum)d)
-            and on (%(series)s)
-            (
-              plumbline_canary_latency_seconds_bucket offset %(window)s
-              and on (%(series)s, le)
-              %(bound)s
-            )
-          ||| % (labels { bound: bound, window: canary.burnStep, minimum: canary.minimumOperations.short }),
-        },
       ],
     }],
   },

@@ -1,37 +1,17 @@
 // The degradation ratio: 1 is as accepted, 2 is twice as bad, in every layer and for every kind of figure.
 // Compared is only what agrees in layer, device class, workload, operation, statistic, configuration hash and node.
+local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
   local config = $._config,
   local canary = config.canary,
   local ratio = 'plumbline:degradation:ratio',
-  local labels = promql.labels(config) {
-    match: self.key,
-    matchLatency: self.key + ', statistic',
-  },
+  local recent = 'plumbline:degradation_recent:ratio',
+  local expr = over(config),
+  local labels = promql.labels(config) { match: self.key },
 
-  local nested(text) = std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  '),
-
-  // Measured ÷ baseline. The outer `max by` only drops config_hash, which has done its work.
-  local latencyRatio(measured) = |||
-    max by (%(judged)s, statistic) (
-      %(measured)s
-      / on (%(matchLatency)s) group_left (source, profile)
-      plumbline:baseline_in_force:latency_seconds
-    )
-  ||| % (labels { measured: nested(measured) }),
-
-  // The canary's figure with its configuration hash, as long as enough operations stand behind it.
-  local enough(span, window, minimum) = |||
-    (
-      plumbline:canary_latency%(span)s:seconds
-      * on (%(series)s) group_left (config_hash)
-      max by (%(series)s, config_hash) (plumbline_canary_workload_info)
-      and on (%(series)s)
-      (sum by (%(series)s) (increase(plumbline_canary_latency_seconds_count[%(window)s])) >= %(minimum)d)
-    )
-  ||| % (labels { span: span, window: window, minimum: minimum }),
+  local nested = promql.nested,
 
   // A periodic probe's figure with its configuration hash, as long as it is fresh.
   local fresh(metric, extraLabel='') = |||
@@ -50,37 +30,16 @@ local promql = import '../lib/promql.libsonnet';
          }),
 
   // Baseline ÷ measured: more is better here.
-  local probeRateRatio(figure, statistic) = {
-    record: ratio,
+  local probeRateRatio(record, metric, figure, statistic) = {
+    record: record,
     expr: |||
       max by (%(judged)s) (
         plumbline:baseline_in_force:%(figure)s
         / on (%(match)s) group_right (source, profile)
         %(fresh)s
       )
-    ||| % (labels { figure: figure, fresh: nested(fresh('plumbline_probe_' + figure)) }),
+    ||| % (labels { figure: figure, fresh: nested(fresh(metric + figure)) }),
     labels: { statistic: statistic },
-  },
-
-  // 1: the standing result is worse than its baseline's tolerance. Where one workload has entries for several
-  // configuration hashes the widest tolerance holds: the ratio no longer says which of them it came from.
-  local beyondTolerance(aspect, ratio) = {
-    record: 'plumbline:probe_beyond_tolerance:bool',
-    expr: |||
-      max without (statistic) (
-        (
-          %(ratio)s
-        )
-        and on (%(probe)s)
-        plumbline_probe_interval_seconds
-      )
-      > bool on (%(tolerance)s) group_left ()
-      max by (%(tolerance)s) (plumbline:baseline_in_force:tolerance_ratio)
-    ||| % (labels {
-             ratio: ratio,
-             tolerance: promql.join(config.instanceLabels + promql.likeness + ['source', 'profile']),
-           }),
-    labels: { aspect: aspect },
   },
 
   prometheusRules+:: {
@@ -90,22 +49,24 @@ local promql = import '../lib/promql.libsonnet';
         {
           // One rule for both kinds: rules of the same name have to differ in their labels.
           record: ratio,
-          expr: latencyRatio(enough('', canary.shortWindow, canary.minimumOperations.short))
+          expr: expr.ratio(expr.enough('', canary.shortWindow, canary.minimumOperations.short))
                 + 'or\n'
-                + latencyRatio(fresh('plumbline_probe_latency_seconds', ', statistic')),
+                + expr.ratio(fresh('plumbline_probe_latency_seconds', ', statistic')),
         },
         {
           record: 'plumbline:degradation_long:ratio',
-          expr: latencyRatio(enough('_long', canary.longWindow, canary.minimumOperations.long)),
+          expr: expr.ratio(expr.enough('_long', canary.longWindow, canary.minimumOperations.long)),
         },
+        probeRateRatio(ratio, 'plumbline_probe_', 'iops', 'iops'),
+        probeRateRatio(ratio, 'plumbline_probe_', 'throughput_bytes_per_second', 'throughput'),
         {
-          record: 'plumbline:degradation_fast:ratio',
-          expr: latencyRatio(enough('_fast', canary.fastWindow, canary.minimumOperations.fast)),
+          // The median of the last three runs of a periodic probe, which the daemon keeps: two of three are beyond a
+          // limit exactly when their median is, whatever the interval.
+          record: recent,
+          expr: expr.ratio(fresh('plumbline_probe_recent_latency_seconds', ', statistic')),
         },
-        probeRateRatio('iops', 'iops'),
-        probeRateRatio('throughput_bytes_per_second', 'throughput'),
-        beyondTolerance('latency', promql.judgedLatency(config, ratio)),
-        beyondTolerance('throughput', promql.judgedThroughput(config, ratio)),
+        probeRateRatio(recent, 'plumbline_probe_recent_', 'iops', 'iops'),
+        probeRateRatio(recent, 'plumbline_probe_recent_', 'throughput_bytes_per_second', 'throughput'),
         {
           // Only what judges: a single run's maximum would colour every layer red for ever.
           record: 'plumbline:layer_degradation:ratio',

@@ -19,30 +19,33 @@ from pathlib import Path
 from prometheus_client import ProcessCollector
 
 from plumbline import __version__, registry
-from plumbline.baseline.book import RECORDED, Book, load_book
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample
 from plumbline.checks.model import Finding
+from plumbline.collectors import daemon
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, NetworkServerConfig, split_address
 from plumbline.diskpresence import DISK_PRESENCE
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.exposition import Collector, Exposition
+from plumbline.filewatch import FileWatch
+from plumbline.fingerprint import Fingerprint
+from plumbline.fingerprinting import read_fingerprint
 from plumbline.hostfacts import NETWORK_FACTS
 from plumbline.hostwatch import DISKS_CHANGED, LINK_FACTS, LINKS_CHANGED, HostWatch
 from plumbline.judging import Judge
 from plumbline.latest import Latest
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
-from plumbline.planning import ProbingPlan, make_plan
+from plumbline.planning import recordable
 from plumbline.probes.cluster import CephGuard, ClusterView
 from plumbline.probes.iperf3_server import IperfServer, ServerPlan
 from plumbline.probing import Probing
 from plumbline.roots import Roots
+from plumbline.running import Running, World
 from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
 from plumbline.signals import Signals
 from plumbline.site import Site
-from plumbline.sources.block import BlockDevice
 from plumbline.sources.genetlink import settings_group
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
@@ -64,6 +67,8 @@ SERVER_STOPS_WITHIN_S = 1.0
 """It ends on SIGTERM at once, on SIGKILL half a second later."""
 CEPH, CEPH_EVERY_S = "ceph", 15.0
 """The cluster's state for the metrics, asked for only where a probe needs the cluster."""
+FINGERPRINT, FINGERPRINT_EVERY_S = "fingerprint", 600.0
+"""It changes with updates, and starts processes: minutes late is early enough."""
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
 PLAN_ANEW_EVERY_S = 60.0
@@ -73,40 +78,6 @@ STOP_WITHIN_S = 1.6
 
 NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "finding", "latency", "probe"})
 """Collectors that have nothing to say in a daemon that does not run."""
-
-Signature = tuple[int, int, int]
-"""Of a file's content: modification time in ns, size, inode."""
-
-RELOAD_OK = MetricSpec(
-    "plumbline_config_last_reload_successful",
-    Kind.GAUGE,
-    "1: the running configuration is the file's; 0: it is older.",
-)
-RELOAD_AT = MetricSpec(
-    "plumbline_config_last_reload_success_timestamp_seconds",
-    Kind.GAUGE,
-    "When the running configuration was loaded, Unix time.",
-)
-STATE_SAVED = MetricSpec(
-    "plumbline_state_last_save_successful", Kind.GAUGE, "0: results could not be written and live in memory only."
-)
-SERVER_UP = MetricSpec(
-    "plumbline_network_server_up",
-    Kind.GAUGE,
-    "Whether the server for other nodes' throughput probes listens or serves; absent where none is configured.",
-    ("listen",),
-)
-DAEMON_SPECS: tuple[MetricSpec, ...] = (RELOAD_OK, RELOAD_AT, STATE_SAVED, SERVER_UP)
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """What a configuration became; replaced whole at a reload."""
-
-    config: Config
-    plan: ProbingPlan
-    book: Book
-    since: float  # Unix seconds
 
 
 def serve(
@@ -178,9 +149,9 @@ class Daemon:
         catalogue: WorkloadCatalogue,
         environment: Mapping[str, str],
     ) -> None:
-        self._reread, self._config_file = reread, config_file
-        self._store, self._roots, self._catalogue = store, roots, catalogue
+        self._reread, self._store, self._roots = reread, store, roots
         self._host = socket.gethostname()
+        self._world = World(config_file, store.directory, roots, catalogue, environment, self._host)
         self._signals = Signals()
         self._started_at: float | None = None
         self._environment = environment
@@ -200,14 +171,20 @@ class Daemon:
         )
         self._site_files = config.baseline.files
         self._planned_for: object = None
-        self._seen_at_start = self._signatures()
-        self._running = self._prepare(config)
+        """Those of a configuration that was refused, too: they may be mended."""
+        self._files = FileWatch(lambda: self._world.files(self._site_files))
+        self._running = self._world.prepare(config)
         self._watch = watch = HostWatch(
             config=lambda: self._running.config, store=store, roots=roots, environment=environment
         )
         self._judge = Judge()
         self._ceph = ceph = Latest[ClusterView](
             self._look_at_cluster, what="the Ceph cluster", stale_after_s=4 * CEPH_EVERY_S
+        )
+        self._fingerprint = Latest[Fingerprint](
+            lambda: read_fingerprint(roots, environment=environment, ceph=self._running.config.ceph),
+            what="what this node consists of",
+            stale_after_s=4 * FINGERPRINT_EVERY_S,
         )
         self._parts = registry.Parts(
             roots=roots,
@@ -228,6 +205,7 @@ class Daemon:
             latency=lambda: watch.latency.value,
             ceph=lambda: ceph.value,
             osds=watch.osds,
+            fingerprint=self._what_it_is,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
@@ -253,7 +231,8 @@ class Daemon:
         ]
         try:
             findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
-            self._housekeeping.replace([*self._slow_tier(), findings])
+            fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
+            self._housekeeping.replace([*self._slow_tier(), findings, fingerprint])
             for each in events:
                 _start_events(each)
             self._await_facts()
@@ -317,7 +296,6 @@ class Daemon:
             self._signals.wait(0.02)
 
     def _loop(self) -> None:
-        seen = self._seen_at_start
         next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
         next_plan = 0.0
         asked = self._signals
@@ -329,18 +307,13 @@ class Daemon:
                 self._housekeeping.kick(NETWORK_FACTS)
             if time.monotonic() >= next_check:
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
-                if self._signatures() != seen:
-                    asked.reload = True
+                asked.reload |= self._files.changed
             if time.monotonic() >= next_plan and self._probing.outdated:
                 next_plan = time.monotonic() + PLAN_ANEW_EVERY_S
-                log.info("the OSDs changed: planning anew")
-                asked.reload = True
+                self._plan_anew("the OSDs changed")
             if asked.reload and not asked.stop:
                 asked.reload = False
-                before = self._signatures()
-                self.reload()
-                # what was written while we read is a change still to be taken
-                seen = {file: before.get(file, now) for file, now in self._signatures().items()}
+                self._files.take(self.reload)
 
     def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
         began = time.monotonic()
@@ -366,7 +339,7 @@ class Daemon:
         try:
             config = self._reread()
             self._site_files = config.baseline.files
-            running = self._prepare(config, self._watch.disks)
+            running = self._world.prepare(config, self._watch.disks)
         except PlumblineError as error:
             self._reload_error = str(error)
             log.error("reload refused, the running configuration stays: %s", error)
@@ -389,34 +362,18 @@ class Daemon:
         if disks == self._planned_for:
             return
         first, self._planned_for = self._planned_for is None, disks
+        self._plan_anew("disks changed", level=logging.DEBUG if first else logging.INFO)
+
+    def _plan_anew(self, because: str, *, level: int = logging.INFO) -> None:
+        """The configuration in force may mean something else here by now. No reload: the file may be half edited."""
         try:
-            running = self._prepare(self._running.config, self._watch.disks)
+            running = self._world.prepare(self._running.config, self._watch.disks)
         except PlumblineError as error:
-            log.warning("disks changed, the probes stay as they are: %s", error)
+            log.warning("%s, the probes stay as they are: %s", because, error)
             return
         if running.plan != self._running.plan:
-            log.log(logging.DEBUG if first else logging.INFO, "disks changed: probes planned anew")
+            log.log(level, "%s: probes planned anew", because)
             self._apply(replace(running, since=self._running.since))
-
-    def _prepare(self, config: Config, disks_before: tuple[BlockDevice, ...] = ()) -> Running:
-        """Everything that can fail, before anything changes."""
-        plan = make_plan(
-            config,
-            storage=self._store.directory,
-            roots=self._roots,
-            catalogue=self._catalogue,
-            environment=self._environment,
-            disks_before=disks_before,
-        )
-        book = load_book(
-            config.baseline,
-            where=str(self._config_file or "configuration"),
-            storage=self._store.directory,
-            host=self._host,
-            catalogue=self._catalogue,
-            targets=plan.targets(),
-        )
-        return Running(config, plan, book, time.time())
 
     def _apply(self, running: Running) -> None:
         self._running = running
@@ -424,7 +381,7 @@ class Daemon:
         self._cluster.configure(running.config.ceph, running.config.gates)
         self._probing.apply(running.plan, running.book.bounds(), running.config.gates)
         self._serve_network(running.config.network_server)
-        itself = Collector("daemon", DAEMON_SPECS, lambda _skip: self._samples(), listed=False)
+        itself = Collector("daemon", daemon.SPECS, lambda _skip: self._samples(), listed=False)
         self._exposition.replace([*self._collectors(), itself])
 
     def _serve_network(self, config: NetworkServerConfig | None) -> None:
@@ -440,29 +397,30 @@ class Daemon:
     def _collectors(self) -> list[Collector]:
         return registry.collectors(self._parts, self._running.config, self._running.book)
 
-    def _signatures(self) -> dict[Path, Signature | None]:
-        """Of every file that a reload reads; those of a configuration that was refused, too: they may be mended."""
-        files = [self._store.directory / RECORDED, *map(Path, self._site_files)]
-        if self._config_file:
-            files.append(self._config_file)
-        return {file: _signature(file) for file in files}
-
     # --- what is shown
 
-    def _samples(self) -> list[Sample]:
+    def _samples(self) -> Iterable[Sample]:
         server = self._network_server
-        serving: list[Sample] = [] if server is None else [(SERVER_UP, (server.plan.listen,), int(server.up))]
-        return [
-            *serving,
-            (RELOAD_OK, (), int(not self._reload_error)),
-            (RELOAD_AT, (), self._running.since),
-            (STATE_SAVED, (), int(not self._store.save_failed)),
-        ]
+        return daemon.samples(
+            daemon.DaemonState(
+                reload_ok=not self._reload_error,
+                since_ts=self._running.since,
+                state_saved=not self._store.save_failed,
+                server_up=None if server is None else server.up,
+                server_listen="" if server is None else server.plan.listen,
+            )
+        )
 
     def _findings(self) -> tuple[Finding, ...]:
         if self._judge.findings is None:
             raise Unavailable("the host has not been judged yet")
         return self._judge.findings
+
+    def _what_it_is(self) -> Fingerprint:
+        try:
+            return self._fingerprint.value
+        except PlumblineError:
+            return Fingerprint()  # not read yet, or it hangs: nothing is compared
 
     def _not_ready_because(self) -> str | None:
         return None if self._started_at else "the host's facts are being read"
@@ -478,6 +436,8 @@ class Daemon:
                     findings=self._judge.findings,
                     waiting_for=self._not_ready_because(),
                     config_error=self._reload_error,
+                    recordable=recordable(self._running.plan),
+                    fingerprint=self._what_it_is(),
                 )
             )
 
@@ -509,12 +469,3 @@ def _start_events(events: LinkEvents | BlockHotplug) -> None:
         events.start()
     except (PlumblineError, OSError) as error:
         log.info("%s; changes are found by the periodic look", error)
-
-
-def _signature(file: Path) -> Signature | None:
-    """Changes when the file is edited, replaced or removed."""
-    try:
-        facts = file.stat()
-    except OSError:
-        return None
-    return facts.st_mtime_ns, facts.st_size, facts.st_ino

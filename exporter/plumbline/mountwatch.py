@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.probes.apart import argv_of
+from plumbline.probes.isolated import argv_of
 from plumbline.probes.mount_look import DEAD
 from plumbline.probes.runner import launched
 from plumbline.roots import Roots

@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,10 +49,17 @@ class Node:
         )
 
 
-def look(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots) -> Node:
-    """Read configuration and baselines without starting, locking or writing anything."""
+def look(
+    *,
+    config_file: Path | None,
+    storage_path_flag: Path | None,
+    roots: Roots,
+    adjust: Callable[[Config], Config] = lambda config: config,
+) -> Node:
+    """Read configuration and baselines without starting, locking or writing anything. ``adjust``: what a command
+    changes in the configuration before it is planned."""
     catalogue = load_catalogue()
-    config = read_config(config_file, Overrides(), catalogue)
+    config = adjust(read_config(config_file, Overrides(), catalogue))
     storage = storage_path(storage_path_flag, config, os.environ)
     host = socket.gethostname()
     # access, not exists(): the daemon's directory may be closed to whoever asks, which is the daemon's matter

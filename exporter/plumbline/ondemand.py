@@ -20,32 +20,18 @@ from plumbline.baseline.book import Book
 from plumbline.config import GatesConfig
 from plumbline.errors import ConfigError, PlumblineError, ProbeRefused, StateError
 from plumbline.planning import ProbingPlan, targets_of
-from plumbline.probes import gates
-from plumbline.probes.canary import measure
-from plumbline.probes.canary_job import CanaryJob
-from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
-from plumbline.probes.engine import STOPPED, run_probe
+from plumbline.probes.canary_reading import CanaryReading, WorkloadReading
+from plumbline.probes.engine import STOPPED
 from plumbline.probes.histogram import quantile
 from plumbline.probes.model import ClusterGuard, ContinuousJob, Identity, PeriodicProbe, Progress
 from plumbline.probes.result import OperationResult, Outcome
-from plumbline.probes.runner import ProcessRunner
-from plumbline.probing import gates_of
-from plumbline.recording import FASTER, OWN_DIRECTORY
 from plumbline.roots import Roots
-from plumbline.sources.diskstats import read_diskstats
+from plumbline.runonce import RunOnce
 
 CANARY_RUN_S = 60.0
 """How long a canary is looked at: at the pace of a recording that is some hundred operations on any disk."""
 REFUSED = "refused"
 FAILED = "failure"
-_BESIDE_LOCK = "probe-run.lock"
-"""In the storage path: of two persons who run the same canary each would remove the other's objects."""
-_LOOK_EVERY_S = 0.2
-_READY_WITHIN_S = 120.0
-"""A canary that is not at work by then will not be: its worker gives up each of its steps after half a minute."""
-_STOP_WITHIN_S = 3.0
-"""Time to remove its objects, which nobody else would soon."""
-_FIGURES_EVERY_S = 1.0
 _RARE = 1000
 """Below so many operations a p99.9 is the maximum by another name."""
 
@@ -162,11 +148,16 @@ class OnDemand:
         clock: Callable[[], float] = time.time,
         canary_run_s: float = CANARY_RUN_S,
     ) -> None:
-        self._roots, self._rules, self._book, self._cluster = roots, rules, book, cluster
-        self._runner = ProcessRunner(environment)
-        self._lock = gates.HeavyLock(storage / gates.HEAVY_LOCK)
-        self._beside = gates.HeavyLock(storage / _BESIDE_LOCK)
-        self._stopping, self._clock = stopping, clock
+        self._once = RunOnce(
+            storage=storage,
+            roots=roots,
+            environment=environment,
+            rules=rules,
+            cluster=cluster,
+            stopping=stopping,
+            clock=clock,
+        )
+        self._book, self._clock = book, clock
         self._canary_run_s = canary_run_s
 
     def run(
@@ -180,29 +171,8 @@ class OnDemand:
 
     def _periodic(self, probe: PeriodicProbe, force: bool, progress: Callable[[Progress], None]) -> Report:
         identity, began = probe.identity, self._clock()
-        live = _DiskFigures(identity, self._roots, progress)
         try:
-            if identity.cluster and self._cluster is None:
-                raise ProbeRefused("unreachable", "nobody can be asked how the cluster is, and this probe loads it")
-            with live:
-                result = run_probe(
-                    probe,
-                    runner=self._runner,
-                    host_lock=self._lock,
-                    cluster=self._cluster,
-                    gates=gates_of(
-                        probe,
-                        roots=self._roots,
-                        rules=self._rules,
-                        cluster=self._cluster,
-                        clock=self._clock,
-                        wait=self._stopping.wait,
-                        force=force,
-                    ),
-                    clock=self._clock,
-                    stopping=self._stopping,
-                    progress=live.show,
-                )
+            result = self._once.periodic(probe, force=force, progress=progress)
         except PlumblineError as error:
             return self._refused(identity, began, error)
         return replace(
@@ -214,13 +184,10 @@ class OnDemand:
     def _canaries(self, jobs: Sequence[ContinuousJob], progress: Callable[[Progress], None]) -> list[Report]:
         """Canaries for a minute; of their workloads each operation is a row."""
         began = self._clock()
-        hurried = [job.hurried(FASTER) for job in jobs]
         try:
-            if isinstance(hurried[0], CanaryJob):
-                readings = [self._look_in_file(hurried[0], progress)]
-            else:
-                with self._beside.hold(f"plumbline probe run {group_name(jobs)}"):
-                    readings = self._look(hurried, progress)
+            readings = self._once.canaries(
+                group_name(jobs), jobs, run_s=self._canary_run_s, bounds=self._book.bounds(), progress=progress
+            )
         except PlumblineError as error:
             return [self._refused(_of_several(job), began, error) for job in jobs]
         return [self._of_reading(job, reading, began) for job, reading in zip(jobs, readings, strict=True)]
@@ -237,43 +204,6 @@ class OnDemand:
             message="" if outcome is Outcome.SUCCESS else _failures(failed),
             operations=tuple(self._operation(identities[each.workload], _figures(each)) for each in reading.workloads),
         )
-
-    def _look_in_file(self, job: CanaryJob, progress: Callable[[Progress], None]) -> CanaryReading:
-        watch = _Watch(self._stopping, self._canary_run_s, progress)
-        plan = job.plan(self._book.bounds())
-        try:
-            return measure(plan, self._canary_run_s, on_tick=lambda reading: watch.see([reading]))
-        except ProbeRefused as refusal:
-            if refusal.reason != "locked":
-                raise
-        # the daemon's own canary works there
-        plan = replace(plan, directory=plan.directory / OWN_DIRECTORY)
-        return measure(plan, self._canary_run_s, on_tick=lambda reading: watch.see([reading]))
-
-    def _look(self, jobs: Sequence[ContinuousJob], progress: Callable[[Progress], None]) -> list[CanaryReading]:
-        """All side by side; one that is refused or dies does not hold up the others."""
-        watch = _Watch(self._stopping, self._canary_run_s, progress)
-        canaries = [job.make(self._book.bounds()) for job in jobs]
-        ended: dict[int, CanaryReading] = {}
-        try:
-            for canary in canaries:
-                canary.start()
-            while True:
-                for canary in canaries:
-                    canary.poll()
-                readings = [ended.get(index, canary.read()) for index, canary in enumerate(canaries)]
-                ended |= {
-                    index: reading
-                    for index, reading in enumerate(readings)
-                    if reading.state in (CanaryState.REFUSED, CanaryState.RESTARTING)
-                }
-                watch.see(readings)
-                if watch.over or len(ended) == len(canaries):
-                    return readings
-                self._stopping.wait(_LOOK_EVERY_S)
-        finally:
-            for canary in canaries:
-                canary.stop(timeout=_STOP_WITHIN_S)
 
     def _refused(self, identity: Identity, began: float, error: PlumblineError) -> Report:
         reason = error.reason if isinstance(error, ProbeRefused) else "error"
@@ -318,78 +248,6 @@ class OnDemand:
         )
 
 
-class _DiskFigures:
-    """Adds to a run's progress what the disk below does meanwhile, where the run itself tells no figures.
-
-    Of the whole disk: what others do there is in it, which is worth seeing as well.
-    """
-
-    def __init__(self, identity: Identity, roots: Roots, progress: Callable[[Progress], None]) -> None:
-        self._device = "" if identity.layer == "network" else identity.device
-        self._roots, self._progress = roots, progress
-        self._last = Progress("")
-        self._over = threading.Event()
-
-    def __enter__(self) -> None:
-        if self._device:
-            threading.Thread(target=self._follow, name="live-figures", daemon=True).start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-
-    def show(self, now: Progress) -> None:
-        """What the run says."""
-        self._last = now
-        self._progress(now)
-
-    def _follow(self) -> None:
-        before = self._operations()
-        while not self._over.wait(_FIGURES_EVERY_S):
-            now, last = self._operations(), self._last
-            if before and now and last.stage and not last.figures and not self._over.is_set():
-                reads, writes = (max(0, new - old) / _FIGURES_EVERY_S for new, old in zip(now, before, strict=True))
-                figures = f"{self._device} {reads:,.0f} reads/s, {writes:,.0f} writes/s"
-                self._progress(replace(last, figures=figures))
-            before = now
-
-    def _operations(self) -> tuple[int, int] | None:
-        try:
-            for each in read_diskstats(self._roots, keep=lambda name: name == self._device):
-                return each.reads, each.writes
-        except PlumblineError:
-            pass
-        return None
-
-
-class _Watch:
-    """Canaries that are looked at: how long already, since the first of them was at work, and what they say."""
-
-    def __init__(self, stopping: threading.Event, run_s: float, progress: Callable[[Progress], None]) -> None:
-        self._stopping, self._run_s, self._progress = stopping, run_s, progress
-        self._until: float | None = None
-        self._ready_by = time.monotonic() + _READY_WITHIN_S
-
-    @property
-    def over(self) -> bool:
-        """The minute is."""
-        return self._until is not None and time.monotonic() >= self._until
-
-    def see(self, readings: Sequence[CanaryReading]) -> None:
-        """A few times a second. Raises :class:`ProbeRefused` when it is to stop, and when none gets to work."""
-        if self._stopping.is_set():
-            raise ProbeRefused(STOPPED, "stopped")
-        now, working = time.monotonic(), [each for each in readings if each.state is CanaryState.RUNNING]
-        if not working and self._until is None:
-            if now >= self._ready_by:
-                why = next((each.message for each in readings if each.message), "no answer")
-                raise ProbeRefused("stuck", f"not at work after {_READY_WITHIN_S:.0f} s: {why}")
-            self._progress(Progress("preparing"))
-            return
-        self._until = self._until or now + self._run_s
-        left = max(0.0, self._until - now)
-        self._progress(Progress("measuring", 1 - left / self._run_s, _live(working, len(readings))))
-
-
 def _of_several(job: ContinuousJob) -> Identity:
     """A canary of several workloads as one: its operations say which is which."""
     identities = job.identities()
@@ -417,18 +275,3 @@ def _failures(failed: Mapping[str, int]) -> str:
     if not failed:
         return "not one operation finished"
     return "failed operations: " + ", ".join(f"{count} {error}" for error, count in sorted(failed.items()))
-
-
-def _live(working: Sequence[CanaryReading], wanted: int) -> str:
-    """The medians; of several the slowest one's."""
-    medians = [(_medians(each), each.target or each.probe) for each in working]
-    if wanted == 1:
-        return ", ".join(f"{operation} p50 {s * 1e3:.3g} ms" for found, _ in medians for operation, s in found.items())
-    each = [(s, f"{target} {operation}") for found, target in medians for operation, s in found.items()]
-    slowest = f", slowest: {max(each)[1]} p50 {max(each)[0] * 1e3:.3g} ms" if each else ""
-    return f"{len(working)} of {wanted} at work{slowest}"
-
-
-def _medians(reading: CanaryReading) -> dict[str, float]:
-    found = {each.operation: quantile(each.latency, 0.5) for each in reading.workloads if each.latency.count}
-    return {operation: median for operation, median in found.items() if median is not None}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
 
 from plumbline import __version__
+from plumbline.baseline import standing
 from plumbline.baseline.book import Book
 from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.catalogue import HistogramValue, MetricSpec
 from plumbline.checks.model import Finding
 from plumbline.collectors import disk, nic, probe, softnet
+from plumbline.fingerprint import Fingerprint
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.histogram import quantile
 from plumbline.probes.model import PeriodicProbe
@@ -43,8 +46,13 @@ class Overview:
         findings: tuple[Finding, ...] | None,
         waiting_for: str | None,
         config_error: str,
+        recordable: Container[str] = (),
+        fingerprint: Fingerprint = Fingerprint(),  # noqa: B008  (frozen)
     ) -> StatusModel:
-        """Everything the page says, at this moment. Not for several threads at once."""
+        """Everything the page says, at this moment. Not for several threads at once.
+
+        ``recordable``: names of the probes that a recording gives a baseline; ``fingerprint``: what this node is now.
+        """
         now = time.time()
         before, self._last = self._last, (now, snapshot)
         return StatusModel(
@@ -55,10 +63,14 @@ class Overview:
             waiting_for=waiting_for,
             config_error=config_error,
             last_look_s=now - before[0] if before else None,
-            probes=(
-                *(row for reading in probing.readings() for row in _canary_rows(reading, probing, book, now)),
-                *(row for each in probing.periodic() for row in _periodic_rows(each, probing, book, now)),
+            probes=tuple(
+                replace(row, recordable=row.probe in recordable)
+                for row in (
+                    *(row for reading in probing.readings() for row in _canary_rows(reading, probing, book, now)),
+                    *(row for each in probing.periodic() for row in _periodic_rows(each, probing, book, now)),
+                )
             ),
+            standing=(*standing.mismatched(book.selection), *standing.outdated(book.measured_on, fingerprint)),
             failures=tuple(_failures(probing, now)),
             disks=tuple(_disks(snapshot)),
             nics=tuple(_nics(snapshot, before[1] if before else None)),

@@ -12,7 +12,7 @@ import ipaddress
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -152,6 +152,21 @@ def targets_of(identity: Identity) -> list[Target]:
         )
         for operation in identity.operations
     ]
+
+
+def recordable(plan: ProbingPlan) -> frozenset[str]:
+    """Names of the probes that ``plumbline baseline record`` gives a baseline."""
+    periodic = (probe.identity.probe for probe in plan.periodic if not not_recordable((probe.identity,)))
+    return frozenset((*periodic, *(job.name for job in plan.continuous if not not_recordable(job.identities()))))
+
+
+def not_recordable(identities: Sequence[Identity]) -> str:
+    """Why no baseline can be made of a probe; empty where one can."""
+    if not identities:
+        return "what it would measure is not known: no OSD here that it names, or the cluster does not answer"
+    if identities[0].kind == "path-mtu":
+        return "the biggest packet is no figure that strays: it is as it should be or it is not, without a baseline"
+    return ""
 
 
 class _Once(Generic[T]):

@@ -233,6 +233,7 @@ class Probing:
         identity = probe.identity
         record = self._store.get(identity.probe)
         success = record.success
+        same = success is not None and success.config_hash == identity.config_hash
         return ProbeStatus(
             probe=identity.probe,
             kind=identity.kind,
@@ -253,15 +254,10 @@ class Probing:
             target=identity.target,
             device=identity.device,
             timeout_s=float(probe.config.timeout),
-            operations=self._histograms(record, identity.config_hash),
+            operations=_histograms(record) if same else {},
+            recent=record.recent if same else (),
             vantage=self._vantage,
         )
-
-    @staticmethod
-    def _histograms(record: ProbeRecord, config_hash: str) -> dict[str, HistogramValue]:
-        if record.success is None or record.success.config_hash != config_hash:
-            return {}
-        return {operation: totals.histogram() for operation, totals in record.totals.items()}
 
 
 class _Runs:
@@ -275,6 +271,10 @@ class _Runs:
         if not self._cleaned:
             self._cleaned = self._probing.clean_up(self._probe, self._runner, cancel)
         self._probing.run(self._probe, self._runner, cancel)
+
+
+def _histograms(record: ProbeRecord) -> dict[str, HistogramValue]:
+    return {operation: totals.histogram() for operation, totals in record.totals.items()}
 
 
 def interval_s(probe: PeriodicProbe) -> float:

@@ -1,211 +1,262 @@
-"""``plumbline baseline record``: this node's probes, run on purpose a few times, joined to the statistics.
+"""``plumbline baseline record``: the layers of this site bottom-up, joined to the statistics, checked, written.
 
-The same engines as in the daemon measure, at the same pace and with the same parameters: a baseline is only worth
-what it has in common with what is watched. A running daemon goes on; where its canary holds the directory, the
-recording works in one of its own inside it.
+A running daemon goes on. Every finished run is kept in the storage path, so that what interrupts a recording costs one
+run; the file itself is written at the end, whole, and only when everything that was asked for is in it and can be true.
 """
 
 from __future__ import annotations
 
+import os
 import platform
+import pwd
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from plumbline import __version__
+from plumbline.baseline import consistency
 from plumbline.baseline.book import RECORDED
 from plumbline.baseline.model import Target
-from plumbline.baseline.record import Environment, Progress, RecordedBaseline, RunFigures, record
-from plumbline.baseline.site import Device, format_site
-from plumbline.baseline.writer import check_target, write_text
-from plumbline.errors import BaselineError, ProbeRefused, StateError, Unavailable
-from plumbline.planning import ProbingPlan
-from plumbline.probes import gates
-from plumbline.probes.canary import measure
-from plumbline.probes.canary_job import CanaryJob
-from plumbline.probes.canary_plan import CanaryPlan
-from plumbline.probes.fio import FioPlan, FioProbe, FioTool, run_fio
-from plumbline.probes.fio_raw import RawFioProbe, run_raw_fio
-from plumbline.probes.histogram import quantile
-from plumbline.probes.raw_canary_job import RawCanaryJob
-from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import ProcessRunner
-from plumbline.probing import device_busy_ms
-from plumbline.roots import Roots
-from plumbline.sources.block import read_block_devices
-
-FASTER = 8.0
-"""The canary's pace while recording, against its usual one: percentiles need operations, and a minute at the usual
-pace has none beyond the p95. One operation at a time still meets an idle queue: on a virtio disk the medians at 10 and
-at 80 operations a second differed by less than 10 %, which is as much as two runs of the same pace did."""
-
-OWN_DIRECTORY = "record"
-"""Below a probe's directory, while a daemon works in that itself."""
-
-
-_BY_HAND = (
-    "only canaries and fio on disks are recorded; write what you accept of this one into a file of baseline.files"
+from plumbline.baseline.record import (
+    RUNS,
+    STOPPED,
+    Environment,
+    Progress,
+    Step,
+    Walked,
+    entries_of,
+    file_of,
+    walk,
 )
+from plumbline.baseline.record_file import format_record
+from plumbline.baseline.record_statistics import EntryRecord
+from plumbline.baseline.record_work import WorkFile
+from plumbline.baseline.site import Device, SiteFile, parse_site
+from plumbline.baseline.units import Latency
+from plumbline.baseline.writer import check_target, write_text
+from plumbline.config import Config
+from plumbline.errors import BaselineError, PlumblineError, ProbeRefused, Unavailable
+from plumbline.fingerprint import Fingerprint
+from plumbline.fingerprinting import read_fingerprint
+from plumbline.ondemand import check_storage
+from plumbline.planning import ProbingPlan, targets_of
+from plumbline.probes import gates
+from plumbline.probes.histogram import quantile
+from plumbline.probes.model import ClusterGuard
+from plumbline.recording_steps import Steps, Wanted, choose, identities_of
+from plumbline.roots import Roots
+from plumbline.runonce import RunOnce
+from plumbline.sources.block import read_block_devices
+from plumbline.sources.diskusers import read_disk_users
+from plumbline.sources.lower_ports import read_lower_ports
+from plumbline.workloads import WorkloadCatalogue, load_catalogue
+
+RECORD_LOCK = "record.lock"
+"""In the storage path: two recordings would keep their runs in one file."""
+
+
+class Stopped(PlumblineError):
+    """Ended on request; what was finished is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A finished recording and where it was written; ``kept``: where the file it replaced is."""
 
-    recorded: RecordedBaseline
+    file: SiteFile
+    records: tuple[EntryRecord, ...]
     path: Path
     kept: Path | None
-    left_out: tuple[str, ...]
-    """Probes that could not be recorded here, and why, one line each."""
+    left_out: Mapping[str, str]
+    """Probes that could not be recorded here, and why."""
 
 
-class Recorder:
-    """Runs probes for a recording."""
+@dataclass(frozen=True, slots=True)
+class Here:
+    """This host, and what a recording on it needs."""
 
-    def __init__(self, plan: ProbingPlan, *, storage: Path, roots: Roots, environment: Mapping[str, str]) -> None:
-        self._canaries = {job.name: job for job in plan.canaries}
-        self._fio = {job.identity.probe: job for job in plan.fio}
-        self._storage, self._roots = storage, roots
-        self._runner = ProcessRunner(environment)
-        self._tool = FioTool()
-        self._lock = gates.HeavyLock(storage / gates.HEAVY_LOCK)
-
-    def fio_version(self) -> str:
-        """As :meth:`FioTool.version`; refuses where there is no fio."""
-        return self._tool.version(self._runner)
-
-    def measure(self, targets: Sequence[Target], duration_s: float) -> Sequence[RunFigures]:
-        """One run of the probe that ``targets`` belong to."""
-        name = targets[0].probe
-        try:
-            if name in self._canaries:
-                return self._measure_canary(self._canaries[name], duration_s)
-            return self._measure_fio(self._fio[name], duration_s)
-        except ProbeRefused as refusal:
-            raise BaselineError(name, str(refusal)) from refusal
-
-    def busy(self, device: str) -> str:
-        """Why ``device`` is not quiet now; empty when it is or nobody can say."""
-        if not device:
-            return ""
-        try:
-            gates.check_device_busy(
-                lambda: device_busy_ms(self._roots, device), device=device, limit=0.5, wait=time.sleep
-            )
-        except ProbeRefused as refusal:
-            return str(refusal).split(";")[0]
-        except Unavailable:
-            return ""
-        return ""
-
-    def _measure_canary(self, job: CanaryJob | RawCanaryJob, duration_s: float) -> list[RunFigures]:
-        plan = job.hurried(FASTER).plan({})
-        try:
-            reading = measure(plan, duration_s)
-        except ProbeRefused as refusal:
-            if refusal.reason != "locked" or not isinstance(plan, CanaryPlan):
-                raise
-            reading = measure(replace(plan, directory=plan.directory / OWN_DIRECTORY), duration_s)
-        return [RunFigures(each.workload, each.operation, each.latency) for each in reading.workloads]
-
-    def _measure_fio(self, job: FioProbe | RawFioProbe, duration_s: float) -> list[RunFigures]:
-        plan = replace(job.plan, runtime_s=duration_s, timeout_s=job.plan.timeout_s + duration_s)
-        with self._lock.hold(plan.probe) as lock_fd:
-            result: ProbeResult
-            if isinstance(plan, FioPlan):
-                result = run_fio(plan, runner=self._runner, tool=self._tool, clock=time.time, keep_fds=(lock_fd,))
-            else:
-                result = run_raw_fio(plan, runner=self._runner, tool=self._tool, clock=time.time, keep_fds=(lock_fd,))
-        if result.outcome is not Outcome.SUCCESS:
-            raise BaselineError(plan.probe, f"{result.outcome}: {result.message}")
-        capped = job.plan.rate_iops is not None
-        return [
-            RunFigures(
-                result.workload,
-                each.operation,
-                latency=each.latency,
-                # what a cap allowed says nothing of what the device can do
-                iops=None if capped else each.iops,
-                throughput=None if capped else each.throughput,
-            )
-            for each in result.operations
-        ]
+    config: Config
+    plan: ProbingPlan
+    storage: Path
+    host: str
+    roots: Roots
+    environment: Mapping[str, str]
+    cluster: ClusterGuard | None = None
 
 
 def record_here(
-    plan: ProbingPlan,
+    here: Here,
+    wanted: Wanted,
     *,
-    storage: Path,
-    output: Path | None,
-    host: str,
-    roots: Roots,
-    environment: Mapping[str, str],
-    only: Sequence[str] = (),
-    runs: int = 5,
-    run_duration_s: float | None = None,
-    force: bool = False,
+    output: Path | None = None,
+    replace: bool = False,
+    restart: bool = False,
+    stopping: threading.Event,
     progress: Callable[[Progress], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Recording:
-    """Measure, check, write. ``output`` is ``baseline.yaml`` in ``storage`` unless given, ``only`` names probes.
+    """Measure what is missing, check, write. ``output`` is ``baseline.yaml`` in the storage path unless given.
 
-    Raises :class:`BaselineError` when nothing can or should be written.
+    ``replace``: an existing file may be replaced; ``restart``: runs that an earlier recording kept are made anew;
+    ``say`` gets a line before it begins, if there is something to say. Raises :class:`BaselineError` when nothing can
+    or should be written, :class:`Stopped` when it was ended from outside; finished runs are kept in both cases.
     """
-    try:
-        storage.mkdir(parents=True, exist_ok=True, mode=0o750)
-    except OSError as error:
-        raise StateError(f"{storage}: can't be made: {error.strerror}; choose another with --storage.path") from error
-    path = output or storage / RECORDED
-    check_target(path, force=force)
-    targets = [target for target in plan.targets() if target.probe in recordable(plan)]
-    known, left_out = {target.probe for target in targets}, not_recordable(plan)
-    for name in only:
-        if name in left_out:
-            raise BaselineError("record", left_out[name], value=name)
-        if name not in known:
-            raise BaselineError("record", f"no such probe; there are: {', '.join(sorted(known))}", value=name)
-    if only:
-        targets, left_out = [target for target in targets if target.probe in only], {}
-    recorder = Recorder(plan, storage=storage, roots=roots, environment=environment)
-    tools = {"plumbline": __version__}
-    fio_probes = {job.identity.probe for job in plan.fio} & {target.probe for target in targets}
-    if fio_probes:
-        try:
-            tools["fio"] = recorder.fio_version()
-        except ProbeRefused as refusal:
-            left_out |= dict.fromkeys(sorted(fio_probes), str(refusal))
-            targets = [target for target in targets if target.probe not in fio_probes]
-    recorded = record(
-        targets,
-        measure=recorder.measure,
-        quantile=quantile,
-        environment=Environment(
-            host=host,
-            recorded=datetime.now(UTC),
-            kernel=platform.release(),
-            tools=tools,
-            devices=_devices(roots, {target.device for target in targets}),
-        ),
-        runs=runs,
-        run_duration_s=run_duration_s,
-        busy=recorder.busy,
-        progress=progress,
-        force=force,
+    if wanted.runs < 2:
+        raise BaselineError(
+            "record", "one run says nothing of its spread; use at least 2", key="runs", value=wanted.runs
+        )
+    check_storage(here.storage)
+    path = output or here.storage / RECORDED
+    check_target(path, force=replace or wanted.force)
+    items, left_out = choose(here.plan, wanted)
+    once = RunOnce(
+        storage=here.storage,
+        roots=here.roots,
+        environment=here.environment,
+        rules=here.config.gates,
+        cluster=here.cluster,
+        stopping=stopping,
     )
-    kept = write_text(path, format_site(recorded.file), force=force)
-    return Recording(recorded, path, kept, tuple(f"{name}: {why}" for name, why in left_out.items()))
+    steps = Steps(once, wanted, roots=here.roots, stopping=stopping).of(items)
+    if not steps:
+        reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+        raise BaselineError("record", f"no probe measures anything here ({reasons or 'enable one'})")
+    catalogue = load_catalogue()
+    with gates.HeavyLock(here.storage / RECORD_LOCK).hold("plumbline baseline record"):
+        fingerprint = read_fingerprint(here.roots, environment=here.environment, ceph=here.config.ceph)
+        work = WorkFile(here.storage, release=__version__, host=here.host, fingerprint=fingerprint)
+        walked = _walk(steps, work, restart=restart, progress=progress, say=say)
+        left_out |= _not_here(walked)
+        if not walked.runs:
+            raise BaselineError("record", "; ".join(f"{name}: {why}" for name, why in left_out.items()))
+        targets = [target for item in items for each in identities_of(item) for target in targets_of(each)]
+        records = entries_of(targets, walked.runs, quantile)
+        refusals = [line for record in records for line in record.refusals]
+        if refusals and not wanted.force:
+            advice = "--restart measures anew when this host is quiet, --force accepts it with a note"
+            raise BaselineError("record", f"{'; '.join(refusals)}. Nothing was written: {advice}")
+        environment = _environment(here, walked, targets, fingerprint)
+        notes = [*_notes(wanted, records), *(f"left out: {name}: {why}" for name, why in left_out.items())]
+        text, file = _checked(
+            environment, records, notes, here, catalogue=catalogue, where=str(path), force=wanted.force
+        )
+        kept = write_text(path, text, force=replace or wanted.force)
+        work.remove()
+    return Recording(file, records, path, kept, left_out)
 
 
-def recordable(plan: ProbingPlan) -> frozenset[str]:
-    """Names of the probes that a recording runs."""
-    return frozenset((*(job.name for job in plan.canaries), *(probe.identity.probe for probe in plan.fio)))
+def _walk(
+    steps: Sequence[Step],
+    work: WorkFile,
+    *,
+    restart: bool,
+    progress: Callable[[Progress], None],
+    say: Callable[[str], None],
+) -> Walked:
+    """All runs, those among them that an earlier recording kept; what failed and must not be missing is an error."""
+    if restart:
+        work.forget(frozenset(step.name for step in steps), now=time.time())
+    resumed = work.resume({step.name: step.parameters for step in steps}, now=time.time())
+    if resumed.line:
+        say(resumed.line)
+    try:
+        walked = walk(steps, kept=resumed.runs, keep=work.keep, clock=time.time, progress=progress)
+    except ProbeRefused as refusal:
+        if refusal.reason != STOPPED:
+            raise
+        raise Stopped(f"stopped; finished runs are kept in {work.path}: the next record goes on with them") from None
+    missing = {name: error for name, error in walked.failed.items() if not _tool_missing(error)}
+    if missing:
+        said = "; ".join(f"{name}: {error}" for name, error in missing.items())
+        advice = "mend it and record again, which goes on where this ended, or leave it out with --without NAME"
+        raise BaselineError(
+            "record", f"{len(missing)} of {len(steps)} gave nothing: {said}. Nothing was written: {advice}"
+        )
+    return walked
 
 
-def not_recordable(plan: ProbingPlan) -> dict[str, str]:
-    """All others, and what to do instead."""
-    names = (*(job.name for job in plan.continuous), *(probe.identity.probe for probe in plan.periodic))
-    return dict.fromkeys((name for name in names if name not in recordable(plan)), _BY_HAND)
+def _not_here(walked: Walked) -> dict[str, str]:
+    return {name: str(error) for name, error in walked.failed.items() if _tool_missing(error)}
+
+
+def _tool_missing(error: PlumblineError) -> bool:
+    return isinstance(error, ProbeRefused) and error.reason == "tool-missing"
+
+
+def _notes(wanted: Wanted, records: Sequence[EntryRecord]) -> list[str]:
+    """What whoever signs has to know."""
+    notes = []
+    if wanted.runs < RUNS:
+        notes.append(f"only {wanted.runs} runs of each probe, on request (--runs); {RUNS} are the rule")
+    if wanted.run_duration_s is not None:
+        length = Latency.of(wanted.run_duration_s).text
+        notes.append(
+            f"runs of {length} where time bounds them, on request (--run-duration), not the probes' own length"
+        )
+    for record in records:
+        notes += [f"accepted by --force: {line}" for line in record.refusals]
+        notes += [line for line in record.warnings if line not in record.refusals]
+    return notes
+
+
+def _checked(
+    environment: Environment,
+    records: Sequence[EntryRecord],
+    notes: list[str],
+    here: Here,
+    *,
+    catalogue: WorkloadCatalogue,
+    where: str,
+    force: bool,
+) -> tuple[str, SiteFile]:
+    """The text to write, of figures that can be true, or that were accepted although they can't."""
+    file = file_of(environment, records, notes)
+    loaded = parse_site(format_record(file, catalogue), where=where, host=here.host, catalogue=catalogue)
+    measured = consistency.with_workloads(loaded.entries, catalogue, [entry.device for entry in file.entries])
+    findings = consistency.check(measured, _place(here, file))
+    if findings and not force:
+        said = "; ".join(map(str, findings))
+        advice = "--restart measures anew, --force accepts it with a note"
+        raise BaselineError("record", f"{said}. Nothing was written: {advice}")
+    if findings:
+        file = file_of(environment, records, [*notes, *(f"accepted by --force: {each}" for each in findings)])
+    return format_record(file, catalogue), file
+
+
+def _place(here: Here, file: SiteFile) -> consistency.Place:
+    try:
+        holds_osds = bool(read_disk_users(here.roots).osds())
+    except Unavailable:
+        holds_osds = True  # not known: the rules that need it don't judge
+    devices = {entry.device for entry in file.entries if entry.device}
+    return consistency.Place(holds_osds, {device: read_lower_ports(device, here.roots) for device in devices})
+
+
+def _environment(here: Here, walked: Walked, targets: Sequence[Target], fingerprint: Fingerprint) -> Environment:
+    tools = {run.tool: run.tool_version for run in walked.runs if run.tool}
+    return Environment(
+        host=here.host,
+        recorded=datetime.fromtimestamp(max(run.finished for run in walked.runs), UTC),
+        by=_who(here.environment),
+        kernel=platform.release(),
+        tools={"plumbline": __version__} | tools,
+        devices=_devices(here.roots, {target.device for target in targets if target.layer != "network"}),
+        fingerprint=fingerprint,
+    )
+
+
+def _who(environment: Mapping[str, str]) -> str:
+    """The user, and who became that user by sudo."""
+    uid = os.geteuid()
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        user = f"uid {uid}"
+    before = environment.get("SUDO_USER", "")
+    return f"{before} (as {user})" if before and before != user else user
 
 
 def _devices(roots: Roots, names: set[str]) -> tuple[Device, ...]:

@@ -37,6 +37,7 @@ from plumbline.collectors import (
 from plumbline.config import Config
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, SkipHook
+from plumbline.fingerprint import Fingerprint
 from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
 from plumbline.osdwatch import OsdWatch
@@ -104,6 +105,8 @@ class Parts:
     """May raise :class:`Unavailable`."""
     osds: OsdWatch | None = None
     """``None``: nobody asks them."""
+    fingerprint: Callable[[], Fingerprint] = Fingerprint
+    """Empty where it is not known."""
 
 
 def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
@@ -156,7 +159,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         Collector("osd", osd.SPECS, lambda skip: _osd_samples(parts.osds, skip)),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
-        _steady("baseline", baseline.SPECS, lambda: _or_raise(baselines, book.recorded_error)),
+        _steady("baseline", baseline.SPECS, lambda: _baseline_samples(baselines, book, parts.fingerprint)),
     ]
     return [each for each in known if config.collectors.get(each.name, True)]
 
@@ -223,8 +226,9 @@ def _osd_samples(watch: OsdWatch | None, skip: SkipHook) -> Samples:
     return osd.samples(osds, stores or ())
 
 
-def _or_raise(baselines: tuple[Sample, ...], error: PlumblineError | None) -> tuple[Sample, ...]:
+def _baseline_samples(baselines: tuple[Sample, ...], book: Book, fingerprint: Callable[[], Fingerprint]) -> Samples:
     """A recorded baseline that can't be read fails the collector, so that an alert says so."""
-    if error is not None:
-        raise error
-    return baselines
+    if book.recorded_error is not None:
+        raise book.recorded_error
+    yield from baselines
+    yield from baseline.environment_samples(book.measured_on, fingerprint())

@@ -19,12 +19,15 @@ from pathlib import Path
 import msgspec
 
 from plumbline.errors import StateError
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.totals import OperationTotals, add_operations, without_bins
 
-SCHEMA_VERSION = 2
-READABLE_VERSIONS = (1, 2)
-"""Version 1 had no totals and no time of the last tick."""
+SCHEMA_VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)
+"""Version 1 had no totals and no time of the last tick, version 2 no figures of the runs before the last."""
+
+RECENT_RUNS = 3
+"""Successful runs whose figures are kept: two of three beyond a limit is their median beyond it."""
 
 log = logging.getLogger(__name__)
 
@@ -45,18 +48,23 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
     ticked: float | None = None
     """When the newest tick was, run or skip; Unix seconds."""
     totals_of: str = ""
-    """Which experiment ``totals`` belong to: with other parameters, or another class of device, they begin anew."""
+    """Which experiment ``totals`` and ``recent`` belong to: with other parameters, or another class of device, they
+    begin anew."""
     totals: dict[str, OperationTotals] = {}
     """By operation: how long each took, over all successful runs."""
+    recent: tuple[tuple[OperationResult, ...], ...] = ()
+    """Figures of the last :data:`RECENT_RUNS` successful runs, newest first."""
 
     def with_result(self, result: ProbeResult, *, keep_failures: int = 5) -> ProbeRecord:
         """The record after a finished run. Its bins go into the totals and are not kept one by one."""
         ok = result.outcome is Outcome.SUCCESS
         experiment = f"{result.config_hash} {result.device_class}"
-        totals = self.totals if self.totals_of == experiment else {}
+        totals, recent = (self.totals, self.recent) if self.totals_of == experiment else ({}, ())
         if ok:
             totals = add_operations(totals, result)
         result = without_bins(result)
+        if ok:
+            recent = (result.operations, *recent)[:RECENT_RUNS]
         return msgspec.structs.replace(
             self,
             result=result,
@@ -67,6 +75,7 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
             ticked=result.started,
             totals_of=experiment,
             totals=totals,
+            recent=recent,
         )
 
     def with_skip(self, reason: str, message: str, *, at: float | None = None) -> ProbeRecord:
@@ -121,7 +130,10 @@ def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
 
 
 def _decode(data: bytes) -> _File:
-    content = msgspec.json.decode(data, type=_File)
+    try:
+        content = msgspec.json.decode(data, type=_File)
+    except UnicodeDecodeError as error:  # a damaged byte in a text; msgspec lets it through as it is
+        raise msgspec.DecodeError(str(error)) from error
     if content.schema_version not in READABLE_VERSIONS:
         known = " or ".join(map(str, READABLE_VERSIONS))
         raise msgspec.ValidationError(f"schema version {content.schema_version}, not {known}")

@@ -1,15 +1,15 @@
 """The status page: one HTML document without scripts or outside parts, for a person in a hurry.
 
-Every text is escaped by construction: only :class:`_Html` goes in as it is, and only :func:`_tag` makes it.
+Every text is escaped by construction, see :mod:`plumbline.htmltext`.
 """
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from plumbline.checks.model import Finding, Severity
+from plumbline.htmltext import Html, joined, tag
 from plumbline.snapshot import CollectorHealth
 from plumbline.status_model import (
     Comparison,
@@ -83,41 +83,35 @@ td small, th small { display: block; color: var(--dim); font-weight: 400; }
 """
 
 
-class _Html(str):
-    """Text that is HTML already."""
-
-    __slots__ = ()
-
-
 def render_status(model: StatusModel) -> str:
     """The whole page."""
     verdict = judge(model)
     now = datetime.fromtimestamp(model.now_ts, UTC)
-    head = _tag(
+    head = tag(
         "head",
-        _Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        _Html('<link rel="icon" href="data:,">'),
-        _tag("title", f"{_mark(verdict.level)} {model.host} – Plumbline"),
-        _Html(f"<style>{_STYLE}</style>"),
+        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Html('<link rel="icon" href="data:,">'),
+        tag("title", f"{_mark(verdict.level)} {model.host} – Plumbline"),
+        Html(f"<style>{_STYLE}</style>"),
     )
-    body = _tag(
+    body = tag(
         "body",
-        _tag(
+        tag(
             "header",
-            _tag("h1", f"Plumbline on {model.host}"),
-            _tag(
+            tag("h1", f"Plumbline on {model.host}"),
+            tag(
                 "p",
                 f"{now:%Y-%m-%d %H:%M:%S} UTC, version {model.version}, "
                 f"up for {seconds_text(max(0.0, model.now_ts - model.started_ts))}",
             ),
-            _tag("nav", _link("/metrics"), _link("/-/ready"), _link("/-/healthy"), aria_label="Other pages"),
+            tag("nav", _link("/metrics"), _link("/-/ready"), _link("/-/healthy"), aria_label="Other pages"),
         ),
-        _tag("main", _verdict(verdict), *_sections(model)),
+        tag("main", _verdict(verdict), *_sections(model)),
     )
-    return f"<!DOCTYPE html>\n{_tag('html', head, body, lang='en')}\n"
+    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
 
 
-def _sections(model: StatusModel) -> Iterable[_Html]:
+def _sections(model: StatusModel) -> Iterable[Html]:
     since = "Totals since boot"
     if model.last_look_s is not None:
         since += f"; in brackets what the last {seconds_text(model.last_look_s)} added"
@@ -163,7 +157,7 @@ def _sections(model: StatusModel) -> Iterable[_Html]:
     )
 
 
-def _findings(model: StatusModel) -> _Html:
+def _findings(model: StatusModel) -> Html:
     if model.findings is None:
         return _table("Findings", "", _FINDING_COLUMNS, (), "This host has not been judged yet.")
     rows = [each for each in model.findings if not each.met]
@@ -182,31 +176,31 @@ _FINDING_COLUMNS = ("Subject", "Is, and should be", "Why", "What mends it")
 
 def _finding_cells(finding: Finding) -> list[str]:
     level = {Severity.CRITICAL: Level.BAD, Severity.WARNING: Level.NOTE, Severity.INFO: Level.NEUTRAL}
-    word = _tag("small", _word(level[finding.severity], finding.severity), f" {finding.check}")
+    word = tag("small", _word(level[finding.severity], finding.severity), f" {finding.check}")
     fix: list[str] = []
     if finding.fix is not None:
-        fix.append(_tag("code", finding.fix.now))
+        fix.append(tag("code", finding.fix.now))
         if finding.fix.caution:
-            fix.append(_tag("small", finding.fix.caution))
+            fix.append(tag("small", finding.fix.caution))
         keep = finding.fix.keep
         if keep is not None:
-            fix.append(_tag("small", f"To stay, in {keep.file}{f' {keep.place}' if keep.place else ''}: "))
-            fix.append(_tag("code", keep.content))
+            fix.append(tag("small", f"To stay, in {keep.file}{f' {keep.place}' if keep.place else ''}: "))
+            fix.append(tag("code", keep.content))
     return [
-        _cell(finding.subject, word),
-        _cell(finding.is_, _tag("small", f"should be: {finding.should}")),
-        _cell(finding.why, _tag("small", finding.source)),
-        _cell(*fix),
+        joined(finding.subject, word),
+        joined(finding.is_, tag("small", f"should be: {finding.should}")),
+        joined(finding.why, tag("small", finding.source)),
+        joined(*fix),
     ]
 
 
-def _verdict(verdict: Verdict) -> _Html:
-    parts: list[str] = [_tag("h2", f"{_mark(verdict.level)} {verdict.headline}", class_=verdict.level)]
+def _verdict(verdict: Verdict) -> Html:
+    parts: list[str] = [tag("h2", f"{_mark(verdict.level)} {verdict.headline}", class_=verdict.level)]
     if len(verdict.problems) > 1:
         parts.append(_list(verdict.problems))
     if verdict.notes:
-        parts += [_tag("h3", "Worth knowing"), _list(verdict.notes)]
-    return _tag("section", *parts, class_=f"verdict {verdict.level}", aria_label="Verdict")
+        parts += [tag("h3", "Worth knowing"), _list(verdict.notes)]
+    return tag("section", *parts, class_=f"verdict {verdict.level}", aria_label="Verdict")
 
 
 def _probe_cells(row: ProbeRow) -> list[str]:
@@ -219,17 +213,17 @@ def _probe_cells(row: ProbeRow) -> list[str]:
         state = _word(Level.NOTE, "overdue") if row.overdue else _word(Level.GOOD, "success")
     else:
         state = _word(Level.BAD, "failed")
-    age = "" if row.age_s is None else _tag("small", f"{seconds_text(row.age_s)} ago")
-    message = _tag("small", row.message) if row.message else ""
+    age = "" if row.age_s is None else tag("small", f"{seconds_text(row.age_s)} ago")
+    message = tag("small", row.message) if row.message else ""
     skipped = ", ".join(f"{reason} {count:,}" for reason, count in sorted(row.skipped.items()) if count)
-    when = "" if row.next_s is None else _tag("small", f"next in {seconds_text(row.next_s)}")
+    when = "" if row.next_s is None else tag("small", f"next in {seconds_text(row.next_s)}")
     if not row.baseline:
         baseline = _word(Level.NOTE, "none")
     else:
-        baseline = _cell(row.baseline, "" if row.judges else _tag("small", "shown only, judges nothing"))
+        baseline = joined(row.baseline, "" if row.judges else tag("small", "shown only, judges nothing"))
     return [
-        _cell(row.probe, _tag("small", what)),
-        _cell(state, age, message, when, _tag("small", f"skipped: {skipped}") if skipped else ""),
+        joined(row.probe, tag("small", what)),
+        joined(state, age, message, when, tag("small", f"skipped: {skipped}") if skipped else ""),
         _comparison(row.p50, row.judges),
         _comparison(row.p99, row.judges),
         baseline,
@@ -239,29 +233,29 @@ def _probe_cells(row: ProbeRow) -> list[str]:
 def _failure_cells(row: FailureRow) -> list[str]:
     return [
         row.probe,
-        _cell(_word(Level.BAD, row.outcome), _tag("small", f"{seconds_text(row.age_s)} ago")),
+        joined(_word(Level.BAD, row.outcome), tag("small", f"{seconds_text(row.age_s)} ago")),
         seconds_text(row.duration_s),
         row.message,
     ]
 
 
-def _comparison(figure: Comparison, judges: bool) -> _Html:
+def _comparison(figure: Comparison, judges: bool) -> Html:
     if figure.measured_s is None:
-        return _cell(_tag("span", "not measured", class_="dim"))
-    measured = _tag("span", seconds_text(figure.measured_s))
+        return joined(tag("span", "not measured", class_="dim"))
+    measured = tag("span", seconds_text(figure.measured_s))
     if figure.baseline_s is None:
-        return _cell(measured)
+        return joined(measured)
     level = Level.NEUTRAL
     if judges and figure.tolerance_ratio is not None:
         level = Level.BAD if figure.beyond else Level.GOOD
-    accepted = _tag("small", f"{'accepted' if judges else 'documented'} {seconds_text(figure.baseline_s)}")
-    return _cell(measured, " ", _word(level, figure.word), accepted)
+    accepted = tag("small", f"{'accepted' if judges else 'documented'} {seconds_text(figure.baseline_s)}")
+    return joined(measured, " ", _word(level, figure.word), accepted)
 
 
 def _disk_cells(row: DiskRow) -> list[str]:
     return [
-        _cell(row.device, _tag("small", f"OSD {row.osd}") if row.osd else ""),
-        _cell(row.model, _tag("small", row.device_class) if row.device_class else ""),
+        joined(row.device, tag("small", f"OSD {row.osd}") if row.osd else ""),
+        joined(row.model, tag("small", row.device_class) if row.device_class else ""),
         "" if row.size_bytes is None else _bytes_text(row.size_bytes),
         _mean(row.read_mean_s, row.reads, "reads"),
         _mean(row.write_mean_s, row.writes, "writes"),
@@ -273,27 +267,27 @@ def _mean(seconds: float | None, count: int | None, what: str) -> str:
     if count is None:
         return ""
     shown = "" if seconds is None or not count else seconds_text(seconds)
-    return _cell(shown, _tag("small", f"{count:,} {what}"))
+    return joined(shown, tag("small", f"{count:,} {what}"))
 
 
 def _nic_cells(row: NicRow) -> list[str]:
     state = "" if row.up is None else (_word(Level.GOOD, "up") if row.up else _word(Level.NEUTRAL, "down"))
     speed = "" if row.speed_bits_per_second is None else f" {_bits_text(row.speed_bits_per_second)}"
-    mtu = "" if row.mtu_bytes is None else _tag("small", f"MTU {row.mtu_bytes}")
-    losses = [_loss(each) for each in row.losses] or [_tag("span", "nothing", class_="dim")]
+    mtu = "" if row.mtu_bytes is None else tag("small", f"MTU {row.mtu_bytes}")
+    losses = [_loss(each) for each in row.losses] or [tag("span", "nothing", class_="dim")]
     return [
-        _cell(row.device, _tag("small", row.driver) if row.driver else ""),
-        _cell(state, speed, mtu),
+        joined(row.device, tag("small", row.driver) if row.driver else ""),
+        joined(state, speed, mtu),
         "" if row.rx_ring is None else f"{row.rx_ring[0]:,} of {row.rx_ring[1]:,}",
-        _cell(*losses),
+        joined(*losses),
     ]
 
 
-def _loss(loss: Loss) -> _Html:
+def _loss(loss: Loss) -> Html:
     grew = f" (+{loss.grew:,})" if loss.grew else ""
     level = Level.BAD if loss.grew and not loss.benign else Level.NEUTRAL
     benign = ", benign" if loss.benign else ""
-    return _tag("div", _word(level, f"{loss.total:,}{grew}"), f" {loss.direction} {loss.what}: {loss.cause}{benign}")
+    return tag("div", _word(level, f"{loss.total:,}{grew}"), f" {loss.direction} {loss.what}: {loss.cause}{benign}")
 
 
 def _softnet_cells(row: SoftnetRow) -> list[str]:
@@ -314,59 +308,43 @@ def _collector_cells(row: CollectorHealth) -> list[str]:
     else:
         state = _word(Level.GOOD, "works") if row.available else _word(Level.NEUTRAL, "not available")
     skipped = ", ".join(f"{count:,} {reason}" for reason, count in row.skipped.items() if count)
-    reason = _tag("small", row.reason) if row.reason else ""
-    return [row.name, _cell(state, reason), seconds_text(row.duration_s), skipped]
+    reason = tag("small", row.reason) if row.reason else ""
+    return [row.name, joined(state, reason), seconds_text(row.duration_s), skipped]
 
 
-def _table(caption: str, about: str, columns: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> _Html:
+def _table(caption: str, about: str, columns: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> Html:
     """A table; ``#`` before a column's name makes its cells numbers. The first cell of a row heads it.
 
     Roles stand on every element because the narrow layout changes ``display``, which would take the meaning away.
     """
-    title = _tag("caption", caption, _tag("small", about) if rows else _tag("small", empty))
-    heads = [_tag("th", name.lstrip("#"), scope="col", role="columnheader", class_=_class(name)) for name in columns]
-    head = _tag("thead", _tag("tr", *heads, role="row"), role="rowgroup")
+    title = tag("caption", caption, tag("small", about) if rows else tag("small", empty))
+    heads = [tag("th", name.lstrip("#"), scope="col", role="columnheader", class_=_class(name)) for name in columns]
+    head = tag("thead", tag("tr", *heads, role="row"), role="rowgroup")
     lines = []
     for first, *others in rows:
-        cells = [_tag("th", first, scope="row", role="rowheader")]
+        cells = [tag("th", first, scope="row", role="rowheader")]
         for name, cell in zip(columns[1:], others, strict=True):
-            inner = _tag("div", cell) if cell else ""
-            cells.append(_tag("td", inner, role="cell", data_label=name.lstrip("#"), class_=_class(name)))
-        lines.append(_tag("tr", *cells, role="row"))
-    return _tag("table", title, *((head, _tag("tbody", *lines, role="rowgroup")) if rows else ()), role="table")
+            inner = tag("div", cell) if cell else ""
+            cells.append(tag("td", inner, role="cell", data_label=name.lstrip("#"), class_=_class(name)))
+        lines.append(tag("tr", *cells, role="row"))
+    return tag("table", title, *((head, tag("tbody", *lines, role="rowgroup")) if rows else ()), role="table")
 
 
 def _class(column: str) -> str:
     return "number" if column.startswith("#") else ""
 
 
-def _word(level: Level, text: str) -> _Html:
+def _word(level: Level, text: str) -> Html:
     """A word with its colour; the word alone says as much."""
-    return _tag("span", text, class_="" if level is Level.NEUTRAL else level)
+    return tag("span", text, class_="" if level is Level.NEUTRAL else level)
 
 
-def _list(lines: Iterable[str]) -> _Html:
-    return _tag("ul", *(_tag("li", line) for line in lines))
+def _list(lines: Iterable[str]) -> Html:
+    return tag("ul", *(tag("li", line) for line in lines))
 
 
-def _link(path: str) -> _Html:
-    return _tag("a", path, href=path)
-
-
-def _cell(*children: str) -> _Html:
-    return _Html("".join(map(_escaped, children)))
-
-
-def _tag(name: str, *children: str, **attributes: str) -> _Html:
-    """``<name attributes>children</name>``; empty attributes are left out, ``class_`` is class, ``_`` is ``-``."""
-    given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"' for key, value in attributes.items() if value
-    )
-    return _Html(f"<{name}{given}>{''.join(map(_escaped, children))}</{name}>")
-
-
-def _escaped(text: str) -> str:
-    return text if isinstance(text, _Html) else html.escape(text)
+def _link(path: str) -> Html:
+    return tag("a", path, href=path)
 
 
 def _mark(level: Level) -> str:

@@ -87,6 +87,8 @@ class ProbeRow:
     """Until the next start; ``None`` while it runs, and for a canary."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Starts that came to nothing, by reason."""
+    recordable: bool = True
+    """Whether ``plumbline baseline record`` gives it a baseline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,8 @@ class StatusModel:
     findings: tuple[Finding, ...] | None = ()
     """Documented advice, met or not, the worst first; ``None``: the host has not been judged yet."""
     collectors: tuple[CollectorHealth, ...] = ()
+    standing: tuple[str, ...] = ()
+    """What no longer fits between the baselines and this node, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +211,7 @@ def judge(model: StatusModel) -> Verdict:
     for row in model.probes:
         _judge_probe(row, found)
     _judge_losses(model, found)
+    found.notes += model.standing
     _judge_findings(model, found)
     _judge_daemon(model, found)
     problems, notes = tuple(found.problems), tuple(found.notes)
@@ -250,9 +255,14 @@ def _judge_probe(row: ProbeRow, found: _Findings) -> None:
     if row.success is None:
         found.notes.append(f"{what} has not run yet{': ' if row.message else ''}{row.message}")
     elif not row.baseline:
-        found.notes.append(f"{what} has no baseline; record one with: plumbline baseline record")
+        found.notes.append(f"{what} has no baseline; {how_to_get_one(recordable=row.recordable)}")
     elif not row.judges:
         found.notes.append(f"{what} is shown beside another site's figures ({row.baseline}), which judge nothing here")
+
+
+def how_to_get_one(*, recordable: bool) -> str:
+    """What to do about a missing baseline."""
+    return "record one with: plumbline baseline record" if recordable else "write one into a file of baseline.files"
 
 
 def _judge_losses(model: StatusModel, found: _Findings) -> None:

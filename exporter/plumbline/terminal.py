@@ -6,17 +6,13 @@ one row a line, so that ``grep`` and ``less -S`` work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 from rich.tree import Tree
 
 from plumbline import describedisks, explain
-from plumbline.baseline import record
 from plumbline.baseline.units import Latency
 from plumbline.checks import report
 from plumbline.checks.model import Finding, Severity
@@ -26,32 +22,6 @@ from plumbline.textout import clean as _clean
 from plumbline.textout import line as _line
 from plumbline.textout import make_console as make_console  # noqa: PLC0414  (for those who print)
 from plumbline.textout import table as _table
-
-
-def print_record(console: Console, recorded: record.RecordedBaseline, *, path: Path, kept: Path | None = None) -> None:
-    """What was recorded, and where it was written (``kept``: where the file it replaced is)."""
-    rows = []
-    for one in recorded.records:
-        entry = one.entry
-        latency = dict(entry.latency.items())
-        rows.append(
-            (
-                one.target.probe,
-                one.target.workload,
-                one.target.operation,
-                one.target.device or one.target.device_class,
-                *(_short(latency.get(statistic)) for statistic in ("p50", "p99")),
-                f"{entry.iops.value:.0f}" if entry.iops else "",
-                f"±{entry.mad_ratio:.1%}" if entry.mad_ratio is not None else "",
-                f"×{entry.spread_ratio:.2f}" if entry.spread_ratio else "",
-                f"×{entry.tolerance_ratio:.2f}" if entry.tolerance_ratio else "",
-            )
-        )
-    heads = ("Probe", "Workload", "Operation", "Device", "p50", "p99", "IOPS", "MAD", "Spread", "Tolerance")
-    _table(console, heads, rows)
-    for warning in recorded.warnings:
-        _line(console, f"warning: {warning}", "yellow")
-    _line(console, f"written to {path}" + (f"; the old one is {kept}" if kept else ""))
 
 
 def print_ports(console: Console, ports: Sequence[Explanation]) -> None:
@@ -227,33 +197,6 @@ def _times(name: str, count: int) -> str:
 
 
 _SEVERITY_STYLE = {Severity.CRITICAL: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold"}
-
-
-@contextmanager
-def record_progress(console: Console) -> Iterator[Callable[[record.Progress], None]]:
-    """A bar on a terminal, a line a run anywhere else; yields what :func:`record.record` takes as ``progress``."""
-    if not console.is_terminal:
-        yield lambda now: _line(console, _progress_text(now))
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("recording", total=None)
-
-        def show(now: record.Progress) -> None:
-            bar.update(task, completed=now.done, total=now.total, description=_progress_text(now))
-
-        yield show
-
-
-def _progress_text(now: record.Progress) -> str:
-    if now.done == now.total:
-        return f"{now.total} runs done"
-    return f"{now.probe}: run {now.run}, {now.run_duration_s:.0f} s ({now.done + 1} of {now.total})"
 
 
 def _short(latency: Latency | None) -> str:

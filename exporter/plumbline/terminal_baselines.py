@@ -25,6 +25,11 @@ Cell = list[tuple[str, str]]
 """Lines of a cell: text and style."""
 
 
+def print_note(console: Console, sentence: str) -> None:
+    """Something to know, below a table."""
+    line(console, sentence, "yellow")
+
+
 def print_list(console: Console, summaries: Sequence[Summary]) -> None:
     """A line each; on a narrow terminal a paragraph each, because the titles are long."""
     if _wide(console):

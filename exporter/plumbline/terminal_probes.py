@@ -15,15 +15,17 @@ from plumbline.baseline.beside import Beside
 from plumbline.listing import CONTINUOUS, Listed
 from plumbline.ondemand import OperationReport, Report
 from plumbline.probes.model import Progress
-from plumbline.status_model import factor_text, seconds_text
+from plumbline.status_model import factor_text, how_to_get_one, seconds_text
 from plumbline.textout import line, table
 
 _GOOD, _BAD, _NOTE = "green", "bold red", "yellow"
 _REDRAW_S = 0.2
 
 
-def print_probes(console: Console, rows: Sequence[Listed], *, now: float, daemon: bool) -> None:
-    """``plumbline probe list``."""
+def print_probes(
+    console: Console, rows: Sequence[Listed], *, now: float, daemon: bool, mismatched: Sequence[str] = ()
+) -> None:
+    """``plumbline probe list``. ``mismatched``: baselines of other parameters, a sentence each."""
     heads = ("Probe", "Type", "Layer", "Target", "Workload", "Schedule", "Last result", "Age", "Next start", "Skipped")
     table(
         console,
@@ -47,6 +49,8 @@ def print_probes(console: Console, rows: Sequence[Listed], *, now: float, daemon
     for row in rows:
         if row.message:
             line(console, f"{row.probe}: {row.message}")
+    for sentence in mismatched:
+        line(console, sentence, _NOTE)
     if not daemon:
         line(console, "no daemon runs on this storage path: nothing starts by itself", _NOTE)
 
@@ -67,11 +71,8 @@ def _next(row: Listed, now: float, daemon: bool) -> str:
     return f"in {seconds_text(max(0.0, row.next_start - now))}"
 
 
-def print_report(console: Console, report: Report, *, recordable: bool = True) -> None:
-    """One run: how it went in a line, then each figure beside the baseline's.
-
-    ``recordable``: a recording would give it a baseline.
-    """
+def print_report(console: Console, report: Report) -> None:
+    """One run: how it went in a line, then each figure beside the baseline's."""
     where = " ".join(filter(None, (report.layer, report.device_class, report.target)))
     if report.outcome != "success":
         word = f"{report.outcome} ({report.reason})" if report.reason else report.outcome
@@ -84,10 +85,10 @@ def print_report(console: Console, report: Report, *, recordable: bool = True) -
         rows += [_row(operation, figure) for figure in operation.figures]
         rows += [(operation.operation, name, _fact(name, value), "", "", "") for name, value in operation.facts.items()]
     table(console, ("Operation", "Figure", "Measured", "Baseline", "Compared", "Source"), rows)
-    without = ", ".join(operation.operation for operation in report.operations if not operation.baseline)
+    # what has no figures (path-mtu) is judged without a baseline
+    without = ", ".join(one.operation for one in report.operations if one.figures and not one.baseline)
     if without:
-        how = "record one with: plumbline baseline record" if recordable else "write one into a file of baseline.files"
-        line(console, f"{without}: no baseline; {how}", _NOTE)
+        line(console, f"{without}: no baseline; {how_to_get_one(recordable=True)}", _NOTE)
 
 
 def _row(operation: OperationReport, figure: Beside) -> tuple[str | Text, ...]:
@@ -95,8 +96,8 @@ def _row(operation: OperationReport, figure: Beside) -> tuple[str | Text, ...]:
     return (
         operation.operation,
         figure.name.removeprefix("latency."),
-        _measure(figure.name, figure.measured),
-        "" if figure.baseline is None else _measure(figure.name, figure.baseline),
+        measure_text(figure.name, figure.measured),
+        "" if figure.baseline is None else measure_text(figure.name, figure.baseline),
         compared(figure, operation.tolerance_ratio),
         source,
     )
@@ -118,7 +119,8 @@ def compared(figure: Beside, tolerance_ratio: float | None) -> Text:
     return Text(word, style={True: _GOOD, False: _BAD, None: ""}[figure.within])
 
 
-def _measure(name: str, value: float) -> str:
+def measure_text(name: str, value: float) -> str:
+    """A figure with the unit that fits; ``name`` as :class:`Beside` has it."""
     if name == "iops":
         return f"{value:,.0f} IOPS" if value >= 100 else f"{value:.3g} IOPS"
     if name == "throughput":

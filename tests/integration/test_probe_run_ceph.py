@@ -144,13 +144,6 @@ def test_an_unfit_cluster_is_left_alone(ceph: CephCluster, here: Here) -> None:
     assert "noout" in found["rbd-write"]["message"]
 
 
-def test_nothing_of_it_is_recorded_which_is_said(ceph: CephCluster, here: Here) -> None:
-    done = here.run("baseline", "record", "--probe", "rbd-write")
-    assert done.returncode != 0
-    assert done.stderr.count("\n") == 1
-    assert "baseline.files" in done.stderr
-
-
 def test_the_daemons_canary_is_on_its_page_and_leaves_nothing(ceph: CephCluster, here: Here, tmp_path: Path) -> None:
     before = here.objects()
     config = {**json.loads(here.config.read_text()), "probes": PROBES[:1]}

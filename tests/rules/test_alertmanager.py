@@ -1,16 +1,24 @@
 """The example of an Alertmanager: where each alert goes, and which one speaks when several fire."""
 
 import itertools
+import json
+import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
+import _gojsonnet
 import pytest
 import yaml
 
 from support.inhibition import audible, load_rules
 from support.programs import need
+from support.proven import ABOVE_DISK, everything
 from support.rules import ROOT
 
 CONFIG = ROOT / "alerts" / "alertmanager" / "alertmanager.yaml"
+RECEIVERS = sorted(CONFIG.parent.glob("receivers-*.yaml"))
+INHIBITORS = {"PlumblineRecoveryUnderWay", "PlumblineProbeTargetDown"}
+"""Told to nobody, so that what they silence may be louder: a recovery, and a host that PlumblineDown tells of."""
 RANK = {"critical": 3, "warning": 2, "info": 1}
 
 
@@ -35,9 +43,47 @@ def one(firing):
     return pick
 
 
-def test_amtool_accepts_it():
-    done = subprocess.run([need("amtool"), "check-config", CONFIG], capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def world(firing):
+    """Every proven label set, and the layered alerts in each layer."""
+    return everything(firing)
+
+
+def check_config(path):
+    done = subprocess.run([need("amtool"), "check-config", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_amtool_accepts_it():
+    check_config(CONFIG)
+
+
+@pytest.mark.parametrize("path", RECEIVERS, ids=lambda path: path.stem)
+def test_amtool_accepts_it_with_each_example_of_receivers(path, tmp_path):
+    """As their comments say: they replace those of the same name."""
+    document, example = (yaml.safe_load(file.read_text("utf-8")) for file in (CONFIG, path))
+    replaced = {receiver["name"]: receiver for receiver in example["receivers"]}
+    assert replaced.keys() <= {receiver["name"] for receiver in document["receivers"]}
+    document["receivers"] = [replaced.get(receiver["name"], receiver) for receiver in document["receivers"]]
+    assert example.keys() <= {"global", "receivers"}
+    merged = tmp_path / "alertmanager.yaml"
+    merged.write_text(yaml.safe_dump(document | {"global": example.get("global", {})}))
+    check_config(merged)
+
+
+def test_there_is_an_example_for_each_kind_of_receiver():
+    kinds = {key for path in RECEIVERS for each in yaml.safe_load(path.read_text("utf-8"))["receivers"] for key in each}
+    assert kinds >= {"email_configs", "webhook_configs", "slack_configs", "pagerduty_configs"}
+
+
+@pytest.mark.parametrize("path", [CONFIG, *RECEIVERS], ids=lambda path: path.stem)
+def test_no_file_holds_a_secret(path):
+    """Only the names of files that do: every setting of Alertmanager that is one, without its `_file`."""
+    secret = re.compile(
+        r"\b(password|auth_password|smtp_auth_password|smtp_auth_secret|credentials|bearer_token|routing_key|service_key"
+        r"|api_url|slack_api_url|api_key|secret|client_secret|bot_token)\s*:"
+    )
+    assert not secret.search(path.read_text("utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +105,17 @@ def test_amtool_accepts_it():
         ({"alertname": "PlumblineDiskLatencyOutlier", "severity": "warning", "layer": "disk"}, "tickets-storage"),
         ({"alertname": "PlumblinePcieLinkDegraded", "severity": "warning", "layer": "disk"}, "tickets-storage"),
         ({"alertname": "PlumblinePcieLinkDegraded", "severity": "warning", "layer": "network"}, "tickets-network"),
+        ({"alertname": "PlumblineRecoveryUnderWay", "severity": "info", "layer": "rados"}, "null"),
+        ({"alertname": "PlumblineProbeTargetDown", "severity": "info", "layer": "osd", "probe": "rados/osd.3"}, "null"),
+        (
+            {"alertname": "PlumblinePoolFullSoon", "severity": "warning", "layer": "rados", "signal": "capacity"},
+            "tickets-storage",
+        ),
+        ({"alertname": "PlumblinePoolFull", "severity": "critical", "layer": "rados", "signal": "capacity"}, "pager"),
+        (
+            {"alertname": "PlumblineProbeLatencyHigh", "severity": "warning", "layer": "client", "probe": "fio"},
+            "tickets-storage",
+        ),
         ({"alertname": "SomebodyElses", "severity": "warning"}, "tickets"),
         ({"alertname": "WithoutAnything"}, "tickets"),
     ],
@@ -68,6 +125,58 @@ def test_routes(labels, receiver):
     command += [f"{key}={value}" for key, value in labels.items()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def owner(labels):
+    """Who is told of an alert of ours, said a second time and simply."""
+    if labels["alertname"] == "PlumblineWatchdog":
+        return "dead-man"
+    if labels["alertname"] in INHIBITORS:
+        return "null"
+    if labels["severity"] == "critical":
+        return "pager"
+    if labels["severity"] == "info":
+        return "digest"
+    return {"network": "tickets-network", "self": "tickets-monitoring"}.get(labels["layer"], "tickets-storage")
+
+
+def test_every_alert_has_an_owner(world, alerts):
+    """None of ours falls through to the receiver for whatever is left."""
+    sets = {
+        (labels["alertname"], labels["severity"], labels["layer"], "probe" in labels): labels for labels in world
+    }.values()
+    assert {labels["alertname"] for labels in sets} == {rule["alert"] for rule in alerts}
+    amtool = need("amtool")
+
+    def routed(labels):
+        command = [amtool, "config", "routes", "test", f"--config.file={CONFIG}"]
+        command += [f"{key}={value}" for key, value in labels.items()]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(routed, sets))
+    assert [(labels, to) for labels, to in zip(sets, found, strict=True) if to != owner(labels)] == []
+
+
+def test_pages_and_tickets_are_one_for_a_layer_of_a_cluster():
+    route = yaml.safe_load(CONFIG.read_text("utf-8"))["route"]
+    assert route["group_by"] == ["cluster", "layer"]
+    grouped = {each["receiver"]: each["group_by"] for each in route["routes"] if "group_by" in each}
+    assert grouped == {"dead-man": ["alertname"], "pager": ["cluster", "layer"]}
+
+
+def test_time_intervals_say_their_zone_and_stand_where_alerts_end_up():
+    """They aren't inherited: an interval on a route with routes below would hold back only what those leave."""
+    document = yaml.safe_load(CONFIG.read_text("utf-8"))
+    assert all(span["location"] for each in document["time_intervals"] for span in each["time_intervals"])
+    routes = document["route"]["routes"]
+    capacity = [each for each in routes if "active_time_intervals" in each]
+    assert [(each["matchers"], each.get("routes")) for each in capacity] == [(["signal = capacity"], None)]
+    for each in routes:
+        if each["receiver"].startswith("tickets") and each not in capacity:
+            assert each["routes"] == [{"matchers": ['probe != ""'], "mute_time_intervals": ["maintenance"]}]
+        else:
+            assert "mute_time_intervals" not in each
 
 
 def test_an_inhibitor_arrives_before_its_target_is_sent():
@@ -84,25 +193,52 @@ def test_an_inhibitor_arrives_before_its_target_is_sent():
 # --- inhibition: the label sets are those promtool has proven -----------------------------------------------------
 
 
-def test_no_alert_matches_both_sides(rules, firing):
-    for rule, labels in itertools.product(rules, itertools.chain(*firing.values())):
+def test_no_alert_matches_both_sides(rules, world):
+    for rule, labels in itertools.product(rules, world):
         assert not (rule.is_source(labels) and rule.is_target(labels)), (rule, labels)
 
 
 def test_every_source_carries_a_label_of_equal(rules, firing):
-    """The trap: labels missing on both sides are equal, so a rule without any would mute everything it matches."""
+    """The trap: labels missing on both sides are equal, so a rule without any would mute everything it matches.
+
+    Rules about a whole cluster are meant so: where nobody sets the label, all is one cluster.
+    """
+    for rule in rules:
+        assert rule.equal == ("cluster",) or {"cluster", "instance"} <= set(rule.equal)
+    rules = [rule for rule in rules if rule.equal != ("cluster",)]
     for rule, labels in itertools.product(rules, itertools.chain(*firing.values())):
         if rule.is_source(labels):
             assert any(labels.get(label) for label in rule.equal), (rule, labels)
 
 
-def test_every_rule_mutes_something_and_never_louder_than_its_source(rules, firing):
-    everything = list(itertools.chain(*firing.values()))
+def test_every_rule_mutes_something_and_never_louder_than_its_source(rules, world):
     for rule in rules:
-        pairs = [(s, t) for s, t in itertools.product(everything, everything) if rule.mutes(t, [s])]
+        sources = [labels for labels in world if rule.is_source(labels)]
+        pairs = [(s, t) for s, t in itertools.product(sources, world) if rule.mutes(t, [s])]
         assert pairs, rule
         for source, target in pairs:
-            assert RANK[source["severity"]] >= RANK[target["severity"]], (source, target)
+            assert source["alertname"] in INHIBITORS or RANK[source["severity"]] >= RANK[target["severity"]], (
+                source,
+                target,
+            )
+
+
+def test_what_holds_back_recovery_latency_does_not_come_after_it(alerts):
+    """Otherwise the target is sent once and then falls silent."""
+    waits = {rule["alert"]: _seconds(rule.get("for", "0s")) for rule in alerts}
+    late = min(
+        _seconds(rule.get("for", "0s"))
+        for rule in alerts
+        if rule["labels"]["signal"] == "latency" and rule["labels"]["severity"] != "critical"
+    )
+    assert waits["PlumblineRecoveryUnderWay"] <= late
+    assert waits["PlumblineProbeTargetDown"] <= min(
+        waits[name] for name in waits if "Probe" in name or "Canary" in name
+    )
+
+
+def _seconds(duration):
+    return int(duration[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[duration[-1]]
 
 
 def test_the_watchdog_and_absent_targets_are_never_muted(rules, firing):
@@ -114,8 +250,8 @@ def test_the_watchdog_and_absent_targets_are_never_muted(rules, firing):
 
 def test_a_daemon_that_is_down_silences_its_own_node_only(rules, one, firing):
     down = one("PlumblineDown")
-    of_no_node = {"PlumblineWatchdog", "PlumblineTargetsAbsent", "PlumblineNicMtuMismatch"}
-    there = [one(name) for name in firing if name not in {"PlumblineDown", *of_no_node}]
+    of_no_node = {"PlumblineWatchdog", "PlumblineTargetsAbsent", "PlumblineNicMtuMismatch", "PlumblineRecoveryUnderWay"}
+    there = [one(name, instance=down["instance"]) for name in firing if name not in {"PlumblineDown", *of_no_node}]
     elsewhere = [{**labels, "instance": "stor02.example:10047"} for labels in there]
     assert audible(rules[:1], [down, *there, *elsewhere]) == [down, *elsewhere]
 
@@ -129,6 +265,131 @@ def test_without_any_cluster_label_it_works_the_same(rules, one):
     down, slow = one("PlumblineDown"), one("PlumblineCanaryLatencyHigh")
     del down["cluster"], slow["cluster"]
     assert audible(rules, [down, slow]) == [down]
+
+
+# --- a host that is down, seen from another -----------------------------------------------------------------------
+
+
+def test_what_a_probe_says_of_an_osd_whose_host_is_down_is_silent(rules, one):
+    there = {"probe": "rados/osd.3", "instance": "stor01.example:10047"}
+    down, target = one("PlumblineDown", instance="stor02.example:10047"), one("PlumblineProbeTargetDown", **there)
+    silent = [
+        one("PlumblineProbeStuck", layer="rados", **there),
+        one("PlumblineCanaryLatencyHigh", layer="rados", **there),
+        one("PlumblineCanaryOverdue", **there),
+    ]
+    heard = [
+        one("PlumblineCanaryFailing", **there),
+        one("PlumblineProbeStuck", layer="rados", probe="rados/osd.4", instance=there["instance"]),
+        one("PlumblineProbeStuck", layer="rados", **{**there, "cluster": "south"}),
+    ]
+    assert audible(rules, [down, target, *silent, *heard]) == [down, target, *heard]
+
+
+# --- recovery -----------------------------------------------------------------------------------------------------
+
+
+def test_recovery_holds_back_tickets_about_latency_of_its_cluster_and_nothing_else(rules, world):
+    recovery = next(each for each in world if each["alertname"] == "PlumblineRecoveryUnderWay" and "cluster" in each)
+    for labels in world:
+        held = labels["signal"] == "latency" and labels["severity"] != "critical" and labels.get("cluster") == "north"
+        assert (labels in audible(rules, [recovery, labels])) is not held, labels
+    assert {each["signal"] for each in world} >= {"latency", "loss", "error", "saturation", "health"}
+
+
+def test_recovery_without_a_cluster_label_holds_back_what_has_none(rules, one):
+    recovery, slow = ({**one(name)} for name in ("PlumblineRecoveryUnderWay", "PlumblineCanaryLatencyHigh"))
+    recovery.pop("cluster", None)
+    assert audible(rules, [recovery, slow]) == [recovery, slow]
+    del slow["cluster"]
+    assert audible(rules, [recovery, slow]) == [recovery]
+
+
+# --- along the layers ---------------------------------------------------------------------------------------------
+
+ORDER = [
+    layers
+    for layers in json.loads(
+        _gojsonnet.evaluate_snippet(
+            "order", f"(import {json.dumps(str(ROOT / 'mixin.libsonnet'))})._config.blame.order"
+        )
+    )
+    if layers != ["self"]
+]
+"""The rules' own order; the host itself is ``PlumblineDown``'s."""
+BELOW = [
+    (lower, upper) for low, high in itertools.combinations(ORDER, 2) for lower, upper in itertools.product(low, high)
+]
+HERE, THERE = "stor01.example:10047", "stor02.example:10047"
+
+
+def layered(one, layer, severity="critical", instance=HERE, **labels):
+    name = "PlumblineProbeStuck" if severity == "critical" else "PlumblineProbeLatencyHigh"
+    return one(name, layer=layer, probe=layer, instance=instance, device_class=layer, **labels)
+
+
+@pytest.mark.parametrize(("lower", "upper"), BELOW)
+def test_each_layer_speaks_before_all_above_it(rules, one, lower, upper):
+    """In the order of the blame rules, one host for what is on a host, the cluster for what is on all of them."""
+    where = HERE if upper in {"disk", "osd"} else THERE
+    ticket, page = (layered(one, lower, severity, where) for severity in ("warning", "critical"))
+    if lower == "network":
+        ticket = one("PlumblineNicRingDrops", instance=where)
+    above_ticket, above_page = (layered(one, upper, severity) for severity in ("warning", "critical"))
+    assert audible(rules, [ticket, above_ticket]) == [ticket]
+    assert audible(rules, [ticket, above_page]) == [ticket, above_page], "a ticket never silences a page"
+    heard = audible(rules, [page, above_page])
+    assert heard == ([page, above_page] if (lower, upper) == ("network", "disk") else [page])
+    assert audible(rules, [{**page, "cluster": "south"}, above_page]) == [{**page, "cluster": "south"}, above_page]
+    assert audible(rules, [above_page, page])[-1] == page, "never downwards"
+    bare = [{key: value for key, value in each.items() if key != "cluster"} for each in (page, above_page)]
+    assert len(audible(rules, bare)) == len(heard)
+
+
+@pytest.mark.parametrize("layers", ORDER)
+def test_layers_side_by_side_and_a_layer_itself_stay(rules, one, layers):
+    both = [layered(one, layer, instance=host) for layer in layers for host in (HERE, THERE)]
+    assert audible(rules, both) == both
+
+
+@pytest.mark.parametrize("upper", ["disk", "osd"])
+def test_on_another_host_what_is_on_a_host_has_its_own_reasons(rules, one, upper):
+    for lower in ("network", "disk"):
+        if lower != upper:
+            two = [layered(one, lower, instance=THERE), layered(one, upper)]
+            assert audible(rules, two) == two
+
+
+def test_losses_and_errors_above_always_get_through(rules, one):
+    page = layered(one, "disk", instance=THERE)
+    for layer in ABOVE_DISK:
+        above = one("PlumblineCanaryFailing", layer=layer, probe=layer)
+        lost = one("PlumblineNetworkLoss", layer=layer, probe=layer, instance=HERE)
+        assert audible(rules, [page, above, lost]) == [page, above, lost]
+
+
+def test_what_stands_for_weeks_or_is_common_hides_nothing_on_other_hosts(rules, one):
+    slow = layered(one, "rados", "warning")
+    for name in (
+        "PlumblineDiskPendingSectors",
+        "PlumblineDiskFailing",
+        "PlumblineArrayDegraded",
+        "PlumblineSoftnetTimeSqueeze",
+        "PlumblineNicLinkSlow",
+        "PlumblineFindingOpen",
+        "PlumblineDiskQueueSettings",
+        "PlumblineDiskWearOut",
+    ):
+        standing = one(name, severity="warning", instance=THERE)
+        assert audible(rules, [standing, slow]) == [standing, slow], name
+
+
+def test_a_disk_that_hangs_is_the_only_page_of_its_cluster(rules, one):
+    hung = one("PlumblineDiskHung", instance=THERE)
+    above = [
+        layered(one, layer, severity) for layer in ABOVE_DISK if layer != "osd" for severity in ("warning", "critical")
+    ]
+    assert audible(rules, [hung, *above]) == [hung]
 
 
 def test_network_speaks_before_disk_tickets_but_never_hushes_a_page_or_an_error(rules, one):

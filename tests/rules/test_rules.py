@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -10,6 +11,9 @@ import sys
 import pytest
 import yaml
 
+from plumbline import baseline
+from plumbline.baseline import selection
+from plumbline.collectors import probe
 from plumbline.reference import every_spec
 from support.metrics import FOREIGN, known_metrics
 from support.programs import need
@@ -17,7 +21,7 @@ from support.rules import ALERTS, ROOT, RULES, TEST_FILES
 
 SEVERITIES = {"critical", "warning", "info"}
 LAYERS = {"network", "disk", "osd", "rados", "rbd", "filesystem", "object", "client", "self"}
-SIGNALS = {"latency", "loss", "saturation", "error", "health"}
+SIGNALS = {"latency", "loss", "saturation", "error", "health", "capacity"}
 ALWAYS_FIRING = {"PlumblineWatchdog"}
 """No test can find it quiet: that is what it is for."""
 
@@ -133,20 +137,6 @@ def test_joins_name_their_labels_and_never_the_job():
             assert "job" not in labels.split(", ")
 
 
-@pytest.mark.parametrize("name", ["PlumblineProbeLatencyHigh", "PlumblineProbeThroughputLow"])
-def test_every_interval_votes_once_and_over_three_of_its_own(alerts, name):
-    """Interval classes without gap or overlap; the longest take weeks to simulate, so their shape is checked."""
-    expr = next(rule["expr"] for rule in alerts if rule["alert"] == name)
-    windows = [(int(window), int(step)) for window, step in re.findall(r"\[(\d+)s:(\d+)s\]", expr)]
-    classes = [(int(above), int(up_to)) for above, up_to in re.findall(r"> (\d+) <= (\d+)", expr)]
-    assert len(windows) == len(classes) >= 3
-    assert [above for above, _ in classes] == [0, *(up_to for _, up_to in classes[:-1])]
-    for (window, step), (_, up_to) in zip(windows, classes, strict=True):
-        assert window == 3 * up_to
-        assert up_to % step == 0
-    assert windows[-1][0] <= 15 * 86400, "Prometheus keeps 15 days by default"
-
-
 def test_bucket_edges_are_never_written_down():
     """Prometheus 3 writes ``le="5"`` as ``le="5.0"``: a rule with a literal edge finds nothing after the upgrade."""
     for file in (RULES, ALERTS):
@@ -174,6 +164,18 @@ def test_every_metric_in_a_rule_exists(alerts, recording_rules):
     assert used <= known_metrics(), used - known_metrics()
 
 
+def test_numbers_that_rules_and_daemon_share_are_the_same():
+    """The daemon drops stale figures, bounds the canary and writes tolerances; the rules must mean the same."""
+    code = (ROOT / "alerts" / "config" / "probe.libsonnet").read_text("utf-8")
+    numbers = {name: float(value) for name, value in re.findall(r"^\s+(\w+): ([\d.]+),$", code, re.MULTILINE)}
+    assert numbers["staleIntervals"] == probe.STALE_AFTER_INTERVALS
+    assert numbers["defaultTolerance"] == selection.DEFAULT_TOLERANCE
+    names = (each.name for each in pkgutil.iter_modules(baseline.__path__))
+    modules = [importlib.import_module(f"plumbline.baseline.{name}") for name in names]
+    floors = {module.TOLERANCE_FLOOR for module in modules if hasattr(module, "TOLERANCE_FLOOR")}
+    assert floors == {numbers["minimumTolerance"]}
+
+
 def test_test_series_have_the_labels_the_daemon_exports(unit_tests):
     """A rule proven on a label that does not exist is proven on nothing."""
     labels_of = {spec.name: set(spec.labels) for spec in every_spec()}
@@ -185,48 +187,16 @@ def test_test_series_have_the_labels_the_daemon_exports(unit_tests):
     for test in unit_tests:
         for series in test["input_series"]:
             name, _, rest = series["series"].partition("{")
-            if FOREIGN.get(name, ()) is None:
-                continue
+            expected = labels_of[name] if name.startswith("plumbline_") else FOREIGN.get(name)
+            if expected is None:
+                continue  # of others, with whatever labels
             labels = set(re.findall(r'([a-z_]+)="', rest))
-            assert labels - TARGET_LABELS == (FOREIGN.get(name) or labels_of[name]), series["series"]
+            assert labels - TARGET_LABELS == expected, series["series"]
             checked += 1
     assert checked > 100
 
 
-# --- runbooks and dashboards ----------------------------------------------------------------------------------------
-
-RUNBOOKS = ROOT / "alerts" / "runbooks"
-
-
-def code_blocks(text, language="sh"):
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
-def section(text, heading):
-    return re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[1]
-
-
-def test_every_alert_has_a_runbook_and_every_runbook_an_alert(alerts):
-    assert {path.stem for path in RUNBOOKS.glob("*.md")} == {rule["alert"] for rule in alerts}
-
-
-@pytest.mark.parametrize("path", sorted(RUNBOOKS.glob("*.md")), ids=lambda path: path.stem)
-def test_a_runbook_can_be_followed(path):
-    from plumbline import cli
-
-    text = path.read_text("utf-8")
-    assert text.startswith(f"# {path.stem}\n")
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Meaning", "Impact", "Diagnosis", "Mitigation"]
-    assert code_blocks(section(text, "Diagnosis")), "commands to run"
-    for block in code_blocks(text):
-        done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{done.stderr}\n{block}"
-        assert not re.search(r"<[a-z-]+>|TODO|\.\.\. ", block), "a placeholder can't be run"
-        for command in re.findall(r"(?:^|\s|')plumbline ((?:baseline|config|serve)[^|;'#\n]*)", block):
-            words = command.replace('"$NODE"', "node").split()
-            assert cli._parser().parse_args(words), command
-    for target in re.findall(r"\]\(([^)#]+\.md)\)", text):
-        assert (RUNBOOKS / target).is_file(), target
+# --- dashboards ------------------------------------------------------------------------------------------------------
 
 
 def test_links_lead_to_the_runbook_and_to_a_dashboard_that_exists(alerts):
@@ -238,6 +208,16 @@ def test_links_lead_to_the_runbook_and_to_a_dashboard_that_exists(alerts):
         uid = re.search(r"/d/([a-z-]+)", annotations["dashboard_url"])[1]
         assert uid in boards
         assert "var-instance={{ . | urlquery }}" in annotations["dashboard_url"]
+
+
+def test_the_canarys_test_files_are_what_their_script_writes():
+    folder = ROOT / "tests" / "rules"
+    spec = importlib.util.spec_from_file_location("write_canary", folder / "write_canary.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there
+    spec.loader.exec_module(module)
+    for name, cases in module.FILES.items():
+        assert (folder / name).read_text("utf-8") == module.render(cases), f"run tests/rules/write_canary.py ({name})"
 
 
 # --- the renderer -------------------------------------------------------------------------------------------------

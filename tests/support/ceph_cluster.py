@@ -60,11 +60,16 @@ def missing(*others: str) -> list[str]:
 
 @contextlib.contextmanager
 def ceph_cluster(
-    *, managers: int = 1, osd_gib: int = 4, options: Mapping[str, str] | None = None
+    *,
+    managers: int = 1,
+    osd_gib: int = 4,
+    options: Mapping[str, str] | None = None,
+    disks: Mapping[int, str] | None = None,
 ) -> Iterator[CephCluster]:
     """Start one and wait until it is healthy; ended and removed afterwards, whatever happens.
 
-    ``options`` go to the configuration's ``[global]`` section.
+    ``options`` go to the configuration's ``[global]`` section. ``disks``: OSD number → the kernel's name of a block
+    device that it shall live on, instead of in a file.
     """
     sweep()
     new = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=_BASE))
@@ -72,7 +77,7 @@ def ceph_cluster(
     fcntl.flock(lock, fcntl.LOCK_EX)
     folder = new.rename(_BASE / new.name[1:])  # only now may another start's sweep look at it
     try:
-        cluster = CephCluster(folder, managers=managers, osd_gib=osd_gib, options=options or {})
+        cluster = CephCluster(folder, managers=managers, osd_gib=osd_gib, options=options or {}, disks=disks or {})
         try:
             cluster.start()
             yield cluster
@@ -86,7 +91,9 @@ def ceph_cluster(
 class CephCluster:
     """Commands, users and faults of one cluster; made by :func:`ceph_cluster`."""
 
-    def __init__(self, folder: Path, *, managers: int, osd_gib: int, options: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, *, managers: int, osd_gib: int, options: Mapping[str, str], disks: Mapping[int, str]
+    ) -> None:
         self.folder = folder
         self.conf = folder / "ceph.conf"
         self.admin_keyring = self.keyring("client.admin")
@@ -95,6 +102,7 @@ class CephCluster:
         """Name → port of its ``/metrics``."""
         self.start_s: dict[str, float] = {}
         """Step of the start → seconds since its beginning."""
+        self._disks = disks
         self._frozen: set[str] = set()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._all: list[subprocess.Popen[bytes]] = []
@@ -353,7 +361,10 @@ class CephCluster:
         """All at a time: a mkfs mostly waits for its disk."""
         made = []
         for number, osd_uuid in enumerate(self._osd_uuids):
-            (self.folder / "osd" / str(number)).mkdir(parents=True)
+            data = self.folder / "osd" / str(number)
+            data.mkdir(parents=True)
+            if number in self._disks:
+                (data / "block").symlink_to(f"/dev/{self._disks[number]}")  # BlueStore takes what is there
             argv = ("ceph-osd", "-i", str(number), "--mkfs", "--no-mon-config", "--osd-uuid", osd_uuid)
             made.append(self._popen(f"mkfs.{number}", *argv))
         return made

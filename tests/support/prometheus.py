@@ -37,15 +37,22 @@ class Prometheus(api.Prometheus):
 
 @contextmanager
 def prometheus(
-    folder: Path, *, target: str, interval_s: int = 1, rules: Path = RULES, others: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    target: str,
+    interval_s: int = 1,
+    rules: Path = RULES,
+    alertmanager: str = "",
+    others: Mapping[str, str] | None = None,
 ) -> Iterator[Prometheus]:
     """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all of ``rules`` every ``interval_s``.
 
-    ``others``: job → target, scraped as well.
+    ``alertmanager`` (host:port) is told, if there is one. ``others``: job → target, scraped as well.
     """
     address = f"127.0.0.1:{free_port()}"
-    config = configs.prometheus(target=target, alertmanager="", rules=rules)
-    del config["alerting"]
+    config = configs.prometheus(target=target, alertmanager=alertmanager, rules=rules)
+    if not alertmanager:
+        del config["alerting"]
     config["global"] = {"scrape_interval": f"{interval_s}s", "evaluation_interval": f"{interval_s}s"}
     for name, other in (others or {}).items():
         config["scrape_configs"].append({"job_name": name, "static_configs": [{"targets": [other]}]})

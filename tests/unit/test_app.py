@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.app import Daemon
+from plumbline.collectors.daemon import RELOAD_OK
 from plumbline.config import Config, WebConfig
 from plumbline.errors import ConfigError, Unavailable
 from plumbline.hostfacts import DISK_FACTS, NETWORK_FACTS, HostFacts
 from plumbline.node import look
 from plumbline.options import Overrides, read_config, storage_path
+from plumbline.probing import Probing
 from plumbline.roots import Roots
+from plumbline.running import Running, World
+from plumbline.sources.block import BlockDevice
+from plumbline.state import StateStore
 from plumbline.workloads import load_catalogue
 from support.hosts import parts, recorded_network, silent_network, tree
 
@@ -105,3 +111,39 @@ def test_disks_that_can_not_be_read_say_why_unless_they_could_before(tmp_path: P
     (tmp_path / "sys").rename(tmp_path / "gone")
     run(facts, DISK_FACTS)
     assert facts.devices == known
+
+
+def test_osds_that_come_and_go_plan_anew_and_are_no_reload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file that is being edited at that moment must not be called a refused reload."""
+    file = tmp_path / "plumbline.yaml"
+    file.write_text("probes: [{type: canary, name: canary, enabled: false}]")
+    store = StateStore(tmp_path / "state")
+    store.open()
+    daemon = Daemon(
+        read_config(file, Overrides(), CATALOGUE), reread=lambda: read_config(file, Overrides(), CATALOGUE),
+        config_file=file, store=store, roots=tree(tmp_path, "disks-virtio-vm"), catalogue=CATALOGUE, environment={},
+    )  # fmt: skip
+
+    def outdated(_probing: Probing) -> bool:
+        daemon._signals.stop = True  # the last round of the loop
+        return True
+
+    prepared: list[Config] = []
+    prepare = World.prepare
+
+    def counted(world: World, config: Config, disks_before: tuple[BlockDevice, ...] = ()) -> Running:
+        prepared.append(config)
+        return prepare(world, config, disks_before)
+
+    monkeypatch.setattr(Probing, "outdated", property(outdated))
+    monkeypatch.setattr(World, "prepare", counted)
+    running = daemon._running
+    file.write_text("probes: [{type: cana")
+    daemon._loop()
+    assert prepared == [running.config], "planned anew, with the configuration in force"
+    assert daemon._running is running
+    assert (RELOAD_OK, (), 1) in list(daemon._samples())
+    assert "refused" not in caplog.text
+    store.close()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from plumbline.baseline import standing
 from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.baseline.selection import select
-from plumbline.collectors.baseline import SPECS, samples
+from plumbline.collectors.baseline import CHANGED, MISMATCH, SPECS, environment_samples, samples
+from plumbline.fingerprint import Fingerprint
 
 MEASURED = BaselineEntry(
     layer="disk",
@@ -52,6 +56,46 @@ def test_samples():
         ("plumbline_baseline_judges", documented, 0.0),
         ("plumbline_baseline_missing", ("canary", "disk", "nvme", "randread-4k-qd1-j1", "read"), 0.0),
         ("plumbline_baseline_missing", ("canary", "disk", "nvme", "randwrite-4k-qd1-j1-dsync", "write"), 1.0),
+    ]
+
+
+CAPPED = msgspec.structs.replace(MEASURED, config_hash="aaaaaaaaaaaa")
+OTHERS = msgspec.structs.replace(DOCUMENTED, config_hash="aaaaaaaaaaaa")
+
+
+def mismatches(entries: list[BaselineEntry], judge: dict[str, str] | None = None) -> list[tuple[str, ...]]:
+    return [labels for spec, labels, _ in samples(select(entries, [READ], judge or {})) if spec is MISMATCH]
+
+
+def test_a_baseline_of_other_parameters_is_named() -> None:
+    wrong = ("canary", "disk", "nvme", "randread-4k-qd1-j1", "read", "measured", "baseline")
+    assert mismatches([CAPPED]) == [wrong]
+    assert mismatches([CAPPED, msgspec.structs.replace(CAPPED, config_hash="bbbbbbbbbbbb")]) == [wrong]
+    (sentence,) = standing.mismatched(select([CAPPED], [READ], {}))
+    assert sentence == (
+        "canary: read randread-4k-qd1-j1 is not compared: the measured baseline baseline was measured with other"
+        " parameters (aaaaaaaaaaaa, here 0123456789ab)"
+    )
+
+
+def test_what_is_compared_after_all_or_would_only_be_shown_is_no_mismatch() -> None:
+    assert mismatches([CAPPED, MEASURED]) == []
+    assert mismatches([OTHERS]) == []
+    assert mismatches([OTHERS], {"nvme": "unnoba-2020"}) == [
+        ("canary", "disk", "nvme", "randread-4k-qd1-j1", "read", "documented", "unnoba-2020")
+    ]
+
+
+def test_what_changed_since_it_was_measured() -> None:
+    then = Fingerprint(kernel="6.1", fio="3.33", ceph="18.2.4")
+    now = Fingerprint(kernel="6.12", fio="3.33", tuning="0123456789ab")
+    assert list(environment_samples({"baseline": then}, now)) == [
+        (CHANGED, ("measured", "baseline", "kernel"), 1.0),
+        (CHANGED, ("measured", "baseline", "fio"), 0.0),
+    ]
+    assert list(environment_samples({"baseline": then}, Fingerprint())) == []
+    assert list(standing.outdated({"baseline": then}, now)) == [
+        "baseline baseline was measured with another kernel: 6.1; now 6.12"
     ]
 
 

@@ -29,7 +29,7 @@ VIRTIO = FIXTURES / "net-virtio-guest"
 
 def test_a_real_driver_answers() -> None:
     ethtool = Ethtool(ReplayEthtool.load(VIRTIO))
-    assert ethtool.driver_info(b"eth0") == DriverInfo("virtio_net", "", "0000:00:03.0", 20)
+    assert ethtool.driver_info(b"eth0") == DriverInfo("virtio_net", "", "0000:00:03.0", 20, "1.0.0")
     names = ethtool.strings(b"eth0")
     assert names[:3] == ("rx_drops", "rx_xdp_packets", "rx_xdp_tx")
     assert names[-1] == "tx0_tx_timeouts"

@@ -15,6 +15,7 @@ from plumbline.baseline.book import Book, load_book
 from plumbline.config import BaselineConfig, Config
 from plumbline.config_types import Duration
 from plumbline.exposition import Exposition
+from plumbline.fingerprint import Fingerprint
 from plumbline.overview import Overview
 from plumbline.planning import ProbingPlan, make_plan
 from plumbline.probe_config import FioConfig
@@ -25,7 +26,7 @@ from plumbline.roots import Roots
 from plumbline.scheduler import splay
 from plumbline.snapshot import Snapshot
 from plumbline.state import ProbeRecord, StateStore
-from plumbline.status_model import Comparison, DiskRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel
+from plumbline.status_model import Comparison, DiskRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel, judge
 from plumbline.workloads import load_catalogue
 from support.hosts import ixgbe_network, parts, recorded_network, tree
 
@@ -87,6 +88,7 @@ class Node:
             findings=None,
             waiting_for=None,
             config_error=error,
+            recordable={NAME},
         )
 
 
@@ -115,6 +117,27 @@ def test_a_probe_that_has_not_run(node: Node) -> None:
         probe=NAME, layer="disk", device_class="ssd", workload="randwrite-4k-qd1-j1", operation="write",
         success=None, age_s=None, baseline="documented: unnoba-2020",
     )  # fmt: skip
+
+
+def test_what_no_longer_fits_between_baseline_and_node(node: Node) -> None:
+    node.configure()
+    (node.store.directory / "baseline.yaml").write_text(
+        f"{{schema_version: 1, source: measured, host: {HOST}, recorded: 2025-11-03T08:00:00Z,"
+        " fingerprint: {kernel: 6.1.0, fio: '3.33'}, entries: ["
+        " {workload: randwrite-4k-qd1-j1, device_class: ssd, rate_iops: 7, latency: {p50: 1ms}}]}"
+    )
+    book = node.book()
+    assert book.measured_on == {"baseline": Fingerprint(kernel="6.1.0", fio="3.33")}
+    model = node.overview.model(
+        EMPTY, probing=node.probing, book=book, findings=None, waiting_for=None, config_error="",
+        fingerprint=Fingerprint(kernel="6.12.48", fio="3.33"),
+    )  # fmt: skip
+    mismatch, kernel = model.standing
+    assert mismatch.startswith(f"{NAME}: write randwrite-4k-qd1-j1 is not compared: the measured baseline baseline was")
+    assert kernel == "baseline baseline was measured with another kernel: 6.1.0; now 6.12.48"
+    assert {mismatch, kernel} <= set(judge(model).notes)
+    (row,) = model.probes
+    assert not row.recordable
 
 
 def test_a_probe_beside_the_baseline_in_force_and_beside_one_that_is_only_shown(node: Node, tmp_path: Path) -> None:

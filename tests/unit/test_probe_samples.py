@@ -192,7 +192,49 @@ def test_figures_of_the_network_and_the_target():
     ]
 
 
+def run(p50: float | None = None, **figures: float) -> tuple[OperationResult, ...]:
+    latency = {} if p50 is None else {"p50": p50, "mean": 2 * p50, "p99": 9.0}
+    return (OperationResult(operation="read", latency=latency, **figures),)
+
+
+def recent(*runs: tuple[OperationResult, ...]) -> ProbeStatus:
+    return replace(GOOD, recent=runs)
+
+
+def test_the_median_of_the_last_three_runs():
+    """The middle one, whatever its place; tails are not judged."""
+    status = recent(
+        run(0.009, iops=10.0, throughput=5.0, loss_ratio=0.5),
+        run(0.001, iops=30.0, throughput=7.0, loss_ratio=0.0),
+        run(0.002, iops=20.0, throughput=6.0, loss_ratio=0.1),
+    )
+    assert [line for line in lines(status) if "recent" in line] == [
+        f'plumbline_probe_recent_latency_seconds{{{PLACE},operation="read",statistic="mean"}} 0.004',
+        f'plumbline_probe_recent_latency_seconds{{{PLACE},operation="read",statistic="p50"}} 0.002',
+        f'plumbline_probe_recent_iops{{{PLACE},operation="read"}} 20.0',
+        f'plumbline_probe_recent_throughput_bytes_per_second{{{PLACE},operation="read"}} 6.0',
+        f'plumbline_probe_recent_loss_ratio{{{PLACE},operation="read"}} 0.1',
+    ]
+
+
+def test_without_three_runs_there_is_no_median():
+    assert not [line for line in lines(recent(run(0.001), run(0.002))) if "recent" in line]
+    # one of the three did not tell this figure
+    status = recent(run(0.001, iops=1.0), run(None, iops=2.0), run(0.002, iops=3.0))
+    assert [line for line in lines(status) if "recent" in line] == [
+        f'plumbline_probe_recent_iops{{{PLACE},operation="read"}} 2.0'
+    ]
+
+
+def test_medians_grow_stale_with_the_other_figures():
+    status = recent(*(run(0.001, iops=1.0),) * 3)
+    assert [line for line in lines(status, now=1312.0) if "recent" in line]
+    assert not [line for line in lines(status, now=1313.0) if "recent" in line]
+    assert not [line for line in lines(replace(status, config_hash="def")) if "recent" in line]
+
+
 def test_every_spec_is_declared_once_and_used():
     assert len({spec.name for spec in probe.SPECS}) == len(probe.SPECS)
     whole = replace(GOOD, timeout_s=60.0, operations={"read": OperationTotals().histogram()})
-    assert {spec for spec, _, _ in samples([whole, over_the_network()], now=1050.0)} == set(probe.SPECS)
+    often = recent(*(run(0.001, iops=1.0, throughput=1.0, loss_ratio=0.0),) * 3)
+    assert {spec for spec, _, _ in samples([whole, over_the_network(), often], now=1050.0)} == set(probe.SPECS)

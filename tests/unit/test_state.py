@@ -55,7 +55,11 @@ def test_a_failure_keeps_the_last_success_and_the_newest_failures():
     assert record.runs == {Outcome.SUCCESS: 1, Outcome.FAILURE: 7}
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b'{"schema_version": 99, "probes": {}}', b"[]", b"\0" * 50])
+DAMAGES = [b"", b"{", b"\xff\xfe", b'{"schema_version": 99, "probes": {}}', b"[]", b"\0" * 50]
+DAMAGES += [b'{"schema_version": 3, "probes": {"f\xff": {}}}']  # one damaged byte inside a text
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_kept_aside_and_the_daemon_starts(tmp_path, damage, caplog):
     (tmp_path / "state.json").write_bytes(damage)
     store = opened(tmp_path)
@@ -163,15 +167,46 @@ def test_beyond_the_last_edge_is_counted_and_edges_of_another_release_still_coun
     assert (histogram.cumulative[-1], histogram.count) == (5, 7)
 
 
-def test_a_file_of_the_first_release_is_read(tmp_path):
-    old = {"schema_version": 1, "probes": {"fio": {"result": msgspec.to_builtins(RESULT), "runs": {"success": 3}}}}
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_an_earlier_release_is_read(tmp_path, version):
+    known = {"result": msgspec.to_builtins(RESULT), "runs": {"success": 3}}
+    if version == 2:
+        known |= {"totals_of": "f8ebba40cbad ssd", "ticked": 5.0}
+    old = {"schema_version": version, "probes": {"fio": known}}
     (tmp_path / "state.json").write_bytes(msgspec.json.encode(old))
     store = opened(tmp_path)
     record = store.get("fio")
     assert (record.result, record.runs, record.totals) == (RESULT, {Outcome.SUCCESS: 3}, {})
+    assert record.recent == ()
+    assert record.with_result(RESULT).recent == (RESULT.operations,)
     store.put("fio", record)
-    assert b'"schema_version":2' in (tmp_path / "state.json").read_bytes()
+    assert b'"schema_version":3' in (tmp_path / "state.json").read_bytes()
     assert not list(tmp_path.glob("*.damaged-*"))
+
+
+def test_the_figures_of_the_last_three_good_runs_are_kept(tmp_path):
+    def run(iops, **changes):
+        figures = OperationResult(operation="read", iops=iops, bins=BINS)
+        return msgspec.structs.replace(RESULT, operations=(figures,), **changes)
+
+    record = ProbeRecord()
+    for iops in (1.0, 2.0, 3.0):
+        record = record.with_result(run(iops))
+    record = record.with_result(failed("no space")).with_result(run(4.0, config_hash="f8ebba40cbad"))
+    store = opened(tmp_path)
+    store.put("fio", record)
+    store.close()
+    # the failed one was of other parameters: what came before it is another experiment's
+    assert [each[0].iops for each in opened(tmp_path).get("fio").recent] == [4.0]
+
+    record = ProbeRecord()
+    for iops in (1.0, 2.0, 3.0, 4.0):
+        record = record.with_result(run(iops))
+    record = record.with_result(msgspec.structs.replace(RESULT, outcome=Outcome.FAILURE, operations=()))
+    assert [each[0].iops for each in record.recent] == [4.0, 3.0, 2.0]
+    assert all(each[0].bins == () for each in record.recent)
+    assert record.with_result(run(5.0, device_class="nvme")).recent[0][0].iops == 5.0
+    assert len(record.with_result(run(5.0, device_class="nvme")).recent) == 1
 
 
 def test_it_is_read_beside_the_daemon_without_a_trace(tmp_path):

@@ -70,6 +70,8 @@ def test_no_baseline_is_said_with_what_to_do() -> None:
     assert got.level is Level.NOTE
     assert got.headline == "Nothing is wrong where there is a baseline to judge by (1 of 2 measurements)"
     assert got.notes == ("canary: read randread-4k-qd1-j1 has no baseline; record one with: plumbline baseline record",)
+    (note,) = verdict(probes=(GOOD, replace(row, recordable=False))).notes
+    assert note == "canary: read randread-4k-qd1-j1 has no baseline; write one into a file of baseline.files"
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,16 @@ others hold and the mistake is reported.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumbline.baseline.model import BaselineEntry, Target
+from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.baseline.profiles import check_judge, load_profiles
 from plumbline.baseline.selection import Selection, select
-from plumbline.baseline.site import read_site
+from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.config import BaselineConfig
 from plumbline.errors import BaselineError
+from plumbline.fingerprint import Fingerprint
 from plumbline.workloads import WorkloadCatalogue
 
 RECORDED = "baseline.yaml"
@@ -30,6 +31,8 @@ class Book:
     selection: Selection
     recorded_error: BaselineError | None = None
     """Why the recorded file is not used, if it can't be."""
+    measured_on: Mapping[str, Fingerprint] = field(default_factory=dict)
+    """Profile of each measured baseline → what its file says it was measured on."""
 
     def in_force(self, target: Target) -> BaselineEntry | None:
         """The baseline that judges ``target``; ``None``: nothing may."""
@@ -73,12 +76,21 @@ def load_book(
     profiles = load_profiles(catalogue)
     check_judge(config.judge, profiles, where)
     entries = [entry for profile in profiles.values() for entry in profile.entries]
-    for name in config.files:
-        entries += read_site(Path(name), host=host, catalogue=catalogue).entries
+    sites = [read_site(Path(name), host=host, catalogue=catalogue) for name in config.files]
     recorded, error = storage / RECORDED, None
     if recorded.exists():
         try:
-            entries += read_site(recorded, host=host, catalogue=catalogue).entries
+            sites.append(read_site(recorded, host=host, catalogue=catalogue))
         except BaselineError as caught:
             error = caught
-    return Book(select(entries, targets, config.judge), error)
+    entries += [entry for site in sites for entry in site.entries]
+    return Book(select(entries, targets, config.judge), error, measured_on(sites))
+
+
+def measured_on(sites: Sequence[LoadedSite]) -> dict[str, Fingerprint]:
+    """Of those that were measured on this host; of one name the last given holds, as for its figures."""
+    return {
+        site.entries[0].profile: site.file.fingerprint
+        for site in sites
+        if site.file.source == Source.MEASURED.value and site.file.fingerprint is not None
+    }

@@ -1,284 +1,197 @@
-"""Recording what this node's devices give while they are known to be good.
+"""The walk of a recording: the layers bottom-up, the runs of a layer in turns, every finished run kept at once.
 
 Several short runs instead of one long: their spread says how far the baseline itself can be trusted, and a run that
-fell into something else's I/O shows. The runs of all probes take turns, so that a busy moment hits one run of each
-and not all runs of one. Percentiles come from all runs' operations together.
+fell into something else's I/O shows. They take turns, so that a busy moment hits one run of each probe and not all
+runs of one. What goes wrong in one probe leaves the others alone; an upper layer is never waited for by a lower one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
-from statistics import median
 
-from plumbline.baseline.files import SCHEMA_VERSION, Latencies
+from plumbline.baseline.files import SCHEMA_VERSION
 from plumbline.baseline.model import Target
-from plumbline.baseline.site import Device, SiteEntry, SiteFile
-from plumbline.baseline.units import Iops, Latency, Throughput
-from plumbline.catalogue import HistogramValue
-from plumbline.errors import BaselineError
+from plumbline.baseline.record_statistics import EntryRecord, Quantile, RunFigures, likenesses, summarise
+from plumbline.baseline.record_work import KeptRun, runs_of
+from plumbline.baseline.site import Device, SiteFile
+from plumbline.errors import BaselineError, PlumblineError, ProbeRefused
+from plumbline.fingerprint import Fingerprint
+from plumbline.workloads import LAYERS
 
-TOTAL_S = 60.0
-"""How long recording takes by default, all runs of all probes together."""
-SHORTEST_RUN_S = 2.0
+RUNS = 5
+"""Of each probe: the fewest whose median is not moved by two that fell into something else."""
+STOPPED = "stopped"
+"""The reason of a :class:`ProbeRefused` that ends the walk; any other ends a step."""
 
-TOLERANCE_FLOOR = 1.25
-"""Five runs within a minute know nothing of a day's load, temperature, scrubs or a fuller device, and the canary's
-histogram is up to 9 % off by itself: a smaller factor would be luck. The same as the rules' minimum."""
-
-SPREAD_LIMIT = 2.0
-"""A run whose median is so many times the median of all runs (or less than that part of it) measured something else:
-2 is what the alerts are there to find."""
-
-_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
-_MIN_ABOVE = 3
-"""A percentile is written down only where at least so many operations lie above it; with fewer it is the maximum
-under another name, and the next recording would give another one."""
-_DIGITS = 6
+Tell = Callable[[str, str], None]
+"""What a run says of itself while it lasts: its stage, and live figures."""
 
 
 @dataclass(frozen=True, slots=True)
-class RunFigures:
-    """What one run gave for one operation of one workload. Seconds, operations and bytes per second.
+class Step:
+    """One thing that is run a few times: a probe, canaries side by side, or a search for a latency."""
 
-    With a ``histogram`` the percentiles are taken from it; ``latency`` is for tools that give statistics only.
-    ``iops`` and ``throughput`` are ``None`` where they say nothing of the device, as in a paced or capped run.
-    """
-
-    workload: str
-    operation: str
-    histogram: HistogramValue | None = None
-    latency: Mapping[str, float] = field(default_factory=dict)
-    iops: float | None = None
-    throughput: float | None = None
-
-
-Measure = Callable[[tuple[Target, ...], float], Sequence[RunFigures]]
-"""One run of one probe: its targets and seconds in, figures of each target out."""
-Quantile = Callable[[HistogramValue, float], float | None]
-"""As PromQL's ``histogram_quantile``, so that the baseline is computed as the live figures are."""
-Busy = Callable[[str], str]
-"""Asked before each run with the device's name: why it is not quiet, or empty."""
+    name: str
+    layer: str
+    parameters: str
+    """Hash of all that makes it the same experiment."""
+    runs: int
+    lasts_s: float
+    """One run, as far as can be said before."""
+    measure: Callable[[Tell], Measured]
+    """One run. Raises :class:`PlumblineError`; a :class:`ProbeRefused` with reason ``stopped`` ends the walk."""
+    last: bool = False
+    """After all others of its layer: it loads what it measures to the limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
-    """Where and with what the recording was made; ``recorded`` has a time zone."""
+class Measured:
+    """What one run of a step gave."""
 
-    host: str
-    recorded: datetime
-    kernel: str = ""
-    tools: Mapping[str, str] = field(default_factory=dict)
-    devices: tuple[Device, ...] = ()
+    figures: tuple[RunFigures, ...]
+    tool: str = ""
+    tool_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Told before each run, and once at the end (``done == total``). ``run`` counts from 1."""
+    """Told before each run, while it lasts, and once at the end (``done == total``). ``run`` counts from 1."""
 
     done: int
     total: int
-    probe: str
+    layer: str
+    step: str
     run: int
-    run_duration_s: float
+    runs: int
+    left_s: float
+    """Until the end, as far as can be said."""
+    stage: str = ""
+    figures: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class TargetRecord:
-    """One target's statistics: medians of the runs in seconds, and what is wrong with them, if anything is."""
+class Walked:
+    """All finished runs, by step in the order of the walk; and the steps that gave nothing, with the reason."""
 
-    target: Target
-    p50_of_runs: tuple[float, ...]
-    entry: SiteEntry
-    outliers: tuple[int, ...]
-    """Runs (from 1) beyond :data:`SPREAD_LIMIT`."""
-    busy: Mapping[int, str]
-    """Run → why the device was not quiet before it."""
+    runs: tuple[KeptRun, ...]
+    failed: Mapping[str, PlumblineError]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedBaseline:
-    """A recording that may be written; ``warnings`` are one line each."""
-
-    file: SiteFile
-    records: tuple[TargetRecord, ...]
-    warnings: tuple[str, ...]
-
-
-def record(
-    targets: Sequence[Target],
+def walk(
+    steps: Sequence[Step],
     *,
-    measure: Measure,
-    quantile: Quantile,
-    environment: Environment,
-    runs: int = 5,
-    run_duration_s: float | None = None,
-    busy: Busy = lambda _: "",
+    kept: Sequence[KeptRun] = (),
+    keep: Callable[[KeptRun], None] = lambda _: None,
+    clock: Callable[[], float],
     progress: Callable[[Progress], None] = lambda _: None,
-    force: bool = False,
-) -> RecordedBaseline:
-    """Measure every target ``runs`` times. ``measure`` is called once per run and probe, with all its targets.
+) -> Walked:
+    """Make every run that is not ``kept`` already; ``keep`` is told of each as soon as it is finished.
 
-    Raises :class:`BaselineError` when there is nothing to record, a run gave no figures, or (without ``force``) the
-    host was too busy for a baseline: runs far apart, or most of them on a busy device.
+    ``clock`` is Unix seconds. Raises :class:`ProbeRefused` (``stopped``) when it is ended from outside.
     """
-    if not targets:
-        raise BaselineError("record", "no probe measures anything here; enable one in the configuration")
-    if runs < 2:
-        raise BaselineError("record", "one run says nothing of its spread; use at least 2", key="runs", value=runs)
-    probes = [(name, tuple(group)) for name, group in groupby(sorted(targets, key=_by_probe), key=_by_probe)]
-    duration_s = run_duration_s or max(SHORTEST_RUN_S, TOTAL_S / (runs * len(probes)))
-    figures: dict[Target, list[RunFigures]] = {target: [] for target in targets}
-    disturbed: dict[Target, dict[int, str]] = {target: {} for target in targets}
-    total = runs * len(probes)
-    for done in range(total):
-        run, (probe, group) = done // len(probes) + 1, probes[done % len(probes)]
-        progress(Progress(done, total, probe, run, duration_s))
-        reasons = {device: busy(device) for device in sorted({target.device for target in group})}
-        for target in group:
-            if reasons[target.device]:
-                disturbed[target][run] = reasons[target.device]
-        found = {(one.workload, one.operation): one for one in measure(group, duration_s)}
-        for target in group:
-            figures[target].append(_of_target(found, target, run))
-    progress(Progress(total, total, probes[-1][0], runs, duration_s))
-    records = tuple(_record(target, figures[target], disturbed[target], quantile) for target in targets)
-    warnings = tuple(warning for one in records for warning in _warnings(one))
-    refusals = [warning for one in records for warning in _warnings(one) if one.outliers or _mostly_busy(one)]
-    if refusals and not force:
-        advice = "wait until this host is quiet, or accept it with --force"
-        raise BaselineError("record", f"{'; '.join(refusals)}. Nothing was written: {advice}")
-    return RecordedBaseline(_file(environment, records), records, warnings)
+    done = {step.name: runs_of(kept, step.name)[: step.runs] for step in steps}
+    lasts = {step.name: step.lasts_s for step in steps}
+    failed: dict[str, PlumblineError] = {}
+    total = sum(step.runs for step in steps)
 
+    def missing() -> Iterator[Step]:
+        return (step for step in steps if step.name not in failed for _ in range(step.runs - len(done[step.name])))
 
-def _by_probe(target: Target) -> str:
-    return target.probe
-
-
-def _of_target(found: Mapping[tuple[str, str], RunFigures], target: Target, run: int) -> RunFigures:
-    one = found.get((target.workload, target.operation))
-    if one is None or (one.histogram is not None and not one.histogram.count):
-        raise BaselineError(_name(target), f"run {run} did no operation; is the device answering?")
-    return one
-
-
-def _record(target: Target, figures: Sequence[RunFigures], busy: Mapping[int, str], quantile: Quantile) -> TargetRecord:
-    medians = tuple(_p50(one, target, run, quantile) for run, one in enumerate(figures, 1))
-    middle = median(medians)
-    outliers = tuple(run for run, p50 in enumerate(medians, 1) if not 1 / SPREAD_LIMIT <= p50 / middle <= SPREAD_LIMIT)
-    iops, throughput = _median(one.iops for one in figures), _median(one.throughput for one in figures)
-    latency = {name: Latency.of(_rounded(value)) for name, value in _pooled(figures, quantile).items()}
-    entry = SiteEntry(
-        workload=target.workload,
-        operation=target.operation,
-        device_class=target.device_class,
-        device=target.device,
-        rate_iops=target.rate_iops,
-        latency=Latencies(**latency),
-        iops=Iops.of(iops) if iops else None,
-        throughput=Throughput.of(throughput) if throughput else None,
-        tolerance_ratio=_rounded(max(TOLERANCE_FLOOR, max(medians) / middle)),
-        runs=len(figures),
-        p50_of_runs=tuple(Latency.of(_rounded(p50)) for p50 in medians),
-        median_of_runs=Latency.of(_rounded(middle)),
-        mad_ratio=_rounded(median(abs(p50 - middle) for p50 in medians) / middle),
-        spread_ratio=_rounded(max(medians) / min(medians)),
-        config_hash=target.config_hash,
-        note="; ".join(f"run {run}: {reason}" for run, reason in busy.items()),
-    )
-    return TargetRecord(target, medians, entry, outliers, dict(busy))
-
-
-def _p50(one: RunFigures, target: Target, run: int, quantile: Quantile) -> float:
-    p50 = quantile(one.histogram, 0.5) if one.histogram is not None else one.latency.get("p50")
-    if not p50:
-        raise BaselineError(_name(target), f"run {run} gave no median latency")
-    return p50
-
-
-def _pooled(figures: Sequence[RunFigures], quantile: Quantile) -> dict[str, float]:
-    """Statistics over all runs' operations.
-
-    From statistics alone no pooled percentile can be had: then the median run's stands for it, and the highest
-    ``max``.
-    """
-    histograms = [one.histogram for one in figures if one.histogram is not None]
-    if len(histograms) == len(figures):
-        return _of_histogram(_sum(histograms), quantile)
-    pooled = {}
-    for statistic in ("mean", *_QUANTILES, "max"):
-        values = [one.latency[statistic] for one in figures if one.latency.get(statistic)]
-        if len(values) == len(figures):
-            pooled[statistic] = max(values) if statistic == "max" else median(values)
-    return pooled
-
-
-def _of_histogram(histogram: HistogramValue, quantile: Quantile) -> dict[str, float]:
-    statistics = {"mean": histogram.sum / histogram.count}
-    for statistic, q in _QUANTILES.items():
-        value = quantile(histogram, q)
-        if value is not None and histogram.count * (1 - q) >= _MIN_ABOVE:
-            statistics[statistic] = value
-    return statistics
-
-
-def _sum(histograms: Sequence[HistogramValue]) -> HistogramValue:
-    """All runs in one; they come from one probe, so their edges are the same."""
-    return HistogramValue(
-        edges=histograms[0].edges,
-        cumulative=[sum(counts) for counts in zip(*(one.cumulative for one in histograms), strict=True)],
-        count=sum(one.count for one in histograms),
-        sum=sum(one.sum for one in histograms),
-    )
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    """``None`` where a run has no figure."""
-    known = list(values)
-    figures = [value for value in known if value is not None]
-    return _rounded(median(figures)) if len(figures) == len(known) else None
-
-
-def _warnings(one: TargetRecord) -> Iterator[str]:
-    middle = median(one.p50_of_runs)
-    for run in one.outliers:
-        p50 = one.p50_of_runs[run - 1]
-        yield (
-            f"{_name(one.target)}: run {run} of {len(one.p50_of_runs)} had a median of "
-            f"{Latency.of(_short(p50)).text}; the median of all runs is {Latency.of(_short(middle)).text}"
+    for step, run in _turns(steps):
+        if step.name in failed or len(done[step.name]) >= run:
+            continue
+        count = sum(map(len, done.values()))
+        left = sum(lasts[each.name] for each in missing())
+        now = Progress(count, total, step.layer, step.name, run, step.runs, left)
+        progress(now)
+        began = clock()
+        try:
+            measured = step.measure(_teller(now, progress))
+        except PlumblineError as error:
+            if isinstance(error, ProbeRefused) and error.reason == STOPPED:
+                raise
+            failed[step.name] = error
+            continue
+        finished = clock()
+        lasts[step.name] = max(0.0, finished - began)
+        made = KeptRun(
+            step=step.name,
+            parameters=step.parameters,
+            finished=finished,
+            figures=measured.figures,
+            tool=measured.tool,
+            tool_version=measured.tool_version,
         )
-    for run, reason in one.busy.items():
-        yield f"{_name(one.target)}: before run {run}, {reason}"
+        keep(made)
+        done[step.name].append(made)
+    count = sum(map(len, done.values()))
+    progress(Progress(count, count, "", "", 0, 0, 0.0))
+    return Walked(tuple(run for step in in_order(steps) for run in done[step.name]), failed)
 
 
-def _mostly_busy(one: TargetRecord) -> bool:
-    return 2 * len(one.busy) > len(one.p50_of_runs)
+def in_order(steps: Sequence[Step]) -> list[Step]:
+    """The lowest layer first, and in a layer as they come."""
+    return sorted(steps, key=lambda step: (LAYERS.index(step.layer), step.last))
 
 
-def _file(environment: Environment, records: Sequence[TargetRecord]) -> SiteFile:
+def _turns(steps: Sequence[Step]) -> Iterator[tuple[Step, int]]:
+    """Each step with the number of its run."""
+    ordered = in_order(steps)
+    for place in dict.fromkeys((step.layer, step.last) for step in ordered):
+        here = [step for step in ordered if (step.layer, step.last) == place]
+        for run in range(1, max(step.runs for step in here) + 1):
+            yield from ((step, run) for step in here if run <= step.runs)
+
+
+def _teller(now: Progress, progress: Callable[[Progress], None]) -> Tell:
+    def tell(stage: str, figures: str) -> None:
+        progress(Progress(now.done, now.total, now.layer, now.step, now.run, now.runs, now.left_s, stage, figures))
+
+    return tell
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where, when, by whom and with what the recording was made; ``recorded`` has a time zone."""
+
+    host: str
+    recorded: datetime
+    by: str = ""
+    kernel: str = ""
+    tools: Mapping[str, str] = field(default_factory=dict)
+    devices: tuple[Device, ...] = ()
+    fingerprint: Fingerprint | None = None
+
+
+def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Quantile) -> tuple[EntryRecord, ...]:
+    """The entries of ``targets``, the lowest layer first. Raises :class:`BaselineError` where a run lacks a figure."""
+    found: dict[tuple[str, str, str], list[RunFigures]] = {}
+    for run in runs:
+        for one in run.figures:
+            found.setdefault((one.probe, one.workload, one.operation), []).append(one)
+    figures = {target: found.get((target.probe, target.workload, target.operation), []) for target in targets}
+    groups = likenesses(target for target in targets if figures[target])
+    records = [summarise(group, figures, quantile) for group in groups]
+    return tuple(sorted(records, key=lambda record: LAYERS.index(record.layer)))
+
+
+def file_of(environment: Environment, records: Sequence[EntryRecord], notes: Sequence[str]) -> SiteFile:
+    """The file to write."""
+    if not records:
+        raise BaselineError("record", "no probe measures anything here; enable one in the configuration")
     return SiteFile(
         schema_version=SCHEMA_VERSION,
         source="measured",
         name=environment.host,  # what an alert calls it: "the measured baseline stor01"
         host=environment.host,
         recorded=environment.recorded.replace(microsecond=0),
+        recorded_by=environment.by,
         kernel=environment.kernel,
         tools=dict(environment.tools),
+        fingerprint=environment.fingerprint,
         devices=environment.devices,
-        entries=tuple(one.entry for one in records),
+        notes=tuple(notes),
+        entries=tuple(record.entry for record in records),
     )
-
-
-def _name(target: Target) -> str:
-    return f"{target.probe}, {target.workload} {target.operation}"
-
-
-def _rounded(value: float) -> float:
-    """Six significant digits: what lies behind is noise, and a person reads the file."""
-    return float(f"{value:.{_DIGITS}g}")
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.3g}")

@@ -49,6 +49,8 @@ class Incomparable:
     entry: BaselineEntry
     target: Target
     reason: str
+    would_judge: bool = True
+    """False: it would only be shown, as a document that the configuration does not choose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,12 @@ class Selection:
     comparable: tuple[Comparable, ...]
     incomparable: tuple[Incomparable, ...]
     verdicts: tuple[Verdict, ...]
+
+    @property
+    def mismatched(self) -> tuple[Incomparable, ...]:
+        """Of the targets without a baseline in force, what would judge them, had it the same parameters."""
+        missing = set(self.missing)
+        return tuple(one for one in self.incomparable if one.would_judge and one.target in missing)
 
     @property
     def missing(self) -> tuple[Target, ...]:
@@ -93,7 +101,7 @@ def select(entries: Sequence[BaselineEntry], targets: Sequence[Target], judge: M
         in_force.setdefault(_experiment(one.entry), one.entry)
     return Selection(
         comparable=comparable,
-        incomparable=tuple(_incomparable(entries, targets)),
+        incomparable=tuple(_incomparable(entries, targets, judge)),
         verdicts=tuple(_verdict(target, in_force.get(_experiment(target))) for target in targets),
     )
 
@@ -152,7 +160,9 @@ def _unique(comparable: Iterable[Comparable]) -> list[Comparable]:
     return list(kept.values())
 
 
-def _incomparable(entries: Sequence[BaselineEntry], targets: Sequence[Target]) -> Iterable[Incomparable]:
+def _incomparable(
+    entries: Sequence[BaselineEntry], targets: Sequence[Target], judge: Mapping[str, str]
+) -> Iterable[Incomparable]:
     for target in targets:
         for entry in entries:
             if entry.key == target.key and entry.config_hash != target.config_hash:
@@ -160,7 +170,8 @@ def _incomparable(entries: Sequence[BaselineEntry], targets: Sequence[Target]) -
                     f"another experiment: config_hash {entry.config_hash}, {target.probe} has {target.config_hash} "
                     "(another rate_iops, or recorded with another workload catalogue)"
                 )
-                yield Incomparable(entry, target, reason)
+                chosen = entry.source is not Source.DOCUMENTED or judge.get(entry.device_class) == entry.profile
+                yield Incomparable(entry, target, reason, chosen)
 
 
 def _verdict(target: Target, entry: BaselineEntry | None) -> Verdict:

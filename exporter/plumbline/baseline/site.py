@@ -29,6 +29,7 @@ from plumbline.baseline.files import Latencies, Strict, convert_text
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
 from plumbline.errors import BaselineError, ConfigError
+from plumbline.fingerprint import Fingerprint
 from plumbline.workloads import Workload, WorkloadCatalogue
 
 MAX_BYTES = 2**20
@@ -50,6 +51,16 @@ class Device(Strict, frozen=True, omit_defaults=True):
     serial: str = ""
 
 
+class IopsAtLatency(Strict, frozen=True, kw_only=True):
+    """The most operations a second while a share of them keeps a latency, and the queue depth that gives them."""
+
+    target: Latency
+    percentile: Annotated[float, Meta(gt=0, le=100)]
+    """So many of a hundred operations took no longer than ``target``."""
+    iops: Iops
+    queue_depth: Annotated[int, Meta(ge=1)]
+
+
 class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
     """One operation of one workload. Only ``workload``, ``device_class`` and one figure are needed."""
 
@@ -58,18 +69,27 @@ class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
     """May be left out where the workload has only one."""
     device_class: Annotated[str, Meta(min_length=1)]
     device: str = ""
+    targets: tuple[str, ...] = ()
+    """The disks, OSDs or peers that were measured, where it was more than one: the entry is about all of them."""
     rate_iops: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     latency: Latencies = Latencies()
     iops: Iops | None = None
     throughput: Throughput | None = None
+    iops_at_latency: IopsAtLatency | None = None
     tolerance_ratio: _Ratio | None = None
     runs: Annotated[int, Meta(ge=1)] | None = None
     p50_of_runs: tuple[Latency, ...] = ()
+    mean_of_runs: tuple[Latency, ...] = ()
+    """Where the tool tells no median."""
+    throughput_of_runs: tuple[Throughput, ...] = ()
+    iops_of_runs: tuple[Iops, ...] = ()
+    """Where the tool tells no throughput."""
     median_of_runs: Latency | None = None
+    """Of ``p50_of_runs``, or of ``mean_of_runs``."""
     mad_ratio: Annotated[float, Meta(ge=0, le=1000)] | None = None
-    """Median absolute deviation of the runs' medians, over their median."""
+    """Median absolute deviation over the median: of the runs' latencies, else of their rates."""
     spread_ratio: Annotated[float, Meta(ge=1, le=1e9)] | None = None
-    """Highest median of a run over the lowest."""
+    """Highest over lowest of the same."""
     config_hash: Annotated[str, Meta(pattern=r"^([0-9a-f]{12})?$")] = ""
     note: str = ""
 
@@ -83,9 +103,15 @@ class SiteFile(Strict, frozen=True, kw_only=True, omit_defaults=True):
     """The ``profile`` label; the file's name without its ending where it is left out."""
     host: str = ""
     recorded: datetime | None = None
+    recorded_by: str = ""
+    """Who ran it: the user's name."""
     kernel: str = ""
     tools: dict[str, str] = msgspec.field(default_factory=dict)
+    fingerprint: Fingerprint | None = None
+    """What it was measured on; compared with now by the daemon and ``plumbline baseline compare``."""
     devices: tuple[Device, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What whoever signs has to know: few runs, a restless host, what was accepted by force, what was left out."""
     entries: tuple[SiteEntry, ...]
 
 
@@ -98,8 +124,8 @@ class LoadedSite:
     entries: tuple[BaselineEntry, ...]
 
 
-def read_site(path: Path, *, host: str, catalogue: WorkloadCatalogue) -> LoadedSite:
-    """Read and check one file; ``host`` is this host's name. Raises :class:`BaselineError`."""
+def read_site(path: Path, *, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
+    """Read and check one file; ``host`` as for :func:`parse_site`. Raises :class:`BaselineError`."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -114,8 +140,9 @@ def read_site(path: Path, *, host: str, catalogue: WorkloadCatalogue) -> LoadedS
     return parse_site(text, where=str(path), host=host, catalogue=catalogue)
 
 
-def parse_site(text: str, *, where: str, host: str, catalogue: WorkloadCatalogue) -> LoadedSite:
-    """Check a file's text. A measured file of another host is refused: it belongs to the host that measured it."""
+def parse_site(text: str, *, where: str, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
+    """Check a file's text. ``host`` is this host's name: a measured file of another is refused, because it would judge
+    what it was not measured on. ``None``: it is only looked at, so any host's will do."""
     file = convert_text(SiteFile, text, where=where)
     if file.recorded is not None and file.recorded.tzinfo is None:
         raise BaselineError(where, "needs a time zone; end it with Z for UTC", key="recorded", value=str(file.recorded))
@@ -127,16 +154,16 @@ def parse_site(text: str, *, where: str, host: str, catalogue: WorkloadCatalogue
 
 def format_site(file: SiteFile) -> str:
     """The text of a file; :func:`parse_site` gives the same figures back, to the last bit."""
-    data = msgspec.to_builtins(file, enc_hook=_encode)
+    data = msgspec.to_builtins(file, enc_hook=encode)
     body = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=118, default_flow_style=None)
     return _HEAD + str(body)
 
 
-def _check_measured(file: SiteFile, where: str, host: str) -> None:
+def _check_measured(file: SiteFile, where: str, host: str | None) -> None:
     for key in ("host", "recorded"):
         if not getattr(file, key):
             raise BaselineError(where, "a measured baseline says where and when it was measured", key=key)
-    if file.host != host:
+    if host is not None and file.host != host:
         reason = (
             f"measured on another host than this one ({host}); record one here with `plumbline baseline record`, "
             "or write source: site to judge this host by it"
@@ -199,7 +226,8 @@ def _check_figures(entry: SiteEntry, where: str, key: str) -> None:
             raise BaselineError(where, f"is below {low} = {below.text}", key=f"{key}.latency.{high}", value=above.text)
 
 
-def _encode(value: object) -> object:
+def encode(value: object) -> object:
+    """What msgspec does not know: a figure is its text."""
     if isinstance(value, Quantity):
         return value.text
     raise NotImplementedError(type(value))

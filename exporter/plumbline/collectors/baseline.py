@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from plumbline.baseline.model import Source
 from plumbline.baseline.selection import Comparable, Selection
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.fingerprint import Fingerprint, changes, compared
 
 _LABELS = ("layer", "device_class", "workload", "operation", "source", "profile", "config_hash")
 
@@ -46,7 +48,32 @@ MISSING = MetricSpec(
     ("probe", "layer", "device_class", "workload", "operation"),
 )
 
-SPECS: tuple[MetricSpec, ...] = (LATENCY, IOPS, THROUGHPUT, TOLERANCE, MEASURED, JUDGES, MISSING)
+MISMATCH = MetricSpec(
+    "plumbline_baseline_mismatch",
+    Kind.GAUGE,
+    "1: what a probe measures has no baseline in force, and this one would judge it, but it was measured with other"
+    " parameters (config_hash), so it is never compared.",
+    ("probe", "layer", "device_class", "workload", "operation", "source", "profile"),
+)
+CHANGED = MetricSpec(
+    "plumbline_baseline_environment_changed",
+    Kind.GAUGE,
+    "Whether a part of this node (ceph, kernel, fio, disks, nics, tuning) is no longer what the baseline was measured"
+    " on; absent where one of the two is not known.",
+    ("source", "profile", "part"),
+)
+
+SPECS: tuple[MetricSpec, ...] = (
+    LATENCY,
+    IOPS,
+    THROUGHPUT,
+    TOLERANCE,
+    MEASURED,
+    JUDGES,
+    MISSING,
+    MISMATCH,
+    CHANGED,
+)
 
 
 def samples(selection: Selection) -> Iterator[Sample]:
@@ -57,6 +84,27 @@ def samples(selection: Selection) -> Iterator[Sample]:
         target = verdict.target
         labels = (target.probe, target.layer, target.device_class, target.workload, target.operation)
         yield MISSING, labels, 1.0 if verdict.in_force is None else 0.0
+    for wrong in dict.fromkeys(  # one file may hold the figure with several other parameters
+        (
+            one.target.probe,
+            one.target.layer,
+            one.target.device_class,
+            one.target.workload,
+            one.target.operation,
+            one.entry.source.value,
+            one.entry.profile,
+        )
+        for one in selection.mismatched
+    ):
+        yield MISMATCH, wrong, 1.0
+
+
+def environment_samples(measured_on: Mapping[str, Fingerprint], now: Fingerprint) -> Iterator[Sample]:
+    """``measured_on``: profile of a measured baseline → the fingerprint in its file."""
+    for profile, then in measured_on.items():
+        changed = {each.part for each in changes(then, now)}
+        for part in compared(then, now):
+            yield CHANGED, (Source.MEASURED.value, profile, part.value), float(part in changed)
 
 
 def _entry_samples(one: Comparable) -> Iterator[Sample]:

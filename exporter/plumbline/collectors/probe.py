@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.state import RECENT_RUNS
 
 _PLACE = ("probe", "layer", "device_class", "workload", "operation")
 
@@ -104,6 +106,21 @@ MTU = MetricSpec(
     _PLACE,
 )
 
+_RECENT = "median of the last three successful runs with these parameters; absent with fewer, or once stale."
+RECENT_LATENCY = MetricSpec(
+    "plumbline_probe_recent_latency_seconds",
+    Kind.GAUGE,
+    f"Latency of one operation, mean or p50: {_RECENT}",
+    (*_PLACE, "statistic"),
+)
+RECENT_IOPS = MetricSpec("plumbline_probe_recent_iops", Kind.GAUGE, f"Operations per second: {_RECENT}", _PLACE)
+RECENT_THROUGHPUT = MetricSpec(
+    "plumbline_probe_recent_throughput_bytes_per_second", Kind.GAUGE, f"Throughput: {_RECENT}", _PLACE
+)
+RECENT_LOSS = MetricSpec(
+    "plumbline_probe_recent_loss_ratio", Kind.GAUGE, f"Share of packets without an answer: {_RECENT}", _PLACE
+)
+
 SPECS: tuple[MetricSpec, ...] = (
     SUCCESS,
     LAST_RUN,
@@ -123,10 +140,17 @@ SPECS: tuple[MetricSpec, ...] = (
     RETRANSMITS,
     LOSS,
     MTU,
+    RECENT_LATENCY,
+    RECENT_IOPS,
+    RECENT_THROUGHPUT,
+    RECENT_LOSS,
 )
 
 STALE_AFTER_INTERVALS = 3.0
 """One missed run is a skip, three are no longer the present state."""
+
+_JUDGED_STATISTICS = ("mean", "p50")
+"""What alerts judge a run by; its tail is too few operations to judge by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +190,8 @@ class ProbeStatus:
     """By operation, over all successful runs with the present parameters."""
     vantage: str = ""
     """``host``, ``vm`` or ``container``."""
+    recent: Sequence[Sequence[OperationResult]] = ()
+    """Figures of the last successful runs with the present parameters, newest first."""
 
 
 def samples(statuses: Iterable[ProbeStatus], *, now: float) -> Iterator[Sample]:
@@ -246,6 +272,32 @@ def _figures(status: ProbeStatus, interval_s: float, now: float) -> Iterator[Sam
             yield LOSS, place, operation.loss_ratio
         if operation.mtu_bytes is not None:
             yield MTU, place, operation.mtu_bytes
+    yield from _medians(status, result)
+
+
+def _medians(status: ProbeStatus, result: ProbeResult) -> Iterator[Sample]:
+    """Of three runs two are beyond a limit exactly when their median is: one bad run says nothing, whatever the
+    interval, and no rule has to look back further than the last scrape."""
+    if len(status.recent) < RECENT_RUNS:
+        return
+    for name in dict.fromkeys(operation.operation for run in status.recent for operation in run):
+        runs = [operation for run in status.recent for operation in run if operation.operation == name]
+        place = (status.probe, result.layer, result.device_class, result.workload, name)
+        for statistic in _JUDGED_STATISTICS:
+            if (value := _median([run.latency.get(statistic) for run in runs])) is not None:
+                yield RECENT_LATENCY, (*place, statistic), value
+        for spec, figures in (
+            (RECENT_IOPS, [run.iops for run in runs]),
+            (RECENT_THROUGHPUT, [run.throughput for run in runs]),
+            (RECENT_LOSS, [run.loss_ratio for run in runs]),
+        ):
+            if (value := _median(figures)) is not None:
+                yield spec, place, value
+
+
+def _median(figures: Iterable[float | None]) -> float | None:
+    known = [figure for figure in figures if figure is not None]
+    return median(known) if len(known) >= RECENT_RUNS else None
 
 
 def _finished(result: ProbeResult) -> float:

@@ -1,13 +1,24 @@
-"""``plumbline baseline``: record this node's figures, list and show what is known."""
+"""``plumbline baseline``: record this node's figures; list, show, compare and report what is known.
+
+Exit codes of ``compare``: 0 nothing is worse beyond its tolerance, 1 something is, 3 it could not be compared.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+import threading
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from plumbline.commands.shared import Parser, add_world, duration, print_json, roots
+from plumbline.commands.shared import INTERRUPTED, Parser, add_world, duration, print_json, roots, until_told
+from plumbline.errors import PlumblineError
+from plumbline.workloads import LAYERS
+
+if TYPE_CHECKING:
+    from plumbline.node import Node
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -18,16 +29,38 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     record = actions.add_parser(
         "record",
         help="measure this node while it is known to be good",
-        description="Run this node's probes a few times, and write median, spread and percentiles to a file that "
-        "judges it from then on. A running daemon goes on and takes the new file by itself.",
+        description="Run this node's probes a few times, the lowest layer first, and write median, spread and"
+        " percentiles to a file that judges it from then on. A running daemon goes on and takes the new file by itself."
+        " What is interrupted goes on where it ended with the next record.",
+        epilog="Exit code: 0 written, 1 refused or failed (finished runs are kept), 130 stopped by Ctrl-C or SIGTERM.",
     )
     add_world(record)
     record.add_argument("--output", type=Path, metavar="FILE", help="write here instead of into the storage path")
-    record.add_argument("--probe", action="append", default=[], metavar="NAME", help="only this probe (repeatable)")
-    record.add_argument("--runs", type=int, default=5, metavar="N", help="runs of each probe (5)")
-    record.add_argument("--run-duration", metavar="TIME", help="of one run, such as 6s (a minute for all together)")
+    record.add_argument("--layer", action="append", default=[], choices=LAYERS, help="only this layer (repeatable)")
     record.add_argument(
-        "--force", action="store_true", help="replace an existing file (kept as .bak); accept a restless host"
+        "--probe", action="append", default=[], metavar="NAME", help="only this probe, or NAME/TARGET (repeatable)"
+    )
+    record.add_argument(
+        "--without", action="append", default=[], metavar="NAME", help="leave this one out, and say so (repeatable)"
+    )
+    record.add_argument("--runs", type=int, default=5, metavar="N", help="runs of each probe (5); fewer are noted")
+    record.add_argument(
+        "--run-duration", metavar="TIME", help="of one run, such as 6s, where time bounds it (the probe's own; noted)"
+    )
+    record.add_argument(
+        "--latency-target",
+        metavar="TIME",
+        help="look for the most IOPS that keep this latency, such as 2ms: random fio on disks and images, uncapped",
+    )
+    record.add_argument(
+        "--latency-percentile", type=float, default=99.0, metavar="P", help="so many of 100 operations keep it (99)"
+    )
+    record.add_argument("--restart", action="store_true", help="throw away the runs that an earlier record kept")
+    record.add_argument("--replace", action="store_true", help="replace an existing file (kept as .bak)")
+    record.add_argument(
+        "--force",
+        action="store_true",
+        help="as --replace; and accept a busy or restless host and figures that can't be true, with a note in the file",
     )
     record.set_defaults(run=_record)
 
@@ -41,31 +74,109 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         add_world(parser)
         parser.add_argument("--json", action="store_true", help="machine-readable")
         parser.set_defaults(run=run)
+    _add_compare(actions)
+    _add_report(actions)
+
+
+def _add_compare(actions: argparse._SubParsersAction[Parser]) -> None:
+    compare = actions.add_parser(
+        "compare",
+        help="two baselines beside each other, or a baseline and now",
+        description="Hold one baseline against another, or against what the daemon measured last: only what was "
+        "measured with the same parameters, as a degradation ratio (1 is as accepted, 2 is twice as bad).",
+        epilog="Exit code: 0 nothing is worse beyond its tolerance, 1 something is, 3 it could not be compared.",
+    )
+    compare.add_argument("a", metavar="A", help="what was accepted: as `plumbline baseline list` names it, or a file")
+    compare.add_argument("b", metavar="B", nargs="?", default="now", help="another one, or `now` (now)")
+    compare.add_argument(
+        "--as",
+        dest="classes",
+        action="append",
+        default=[],
+        metavar="CLASS=CLASS",
+        help="hold a device class of A against another of B on purpose, such as ssd=nvme (repeatable)",
+    )
+    add_world(compare)
+    compare.add_argument("--json", action="store_true", help="machine-readable")
+    compare.set_defaults(run=_compare)
+
+
+def _add_report(actions: argparse._SubParsersAction[Parser]) -> None:
+    report = actions.add_parser(
+        "report",
+        help="baselines with tables and plots: one HTML page, or Markdown for a wiki",
+        description="Write what was accepted as one document: what it was measured on, every figure as printed and in "
+        "base units, and plots over queue depth, over block size and by pool. Several baselines stand beside each "
+        "other.",
+    )
+    report.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="as `plumbline baseline list` names it, or a file (what was measured here, and what may judge here)",
+    )
+    report.add_argument("--output", type=Path, metavar="FILE", help="write here; .md is Markdown, anything else HTML")
+    report.add_argument(
+        "--format", choices=("html", "markdown"), help="whatever FILE ends with; alone: to the terminal"
+    )
+    report.add_argument("--title", metavar="TEXT", help="the site's or cluster's name (this host's)")
+    report.add_argument("--force", action="store_true", help="replace an existing file (kept as .bak)")
+    add_world(report)
+    report.set_defaults(run=_report)
 
 
 def _record(options: argparse.Namespace) -> int:
-    from plumbline import recording, terminal  # noqa: PLC0415  (rich and the probes: only who needs them)
+    # rich and the probes: only who needs them
+    from plumbline import recording, recording_steps, terminal_record  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
+    from plumbline.probes.cluster import CephGuard  # noqa: PLC0415
+    from plumbline.textout import make_console  # noqa: PLC0415
 
-    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
-    console = terminal.make_console()
-    with terminal.record_progress(console) as progress:
-        done = recording.record_here(
-            here.plan,
-            storage=here.storage,
-            output=options.output,
-            host=here.host,
-            roots=roots(options),
-            environment=os.environ,
-            only=options.probe,
-            runs=options.runs,
-            run_duration_s=duration(options.run_duration, "--run-duration"),
-            force=options.force,
-            progress=progress,
-        )
-    terminal.print_record(console, done.recorded, path=done.path, kept=done.kept)
-    for line in done.left_out:
-        print(f"left out: {line}", file=sys.stderr)
+    wanted = recording_steps.Wanted(
+        layers=options.layer,
+        probes=options.probe,
+        without=options.without,
+        runs=options.runs,
+        run_duration_s=duration(options.run_duration, "--run-duration"),
+        latency_target_s=duration(options.latency_target, "--latency-target"),
+        latency_percentile=options.latency_percentile,
+        force=options.force,
+    )
+    here = look(
+        config_file=options.config_file,
+        storage_path_flag=options.storage_path,
+        roots=roots(options),
+        adjust=lambda config: recording_steps.with_run_duration(config, wanted.run_duration_s),
+    )
+    stopping, console = threading.Event(), make_console()
+    cluster = CephGuard(here.config.ceph, here.config.gates, host=here.host)
+    with until_told(stopping), closing(cluster):
+        try:
+            with terminal_record.record_progress(console) as progress:
+                done = recording.record_here(
+                    recording.Here(
+                        config=here.config,
+                        plan=here.plan,
+                        storage=here.storage,
+                        host=here.host,
+                        roots=roots(options),
+                        environment=os.environ,
+                        cluster=cluster,
+                    ),
+                    wanted,
+                    output=options.output,
+                    replace=options.replace,
+                    restart=options.restart,
+                    stopping=stopping,
+                    progress=progress,
+                    say=lambda line: print(line, file=sys.stderr),
+                )
+        except recording.Stopped as stopped:
+            print(f"plumbline: {stopped}", file=sys.stderr)
+            return INTERRUPTED
+    terminal_record.print_record(console, done)
+    for name, why in done.left_out.items():
+        print(f"left out: {name}: {why}", file=sys.stderr)
     return 0
 
 
@@ -80,8 +191,24 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found)
     else:
-        terminal_baselines.print_list(make_console(), found)
+        console = make_console()
+        terminal_baselines.print_list(console, found)
+        for sentence in _standing(here, options):
+            terminal_baselines.print_note(console, sentence)
     return 0
+
+
+def _standing(here: Node, options: argparse.Namespace) -> list[str]:
+    """What no longer fits between the baselines and this node, a sentence each."""
+    from plumbline.baseline import standing  # noqa: PLC0415
+    from plumbline.fingerprinting import read_fingerprint  # noqa: PLC0415
+
+    book = here.book(str(options.config_file or "configuration"))
+    found = list(standing.mismatched(book.selection))
+    if book.measured_on:
+        now = read_fingerprint(roots(options), environment=os.environ, ceph=here.config.ceph)
+        found += standing.outdated(book.measured_on, now)
+    return found
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -103,4 +230,40 @@ def _show(options: argparse.Namespace) -> int:
         print_json(shown)
     else:
         terminal_baselines.print_show(make_console(), shown)
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from plumbline import comparing  # noqa: PLC0415
+    from plumbline.baseline.compare import NOT_COMPARED  # noqa: PLC0415
+    from plumbline.node import look  # noqa: PLC0415
+    from plumbline.terminal_compare import print_comparison  # noqa: PLC0415
+    from plumbline.textout import make_console  # noqa: PLC0415
+
+    try:
+        here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+        found = comparing.compare_here(options.a, options.b, node=here, roots=roots(options), classes=options.classes)
+    except PlumblineError as error:
+        print(f"plumbline: {error}", file=sys.stderr)
+        return NOT_COMPARED
+    if options.json:
+        print_json(comparing.as_data(found))
+    else:
+        print_comparison(make_console(), found)
+    return found.exit_code
+
+
+def _report(options: argparse.Namespace) -> int:
+    from plumbline import reporting  # noqa: PLC0415
+    from plumbline.node import look  # noqa: PLC0415
+
+    form = reporting.form_of(options.output, options.format)
+    reporting.check_output(options.output, force=options.force)
+    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+    text = reporting.report(options.names, node=here, form=form, title=options.title)
+    if options.output is None:
+        sys.stdout.write(text)
+        return 0
+    kept = reporting.write(options.output, text, force=options.force)
+    print(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
     return 0

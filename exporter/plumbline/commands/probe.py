@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from types import FrameType
+from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from plumbline.commands.shared import Parser, add_world, print_json, roots
+from plumbline.commands.shared import INTERRUPTED, Parser, add_world, print_json, roots, until_told
 from plumbline.errors import PlumblineError
 
 if TYPE_CHECKING:
     from plumbline.ondemand import Report
 
-DONE, FAILED, REFUSED, MISCONFIGURED, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, FAILED, REFUSED, MISCONFIGURED = 0, 1, 2, 3
 _RUN_EPILOG = (
     "Exit code: 0 every run succeeded, 1 one failed, 2 one was refused (a gate, a lock, the guard),"
     " 3 the configuration, the name or the storage path does not allow it, 130 stopped by Ctrl-C."
@@ -64,6 +62,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _list(options: argparse.Namespace) -> int:
     from plumbline import listing, terminal_probes  # noqa: PLC0415  (rich and the probes: only who needs them)
+    from plumbline.baseline import standing  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
     from plumbline.state import read_state  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
@@ -74,12 +73,14 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print_json(listing.as_data(rows, host=here.host, daemon=daemon))
     else:
-        terminal_probes.print_probes(make_console(), rows, now=now, daemon=daemon)
+        book = here.book(str(options.config_file or "configuration"))
+        wrong = tuple(standing.mismatched(book.selection))
+        terminal_probes.print_probes(make_console(), rows, now=now, daemon=daemon, mismatched=wrong)
     return DONE
 
 
 def _run(options: argparse.Namespace) -> int:
-    from plumbline import ondemand, recording, terminal_probes  # noqa: PLC0415
+    from plumbline import ondemand, terminal_probes  # noqa: PLC0415
     from plumbline.node import look  # noqa: PLC0415
     from plumbline.probes.cluster import CephGuard  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
@@ -87,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
     stopping = threading.Event()
     try:
         here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
-        items, recordable = ondemand.pick(here.plan, options.names), recording.recordable(here.plan)
+        items = ondemand.pick(here.plan, options.names)
         ondemand.check_storage(here.storage)
         cluster = CephGuard(here.config.ceph, here.config.gates, host=here.host)
         engine = ondemand.OnDemand(
@@ -104,7 +105,7 @@ def _run(options: argparse.Namespace) -> int:
         return MISCONFIGURED
     console, watching = make_console(), make_console(sys.stderr if options.json else sys.stdout)
     reports: list[Report] = []
-    with _until_told(stopping), closing(cluster):
+    with until_told(stopping), closing(cluster):
         for group in ondemand.together(items):
             if stopping.is_set():
                 break
@@ -113,7 +114,7 @@ def _run(options: argparse.Namespace) -> int:
             reports += done
             if not options.json:
                 for report in done:
-                    terminal_probes.print_report(console, report, recordable=report.probe in recordable)
+                    terminal_probes.print_report(console, report)
     if options.json:
         print_json({"host": here.host, "runs": reports})
     return INTERRUPTED if stopping.is_set() else _exit_code(reports)
@@ -124,23 +125,3 @@ def _exit_code(reports: Sequence[Report]) -> int:
     if outcomes & {"failure", "timeout"}:
         return FAILED
     return REFUSED if "refused" in outcomes else DONE
-
-
-@contextmanager
-def _until_told(stopping: threading.Event) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would end it: processes gone, locks given back.
-
-    The second Ctrl-C is Python's own: it raises, and the runner kills at once.
-    """
-
-    def told(number: int, _frame: FrameType | None) -> None:
-        stopping.set()
-        signal.signal(number, before[signal.Signals(number)])
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, told) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 from plumbline.config_types import Duration
 from plumbline.errors import ConfigError
 from plumbline.roots import Roots
+
+INTERRUPTED = 130
+"""Exit code of what Ctrl-C or SIGTERM ended."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -86,3 +94,23 @@ def roots(options: argparse.Namespace) -> Roots:
         etc=options.path_etc,
         var=options.path_var,
     )
+
+
+@contextmanager
+def until_told(stopping: threading.Event) -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would end it: processes gone, locks given back.
+
+    The second Ctrl-C is Python's own: it raises, and the runner kills at once.
+    """
+
+    def told(number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, told) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -6,8 +6,6 @@ one JSON document from its standard output. Arguments stand in the process list:
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,12 +13,6 @@ import msgspec
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.runner import Completed
 
-# before everything else in the path: the code that started it, not another version that is installed, too
-_BOOTSTRAP = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from importlib import import_module; "
-    "sys.exit(import_module(sys.argv[2]).main(sys.argv[3:]))"
-)
-_CODE = str(Path(__file__).resolve().parents[2])
 _NOTE_MAX = 300
 
 
@@ -36,15 +28,6 @@ class Failed(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"):
 
     message: str
     timeout: bool = False
-
-
-def argv_of(module: str, *arguments: str, site_packages: bool = False) -> tuple[str, ...]:
-    """The command line that calls ``main(arguments)`` of ``plumbline.probes.<module>`` in an isolated interpreter.
-
-    Without ``site_packages`` only the standard library and light modules of ours are there: 15 ms instead of 100.
-    """
-    switches = ("-I",) if site_packages else ("-I", "-S")
-    return (sys.executable, *switches, "-c", _BOOTSTRAP, _CODE, f"plumbline.probes.{module}", *arguments)
 
 
 def parse_answer(output: bytes, kind: Any, *, source: str) -> Any:

@@ -22,7 +22,7 @@ from plumbline.errors import ProbeRefused
 from plumbline.probes import canary_memory
 from plumbline.probes.canary_memory import ERRORS
 from plumbline.probes.canary_plan import AnyPlan, CanaryPlan
-from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.canary_reading import SILENT_GAPS, CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.canary_snapshot import DaemonMemory, Snapshot, lay_down
 from plumbline.probes.canary_streams import stream_plan, streams_of
 from plumbline.probes.crew import Crew
@@ -30,9 +30,6 @@ from plumbline.probes.crew import Crew
 __all__ = ["Canary", "CanaryPlan", "CanaryReading", "CanaryState", "WorkloadReading", "measure"]
 
 log = logging.getLogger(__name__)
-
-_SILENT_GAPS = 30.0
-"""So many mean gaps without any operation: at Poisson arrivals the chance is 1e-13."""
 
 
 class Canary:
@@ -180,7 +177,7 @@ class Canary:
         if len(known) < len(last):
             return None
         newest = max(known)
-        return self._wall() - newest < self.plan.stuck_after_s + _SILENT_GAPS / rate
+        return self._wall() - newest < self.plan.stuck_after_s + SILENT_GAPS / rate
 
     def _log_changes(self) -> None:
         """One line when something goes wrong, another kind of wrong, or well again; not one for every try."""

@@ -1,4 +1,4 @@
-"""A canary's worker as a process: started in an isolated interpreter, ended, and never waited for.
+"""A canary's worker as a process: started in an isolated interpreter, looked after, ended, and never waited for.
 
 The lifeline is a pipe whose other end only the daemon holds: the worker ends when that closes, however the daemon
 ended.
@@ -9,41 +9,49 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Sequence
-from pathlib import Path
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import psutil
 
-import plumbline
+from plumbline.probes import canary_memory
+from plumbline.probes.backoff import Backoff
+from plumbline.probes.canary_reading import CanaryState
+from plumbline.probes.canary_snapshot import Snapshot
+from plumbline.probes.isolated import argv_of
 
-_BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from plumbline.probes.{module} import main; "
-_BOOTSTRAP += "sys.exit(main(sys.argv[2:5]))"
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why no worker is at work."""
+
+    state: CanaryState
+    reason: str = ""
+    message: str = ""
 
 
 class WorkerProcess:
-    """A running worker: ``main([memory fd, lifeline fd, order])`` of ``plumbline.probes.<module>``.
+    """A running worker: ``main([lifeline fd, *arguments])`` of ``plumbline.probes.<module>``.
 
-    Raises ``OSError`` when it can't be started. ``name`` is for whoever looks at a list of processes.
+    ``keep_fds`` stay open in it. Raises ``OSError`` when it can't be started.
     """
 
     def __init__(
-        self, interpreter: str, module: str, memory_fd: int, order: str, *, name: Sequence[str], started: float
+        self, interpreter: str, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int], started: float
     ) -> None:
         self.started = started
         stderr = os.memfd_create("plumbline-canary-stderr")
         theirs, ours = os.pipe()
-        code_root = str(Path(plumbline.__file__).resolve().parent.parent)
-        # -I -S: no environment, no site packages. The worker needs nothing but the standard library and us.
-        argv = [interpreter, "-I", "-S", "-c", _BOOTSTRAP.format(module=module), code_root]
         try:
             self.process = subprocess.Popen(
-                [*argv, str(memory_fd), str(theirs), order, *name],
+                argv_of(module, str(theirs), *arguments, interpreter=interpreter),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 cwd="/",
                 env={"LC_ALL": "C"},
-                pass_fds=(memory_fd, theirs),
+                pass_fds=(*keep_fds, theirs),
                 start_new_session=True,
             )
         except OSError:
@@ -63,9 +71,19 @@ class WorkerProcess:
         """Its process id."""
         return self.process.pid
 
-    def end(self, timeout_s: float) -> bool:
-        """SIGTERM, with time to tidy up, then SIGKILL; False when it hangs in the kernel all the same."""
-        for end, share in ((self.process.terminate, 0.75), (self.process.kill, 0.2)):
+    @property
+    def ended(self) -> bool:
+        """Whether it is to be buried."""
+        return self.process.poll() is not None
+
+    def replace(self) -> None:
+        """Ask it to end, and wait for nothing: the next one does more."""
+        self.process.terminate()
+
+    def end(self, timeout_s: float, *, asked_share: float) -> bool:
+        """SIGTERM, with ``asked_share`` of the time to tidy up, then SIGKILL; False when it hangs in the kernel all the
+        same."""
+        for end, share in ((self.process.terminate, asked_share), (self.process.kill, 0.95 - asked_share)):
             end()
             try:
                 self.process.wait(timeout_s * share)
@@ -80,3 +98,46 @@ class WorkerProcess:
         words = os.pread(self._stderr, 2**16, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
         os.close(self._stderr)
         return words
+
+    def why(self, last_words: str, said: Snapshot) -> Trouble:
+        """Why it ended: what it says in its memory, or how the kernel ended it."""
+        code = self.process.returncode
+        if code == canary_memory.EXIT_REFUSED and said.state == canary_memory.REFUSED:
+            reason, _, message = said.text.partition("\n")
+            return Trouble(CanaryState.REFUSED, reason, message)
+        how = f"by signal {-code}" if code < 0 else f"with status {code}"
+        return Trouble(CanaryState.RESTARTING, "died", f"the worker ended {how}{last_words and ': '}{last_words}")
+
+
+class Workplace:
+    """One place for a worker: who starts the next one, and when."""
+
+    def __init__(self, interpreter: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._interpreter, self._clock = interpreter, clock
+        self._backoff, self._retry_at = Backoff(), 0.0
+        self.runs = 0
+        """Workers started."""
+
+    @property
+    def due(self) -> bool:
+        """Whether the next worker may be started."""
+        return self._clock() >= self._retry_at
+
+    def spawn(self, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int]) -> WorkerProcess | Trouble:
+        """A worker, or why there is none; the next try is due later then."""
+        try:
+            worker = WorkerProcess(self._interpreter, module, arguments, keep_fds=keep_fds, started=self._clock())
+        except OSError as error:
+            self.failed()
+            message = f"{self._interpreter}: can't be started: {error.strerror}"
+            return Trouble(CanaryState.RESTARTING, "died", message)
+        self.runs += 1
+        return worker
+
+    def failed(self) -> None:
+        """Its worker ended by itself."""
+        self._retry_at = self._clock() + self._backoff.failed()
+
+    def look_after(self, worker: WorkerProcess) -> None:
+        """One that lives long enough starts the backoff over."""
+        self._backoff.lasted(self._clock() - worker.started)

@@ -8,6 +8,9 @@ from enum import StrEnum
 
 from plumbline.catalogue import HistogramValue
 
+SILENT_GAPS = 30.0
+"""So many mean gaps without any operation: at Poisson arrivals the chance is 1e-13."""
+
 
 class CanaryState(StrEnum):
     """Where a canary is in its life."""

@@ -33,6 +33,7 @@ from random import Random
 
 from plumbline.errors import ProbeRefused
 from plumbline.probes import canary_memory, guard, raw_device
+from plumbline.probes.backoff import Backoff
 from plumbline.probes.canary_memory import WorkerMemory, WorkerStream
 from plumbline.probes.canary_pacing import LoadCap, charge, gap_ns
 
@@ -42,9 +43,6 @@ FLOOR_RATE = 0.2
 FAILURES_IN_A_ROW = 20
 """So many, and the worker gives up its file: its file system may be dead, and can't be unmounted while it is open."""
 
-
-FIRST_BACKOFF_S, LAST_BACKOFF_S = 1.0, 60.0
-"""Between tries to open a disk that was refused."""
 STACK_BYTES = 256 * 1024
 
 
@@ -141,7 +139,7 @@ def read_devices(places: list[str], *, pause: Pause) -> NoReturn:
 
 def watch_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pause) -> None:
     """Read one disk until its canary is over; what is refused now may not be later."""
-    backoff = FIRST_BACKOFF_S
+    backoff = Backoff()
     try:
         while not memory.leaving:
             began = time.monotonic()
@@ -150,10 +148,8 @@ def watch_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: P
             except ProbeRefused as refusal:
                 memory.preparing(0)
                 memory.say(canary_memory.REFUSED, f"{refusal.reason}\n{refusal}")
-                if time.monotonic() - began >= LAST_BACKOFF_S:
-                    backoff = FIRST_BACKOFF_S
-                pause(backoff)
-                backoff = min(LAST_BACKOFF_S, 2 * backoff)
+                backoff.lasted(time.monotonic() - began)
+                pause(backoff.failed())
     except BaseException:  # noqa: BLE001  (a mistake of ours ends the whole worker, and the daemon says what it was)
         sys.excepthook(*sys.exc_info())
         sys.stderr.flush()

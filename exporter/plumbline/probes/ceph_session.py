@@ -19,20 +19,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import plumbline
+from plumbline.probes.backoff import Backoff
+from plumbline.probes.isolated import argv_of
 from plumbline.probes.librados import Access
 
 log = logging.getLogger(__name__)
 
-FIRST_BACKOFF_S, LAST_BACKOFF_S = 1.0, 60.0
 MARGIN_S = 3.0
 """Beyond librados' own limits, for a busy machine."""
 _MAX_ANSWER = 1 << 22
-_BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from plumbline.probes.ceph_worker import main; "
-_BOOTSTRAP += "sys.exit(main(sys.argv[2:3]))"
 
 
 class CephSession:
@@ -47,7 +44,7 @@ class CephSession:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._connected = False
-        self._backoff, self._retry_at = FIRST_BACKOFF_S, 0.0
+        self._backoff, self._retry_at = Backoff(), 0.0
         self._closed = False
 
     @property
@@ -102,10 +99,9 @@ class CephSession:
             said = f"no answer within {self.limit_s:g} s" if late else "the session with the cluster ended"
             self._end()
             self._connected = False
-            self._retry_at = self._clock() + self._backoff
-            self._backoff = min(LAST_BACKOFF_S, 2 * self._backoff)
+            self._retry_at = self._clock() + self._backoff.failed()
             raise TimeoutError(errno.ETIMEDOUT, f"{self.access}: {said}; it is begun anew") from error
-        self._backoff = FIRST_BACKOFF_S
+        self._backoff.settled()
         return answer
 
     def _start(self) -> socket.socket:
@@ -117,11 +113,9 @@ class CephSession:
         if wait_s > 0:
             raise TimeoutError(errno.ETIMEDOUT, f"{self.access}: no answer; it is asked again in {wait_s:.0f} s")
         ours, theirs = socket.socketpair()
-        code_root = str(Path(plumbline.__file__).resolve().parent.parent)
         try:
-            # -I -S: no environment, no site packages. The worker needs nothing but the standard library and us.
             self._process = subprocess.Popen(
-                [self._interpreter, "-I", "-S", "-c", _BOOTSTRAP, code_root, str(theirs.fileno()), "plumbline-ceph"],
+                argv_of("ceph_worker", str(theirs.fileno()), interpreter=self._interpreter),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -3,39 +3,34 @@
 librados and its threads stay out of the daemon, and what hangs is killed. ``ceph`` and ``rados`` could do most of it,
 but the first takes a second of CPU to start, and the second can't remove anything from a full pool.
 
-Started by ``osd_lookup.py`` and ``rados_bench.py`` as ``… <task as JSON>``; the answer is one JSON line. Errors: one
-line on stderr, exit status 1.
+Started by ``osd_lookup.py``, ``rados_bench.py`` and ``fingerprinting.py`` as ``… <task as JSON>``; the answer is one
+JSON line. Errors: one line on stderr, exit status 1.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumblineError
 from plumbline.probes.cluster_osds import ask_osds, to_json
+from plumbline.probes.isolated import argv_of
 from plumbline.probes.librados import Access, connect
 from plumbline.probes.rados_sweep import sweep
-
-_BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from plumbline.probes.ceph_task import main; "
-_BOOTSTRAP += "sys.exit(main(sys.argv[2]))"
 
 
 def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
     """The command; no secret is in it."""
-    root = str(Path(__file__).resolve().parents[2])
     facts = {"access": {name: getattr(access, name) for name in access.__slots__}, "task": task, **arguments}
-    return (sys.executable, "-I", "-S", "-c", _BOOTSTRAP, root, json.dumps(facts))
+    return argv_of("ceph_task", json.dumps(facts))
 
 
-def main(order: str) -> int:
+def main(argv: list[str]) -> int:
     """Do it and print the answer."""
-    facts = json.loads(order)
-    tasks: dict[str, Callable[..., object]] = {"osds": osds, "sweep": sweep_bench}
+    facts = json.loads(argv[0])
+    tasks: dict[str, Callable[..., object]] = {"osds": osds, "sweep": sweep_bench, "versions": versions}
     task = tasks[facts.pop("task")]
     try:
         print(json.dumps(task(Access(**facts.pop("access")), **facts)))
@@ -49,6 +44,12 @@ def osds(access: Access) -> dict[str, Any]:
     """All of the cluster's, as :func:`.cluster_osds.from_json` wants them."""
     with connect(access) as cluster:
         return to_json(ask_osds(cluster))
+
+
+def versions(access: Access) -> Any:
+    """Daemons by the version they run, as ``ceph versions`` tells it."""
+    with connect(access) as cluster:
+        return cluster.mon_command("versions")
 
 
 def sweep_bench(access: Access, *, pool: str, namespace: str, names: list[str], prefix: str) -> Mapping[str, Any]:
@@ -79,7 +80,3 @@ def _is_bench(number: str) -> bool:
             return file.read().strip() == b"rados"
     except OSError:
         return False
-
-
-if __name__ == "__main__":
-    sys.exit(main(os.fsdecode(sys.argv[1])))

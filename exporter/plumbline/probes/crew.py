@@ -8,31 +8,19 @@ nothing, until the disk answers or is removed.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-import psutil
-
-import plumbline
-from plumbline.probes import canary_memory
 from plumbline.probes.canary_plan import AnyPlan, CanaryPlan
+from plumbline.probes.canary_process import Trouble, WorkerProcess, Workplace
 from plumbline.probes.canary_reading import CanaryState
 from plumbline.probes.canary_snapshot import DaemonMemory
-
-FIRST_BACKOFF_S, LAST_BACKOFF_S = 1.0, 60.0
-SETTLED_S = 60.0
-"""A worker that lived so long starts the backoff over."""
-_BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from plumbline.probes.canary_worker import main; "
-_BOOTSTRAP += "sys.exit(main(sys.argv[3:]))"
 
 
 class Member(Protocol):
@@ -57,41 +45,30 @@ class Member(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """Why no worker is at work."""
+class _Working:
+    """A running worker and whose it is."""
 
-    state: CanaryState
-    reason: str = ""
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Worker:
-    """A running worker and whose it is. Closing ``lifeline`` ends it."""
-
-    process: subprocess.Popen[bytes]
+    process: WorkerProcess
     members: tuple[Member, ...]
-    lifeline: int
-    stderr: int
-    started: float
 
 
 class Crew:
     """One worker process and the canaries it works for. Any thread may call."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, interpreter: str = sys.executable) -> None:
-        self._clock, self._interpreter = clock, interpreter
+        self._place = Workplace(interpreter, clock)
         self._lock = threading.Lock()
         self._joined = 0
         self._members: tuple[Member, ...] = ()
-        self._worker: _Worker | None = None
+        self._worker: _Working | None = None
         self._trouble = Trouble(CanaryState.IDLE)
         # weak: a member knows its crew, and its memory shall go when it goes, not when a cycle is found
         self._left = WeakKeyDictionary[Member, CanaryState]()
-        self._retry_at = 0.0
-        self._backoff = FIRST_BACKOFF_S
-        self.runs = 0
+
+    @property
+    def runs(self) -> int:
         """Workers started."""
+        return self._place.runs
 
     def join(self) -> None:
         """A canary that will start here was made."""
@@ -152,13 +129,8 @@ class Crew:
             return Trouble(CanaryState.STOPPED)
         return self._trouble if worker is None or member not in worker.members else None
 
-    def _end(self, worker: _Worker, last: Member, timeout: float) -> bool:
-        for end, share in ((worker.process.terminate, 0.4), (worker.process.kill, 0.5)):
-            end()
-            try:
-                worker.process.wait(timeout * share)
-            except subprocess.TimeoutExpired:
-                continue
+    def _end(self, worker: _Working, last: Member, timeout: float) -> bool:
+        if worker.process.end(timeout, asked_share=0.4):
             self._bury(worker)
             return True
         self._left[last] = CanaryState.UNKILLABLE
@@ -171,65 +143,36 @@ class Crew:
     def _supervise(self) -> None:
         worker = self._worker
         if worker is not None:
-            if worker.process.poll() is None:
+            if not worker.process.ended:
                 self._look_after(worker)
                 return
             self._bury(worker)
-        if self._members and self._clock() >= self._retry_at:
+        if self._members and self._place.due:
             self._spawn()
 
-    def _look_after(self, worker: _Worker) -> None:
-        if self._clock() - worker.started >= SETTLED_S:
-            self._backoff = FIRST_BACKOFF_S
+    def _look_after(self, worker: _Working) -> None:
+        self._place.look_after(worker.process)
         for member in worker.members:
             hung = self._left.get(member) is CanaryState.UNKILLABLE
             if hung and self._members and not any(member.memory.in_flight_since_ns()):
                 self._over(member)
         if any(member not in worker.members for member in self._members):
-            worker.process.terminate()  # one that came later: the next worker has it, too
+            worker.process.replace()  # one that came later: the next worker has it, too
 
     def _spawn(self) -> None:
-        """Start a worker; a failure to start one is treated as its death."""
         members = self._members
-        stderr = os.memfd_create("plumbline-canary-stderr")
-        theirs, ours = os.pipe()
-        code_root = str(Path(plumbline.__file__).resolve().parent.parent)
-        label = ",".join(member.plan.name for member in members)[:100]
-        # -I -S: no environment, no site packages. The worker needs nothing but the standard library and us.
-        argv = [self._interpreter, "-I", "-S", "-c", _BOOTSTRAP, code_root, f"plumbline-canary {label}"]
-        try:
-            process = subprocess.Popen(
-                [*argv, str(theirs), *_places(members)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=stderr,
-                cwd="/",
-                env={"LC_ALL": "C"},
-                pass_fds=(*(member.memory_fd for member in members), theirs),
-                start_new_session=True,
-            )
-        except OSError as error:
-            os.close(ours)
-            os.close(stderr)
-            self._fail(CanaryState.RESTARTING, "died", f"{self._interpreter}: can't be started: {error.strerror}")
+        started = self._place.spawn("canary_worker", _order(members), keep_fds=[member.memory_fd for member in members])
+        if isinstance(started, Trouble):
+            self._trouble = started
             return
-        finally:
-            os.close(theirs)
-        self._worker = _Worker(process, members, ours, stderr, self._clock())
-        self.runs += 1
-        # best effort, lowest: the idle class would measure starvation instead of the service.
-        # Fails when it died at once (poll will say) or in a sandbox, where nice 10 lowers it, too.
-        with contextlib.suppress(psutil.Error, OSError):
-            psutil.Process(process.pid).ionice(psutil.IOPRIO_CLASS_BE, 7)
+        self._worker = _Working(started, members)
         for member in members:
             member.memory.go()
 
-    def _bury(self, worker: _Worker) -> None:
+    def _bury(self, worker: _Working) -> None:
         """The worker ended: say why, close what was its."""
         self._worker = None
-        os.close(worker.lifeline)
-        last_words = os.pread(worker.stderr, 2**16, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
-        os.close(worker.stderr)
+        last_words = worker.process.bury()
         said = worker.members[0].memory.snapshot()
         for member in worker.members:
             if self._left.get(member) is CanaryState.STOPPED:
@@ -238,24 +181,12 @@ class Crew:
             member.memory.worker_gone()
             if member not in self._members:
                 self._over(member)
-        if not self._members:
-            return
-        code = worker.process.returncode
-        if code == canary_memory.EXIT_REFUSED and said.state == canary_memory.REFUSED:
-            reason, _, message = said.text.partition("\n")
-            self._fail(CanaryState.REFUSED, reason, message)
-            return
-        how = f"by signal {-code}" if code < 0 else f"with status {code}"
-        detail = f": {last_words}" if last_words else ""
-        self._fail(CanaryState.RESTARTING, "died", f"the worker ended {how}{detail}")
-
-    def _fail(self, state: CanaryState, reason: str, message: str) -> None:
-        self._trouble = Trouble(state, reason, message)
-        self._retry_at = self._clock() + self._backoff
-        self._backoff = min(LAST_BACKOFF_S, 2 * self._backoff)
+        if self._members:
+            self._trouble = worker.process.why(last_words, said)
+            self._place.failed()
 
 
-def _places(members: tuple[Member, ...]) -> list[str]:
+def _order(members: tuple[Member, ...]) -> list[str]:
     """What the worker is told, see ``canary_worker.py``."""
     first = members[0].plan
     if isinstance(first, CanaryPlan):

@@ -16,9 +16,10 @@ import msgspec
 from plumbline import __version__
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused
 from plumbline.probe_config import FilesystemConfig
-from plumbline.probes.apart import Failed, Refused, argv_of, last_line, parse_answer, refuse_if_stopped
+from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
 from plumbline.probes.filesystem_worker import Done, Task
 from plumbline.probes.fio_job import FioPlan
+from plumbline.probes.isolated import argv_of
 from plumbline.probes.latencies import summarise
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.mount_look import DEAD

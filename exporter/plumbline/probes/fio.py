@@ -288,7 +288,12 @@ def operations_of(workload: BlockWorkload, report: FioReport) -> Iterator[Operat
             latency = figures.latency.statistics if figures.latency else {}
             bins = figures.latency.bins if figures.latency else ()
             yield OperationResult(
-                operation=name, iops=figures.iops, throughput=figures.throughput, latency=latency, bins=bins
+                operation=name,
+                iops=figures.iops,
+                throughput=figures.throughput,
+                latency=latency,
+                bins=bins,
+                queue_depth=report.latency_depth,
             )
 
 

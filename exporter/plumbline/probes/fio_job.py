@@ -43,6 +43,26 @@ LAYOUT_BYTES_PER_S = 32 << 20  # a pace that a disk in production hardly notices
 
 
 @dataclass(frozen=True, slots=True)
+class LatencySearch:
+    """fio's own search for the deepest queue that keeps a latency: it doubles the depth while a window goes well,
+    halves the rest when one does not, and reports where it ended. Only for a recording, never for what runs by itself.
+    """
+
+    target_s: float
+    percentile: float
+    """So many of a hundred operations of a window must keep it."""
+    window_s: float
+
+    def options(self) -> tuple[str, ...]:
+        """fio's. Times in microseconds: it takes no fractions."""
+        return (
+            f"--latency_target={max(1, round(self.target_s * 1e6))}us",
+            f"--latency_window={max(1, round(self.window_s * 1e6))}us",
+            f"--latency_percentile={self.percentile:g}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class FioPlan:
     """One probe's run, fully decided. Sizes in bytes, times in seconds; ``file_size`` of each job's file."""
 
@@ -57,6 +77,7 @@ class FioPlan:
     """Cap on each job's operations per second, reads and writes together. A capped run exports its IOPS and
     throughput like any other, they are measured; but its ``config_hash`` differs from an uncapped baseline's, so
     nothing compares them with what the device can do."""
+    search: LatencySearch | None = None
 
     @classmethod
     def of(cls, config: FioConfig, workload: BlockWorkload, *, directory: Path, device_class: str) -> FioPlan:
@@ -108,6 +129,7 @@ def measure_argv(plan: FioPlan) -> tuple[str, ...]:
         *(("--overwrite=1",) if "write" in workload.operations else ("--readonly",)),
         "--allow_file_create=0",
         "--randrepeat=0",
+        *(plan.search.options() if plan.search else ()),
         *PERCENTILES,
         "--output-format=json+",
         f"--output={REPORT}",

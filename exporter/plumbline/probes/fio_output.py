@@ -66,6 +66,7 @@ class _Job(msgspec.Struct, frozen=True):
     read: _Direction
     write: _Direction
     sync: _Sync = _Sync()
+    latency_depth: _Count = 0
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -108,6 +109,8 @@ class FioReport:
     sync: Latency | None
     notes: tuple[str, ...]
     """Lines fio wrote before the document: its messages."""
+    latency_depth: int | None = None
+    """In flight at the end of a search for a latency (``latency_target``); ``None``: there was none."""
 
 
 def parse_report(data: bytes, *, job: str, source: str = "fio output") -> FioReport:
@@ -130,6 +133,7 @@ def parse_report(data: bytes, *, job: str, source: str = "fio output") -> FioRep
         write=_figures(entry.write, source),
         sync=_latency(entry.sync.lat_ns, source),
         notes=notes,
+        latency_depth=entry.latency_depth or None,
     )
 
 

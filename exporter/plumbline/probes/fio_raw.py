@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from plumbline.errors import ParseError
 from plumbline.probe_config import FioConfig
 from plumbline.probes import fio
-from plumbline.probes.fio_job import JOB, PERCENTILES, rate_options
+from plumbline.probes.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
 from plumbline.probes.fio_output import REPORT_MAX_BYTES, FioReport, parse_report, split_notes
 from plumbline.probes.model import Host, Identity, Plan, Run
 from plumbline.probes.raw_device import RawDevice, open_device
@@ -50,6 +50,7 @@ class RawFioPlan:
     runtime_s: float
     timeout_s: float
     rate_iops: int | None = None
+    search: LatencySearch | None = None
 
     def __post_init__(self) -> None:
         if self.workload.pattern not in (Pattern.READ, Pattern.RANDREAD) or not self.workload.direct:
@@ -202,6 +203,7 @@ def argv(plan: RawFioPlan, device: RawDevice, *, report: str) -> tuple[str, ...]
         "--exitall_on_error=1",
         "--norandommap=1",
         "--randrepeat=0",
+        *(plan.search.options() if plan.search else ()),
         *PERCENTILES,
         "--output-format=json+",
         f"--output={report}",

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 
 from plumbline.config import NetworkServerConfig, split_address
 from plumbline.errors import PlumblineError
+from plumbline.probes.backoff import Backoff
 from plumbline.probes.iperf3 import INSTALL
 from plumbline.probes.runner import launched
 
@@ -41,7 +42,6 @@ LONGEST_TEST_S = 600.0
 """No probe of ours runs as long; a client that does is somebody else's, or dead."""
 SILENT_CLIENT_S = 10.0
 """A client says who it is within a round trip; iperf3 itself would wait for it for ever."""
-FIRST_BACKOFF_S, LAST_BACKOFF_S = 1.0, 60.0
 STRANGER_COSTS_S = 1.0
 """Pause after a client that had to be thrown out: so much of its time, not all of ours."""
 _SERVED_AGAIN_AFTER_S = 0.05
@@ -129,7 +129,7 @@ class IperfServer:
         return not self._thread.is_alive()
 
     def _keep(self) -> None:
-        backoff = FIRST_BACKOFF_S
+        backoff = Backoff()
         while not self._stopping.is_set():
             end = self._once()
             self._up = not end.ours
@@ -139,10 +139,9 @@ class IperfServer:
                 log.info("network server %s: works again", self.plan.listen)
             self._trouble = end.trouble
             if end.ours:
-                self._stopping.wait(backoff)
-                backoff = min(LAST_BACKOFF_S, 2 * backoff)
+                self._stopping.wait(backoff.failed())
             else:
-                backoff = FIRST_BACKOFF_S
+                backoff.settled()
                 self._stopping.wait(STRANGER_COSTS_S if end.trouble else _SERVED_AGAIN_AFTER_S)
         self._up = False
 

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
-import plumbline
 from plumbline.config import CephConfig
 from plumbline.errors import ProbeRefused, Unavailable
 from plumbline.probes.ceph_access import CephAccess
+from plumbline.probes.isolated import argv_of
 from plumbline.probes.librados import Access
 from plumbline.probes.runner import ProcessRunner
 
@@ -27,8 +25,6 @@ log = logging.getLogger(__name__)
 
 ANSWER_WITHIN_S = 5.0
 _CONNECT_S = 3
-_BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); from plumbline.probes.pool_class_task import main; "
-_BOOTSTRAP += "sys.exit(main(sys.argv[2]))"
 
 
 def ask_pool_class(pool: str, ceph: CephConfig, environment: Mapping[str, str]) -> str | None:
@@ -38,10 +34,7 @@ def ask_pool_class(pool: str, ceph: CephConfig, environment: Mapping[str, str]) 
         access.check()
         quick = replace(access.librados(), connect_timeout_s=_CONNECT_S, operation_timeout_s=_CONNECT_S)
         facts = {"access": {name: getattr(quick, name) for name in Access.__slots__}, "pool": pool}
-        code_root = str(Path(plumbline.__file__).parents[1])
-        done = ProcessRunner(environment).run(
-            (sys.executable, "-I", "-S", "-c", _BOOTSTRAP, code_root, json.dumps(facts)), timeout_s=ANSWER_WITHIN_S
-        )
+        done = ProcessRunner(environment).run(argv_of("pool_class_task", json.dumps(facts)), timeout_s=ANSWER_WITHIN_S)
         if done.returncode == 0:
             found = json.loads(done.stdout)
             return str(found) if found else None

@@ -27,9 +27,9 @@ def class_of(rule: Any, classes: Any) -> str | None:
     return next(iter(found)) if len(found) == 1 else (MIXED if found else None)
 
 
-def main(order: str) -> int:
+def main(argv: list[str]) -> int:
     """Ask and print the answer as JSON; errors are one line on stderr, exit status 1."""
-    facts = json.loads(order)
+    facts = json.loads(argv[0])
     try:
         with connect(Access(**facts["access"])) as cluster:
             name = cluster.mon_command("osd pool get", {"pool": facts["pool"], "var": "crush_rule"})["crush_rule"]

@@ -14,13 +14,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import accumulate
 
 from plumbline.catalogue import HistogramValue
 from plumbline.probes import canary_memory
-from plumbline.probes.canary_process import WorkerProcess
-from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.canary_process import Trouble, WorkerProcess, Workplace
+from plumbline.probes.canary_reading import SILENT_GAPS, CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.canary_snapshot import DaemonMemory, Snapshot, StreamPlan, lay_down
 from plumbline.probes.histogram import edge_ns, latency_edges
 from plumbline.probes.librados import Access
@@ -29,11 +29,6 @@ from plumbline.workloads import RadosOps
 
 log = logging.getLogger(__name__)
 
-FIRST_BACKOFF_S, LAST_BACKOFF_S = 1.0, 60.0
-SETTLED_S = 60.0
-"""A worker that lived so long starts the backoff over."""
-_SILENT_GAPS = 30.0
-"""So many mean gaps without any operation: at Poisson arrivals the chance is 1e-13."""
 _NOT_SERVED = {
     "choosing": "its objects are being chosen",
     "down": "the OSD is down",
@@ -89,16 +84,6 @@ class RadosCanaryPlan:
         )
 
 
-@dataclass(slots=True)
-class _Trouble:
-    """Why there is no worker at work."""
-
-    state: CanaryState = CanaryState.IDLE
-    reason: str = ""
-    message: str = ""
-    skips: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ADVICE, 0))
-
-
 class RadosCanaries:
     """The worker of one probe, and what it says; :meth:`of` is one OSD's canary."""
 
@@ -111,7 +96,8 @@ class RadosCanaries:
         interpreter: str = sys.executable,
     ) -> None:
         self.plan = plan
-        self.clock, self.wall, self._interpreter = clock, wall, interpreter
+        self.clock, self.wall = clock, wall
+        self._place = Workplace(interpreter, clock)
         self._edges = _Edges()
         self._lock = threading.Lock()
         self._memory_fd = lay_down(
@@ -134,9 +120,8 @@ class RadosCanaries:
         self._memory = DaemonMemory(self._memory_fd)
         self._worker: WorkerProcess | None = None
         self._wanted = False
-        self._retry_at, self._backoff = 0.0, FIRST_BACKOFF_S
-        self.runs = 0
-        self.trouble = _Trouble()
+        self._trouble = Trouble(CanaryState.IDLE)
+        self.skips = dict.fromkeys(ADVICE, 0)
 
     def of(self, osd: OsdPlan | None) -> OsdCanary:
         """One OSD's; ``None``: that of the whole probe, where no OSD is known yet."""
@@ -147,6 +132,11 @@ class RadosCanaries:
         """The worker's process id while there is one."""
         worker = self._worker
         return worker.pid if worker else None
+
+    @property
+    def runs(self) -> int:
+        """Workers started."""
+        return self._place.runs
 
     @property
     def stopped(self) -> bool:
@@ -165,12 +155,11 @@ class RadosCanaries:
         with self._lock:
             worker = self._worker
             if worker is not None:
-                if worker.process.poll() is None:
-                    if self.clock() - worker.started >= SETTLED_S:
-                        self._backoff = FIRST_BACKOFF_S
+                if not worker.ended:
+                    self._place.look_after(worker)
                     return
                 self._bury(worker)
-            if self._wanted and self.clock() >= self._retry_at:
+            if self._wanted and self._place.due:
                 self._spawn()
 
     def stop(self, timeout_s: float) -> bool:
@@ -181,16 +170,16 @@ class RadosCanaries:
             if worker is None:
                 self._stopped()
                 return True
-            if not worker.end(timeout_s):
-                self.trouble.state, self.trouble.reason = CanaryState.UNKILLABLE, "unkillable"
-                self.trouble.message = f"worker {worker.pid} hangs in the kernel"
+            if not worker.end(timeout_s, asked_share=0.75):  # it has objects to remove
+                message = f"worker {worker.pid} hangs in the kernel"
+                self._trouble = Trouble(CanaryState.UNKILLABLE, "unkillable", message)
                 return False
             self._bury(worker)
             return True
 
     def look(self) -> tuple[Snapshot, tuple[int, ...], CanaryState, str, str]:
         """Counts, starts of running operations, and the worker's state with reason and message."""
-        worker, trouble = self._worker, self.trouble
+        worker, trouble = self._worker, self._trouble
         snapshot = self._memory.snapshot()
         if worker is None or trouble.state is CanaryState.UNKILLABLE:
             return snapshot, (), trouble.state, trouble.reason, trouble.message
@@ -207,48 +196,37 @@ class RadosCanaries:
         return self._edges(bounds)
 
     def _spawn(self) -> None:
-        try:
-            self._worker = WorkerProcess(
-                self._interpreter,
-                "rados_canary_worker",
-                self._memory_fd,
-                self.plan.order(),
-                name=("plumbline-rados-canary", self.plan.name),
-                started=self.clock(),
-            )
-        except OSError as error:
-            self._fail(CanaryState.RESTARTING, "died", f"{self._interpreter}: can't be started: {error.strerror}")
-            return
-        self.runs += 1
+        order = [str(self._memory_fd), self.plan.order(), self.plan.name]
+        started = self._place.spawn("rados_canary_worker", order, keep_fds=[self._memory_fd])
+        if isinstance(started, Trouble):
+            self._in_trouble(started)
+        else:
+            self._worker = started
 
     def _bury(self, worker: WorkerProcess) -> None:
         self._worker = None
-        last_words, code = worker.bury(), worker.process.returncode
+        last_words = worker.bury()
         if not self._wanted:
             self._stopped()
             return
         snapshot = self._memory.snapshot()
         self._memory.worker_gone()
-        if code == canary_memory.EXIT_REFUSED and snapshot.state == canary_memory.REFUSED:
-            reason, _, message = snapshot.text.partition("\n")
-            self.trouble.skips[reason] = self.trouble.skips.get(reason, 0) + 1
-            self._fail(CanaryState.REFUSED, reason, message)
-            return
-        how = f"by signal {-code}" if code < 0 else f"with status {code}"
-        self._fail(CanaryState.RESTARTING, "died", f"the worker ended {how}{last_words and ': '}{last_words}")
+        trouble = worker.why(last_words, snapshot)
+        if trouble.state is CanaryState.REFUSED:
+            self.skips[trouble.reason] = self.skips.get(trouble.reason, 0) + 1
+        self._place.failed()
+        self._in_trouble(trouble)
 
     def _stopped(self) -> None:
-        self.trouble.state, self.trouble.reason, self.trouble.message = CanaryState.STOPPED, "", ""
+        self._trouble = Trouble(CanaryState.STOPPED)
         if self._memory_fd >= 0:
             os.close(self._memory_fd)
             self._memory_fd = -1
 
-    def _fail(self, state: CanaryState, reason: str, message: str) -> None:
-        if reason != self.trouble.reason:
-            log.warning("canary %s: %s: %s", self.plan.name, reason, message)
-        self.trouble.state, self.trouble.reason, self.trouble.message = state, reason, message
-        self._retry_at = self.clock() + self._backoff
-        self._backoff = min(LAST_BACKOFF_S, 2 * self._backoff)
+    def _in_trouble(self, trouble: Trouble) -> None:
+        if trouble.reason != self._trouble.reason:
+            log.warning("canary %s: %s: %s", self.plan.name, trouble.reason, trouble.message)
+        self._trouble = trouble
 
 
 class OsdCanary:
@@ -347,7 +325,7 @@ class OsdCanary:
             in_flight_s=longest,
             rate_per_s=plan.rate,
             runs=group.runs,
-            skips={**group.trouble.skips, **self._notes},
+            skips={**group.skips, **self._notes},
             success=self._verdict(state, reason, streams),
             kind="rados-canary",
             target=name if osd else "",
@@ -364,7 +342,7 @@ class OsdCanary:
         if len(known) < len(streams) or not streams:
             return None
         quiet_s = self._group.wall() - max(known)
-        return quiet_s < self.plan.stuck_after_s + _SILENT_GAPS / self.plan.rate
+        return quiet_s < self.plan.stuck_after_s + SILENT_GAPS / self.plan.rate
 
 
 class _Edges:

@@ -61,7 +61,7 @@ _QUESTION_GAP_S = 0.002
 
 def main(argv: list[str]) -> int:
     """Work until ended; never returns while it goes well."""
-    memory_fd, lifeline, order = int(argv[0]), os.dup(int(argv[1])), Order(json.loads(argv[2]))
+    lifeline, memory_fd, order = os.dup(int(argv[0])), int(argv[1]), Order(json.loads(argv[2]))
     try:  # contextlib is not light  # noqa: SIM105
         os.nice(10)
     except OSError:

@@ -16,7 +16,7 @@ from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import RbdFioConfig
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.fio import FioTool, judge_report, operations_of
-from plumbline.probes.fio_job import JOB, PERCENTILES, rate_options
+from plumbline.probes.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
 from plumbline.probes.fio_output import REPORT_MAX_BYTES, FioReport, parse_report, split_notes
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.rbd_commands import Commands, words
@@ -37,6 +37,7 @@ class RbdFioPlan:
     timeout_s: float
     rate_iops: int | None = None
     """Cap on each job's operations per second."""
+    search: LatencySearch | None = None
 
 
 def measure_argv(plan: RbdFioPlan) -> tuple[str, ...]:
@@ -57,6 +58,7 @@ def measure_argv(plan: RbdFioPlan) -> tuple[str, ...]:
         f"--runtime={max(1, round(plan.runtime_s * 1000))}ms",
         *(() if "write" in workload.operations else ("--readonly",)),
         "--randrepeat=0",
+        *(plan.search.options() if plan.search else ()),
         *PERCENTILES,
         "--output-format=json+",
     )

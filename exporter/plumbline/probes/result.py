@@ -32,6 +32,8 @@ class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Share of packets without an answer."""
     mtu_bytes: int | None = None
     """The biggest packet that passed, IP header included."""
+    queue_depth: int | None = None
+    """In flight at the end of a search for a latency."""
 
 
 class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):

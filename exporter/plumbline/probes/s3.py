@@ -10,7 +10,8 @@ import msgspec
 
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import S3Config
-from plumbline.probes.apart import Failed, Refused, argv_of, last_line, parse_answer, refuse_if_stopped
+from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
+from plumbline.probes.isolated import argv_of
 from plumbline.probes.latencies import summarise
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import Outcome, ProbeResult

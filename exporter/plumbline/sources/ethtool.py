@@ -76,6 +76,8 @@ class DriverInfo:
     firmware: str
     bus: str
     statistics: int
+    version: str = ""
+    """The driver's own; drivers of the kernel's tree repeat its release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,8 @@ class PauseConfig:
 def parse_driver_info(data: bytes, *, source: str = SOURCE) -> DriverInfo:
     """``struct ethtool_drvinfo``; :class:`ParseError` when it is not whole."""
     need(data, _DRVINFO.size, source, "GDRVINFO")
-    _cmd, driver, _version, firmware, bus, _rom, _flags, statistics, *_ = _DRVINFO.unpack_from(data)
-    return DriverInfo(_string(driver), _string(firmware), _string(bus), statistics)
+    _cmd, driver, version, firmware, bus, _rom, _flags, statistics, *_ = _DRVINFO.unpack_from(data)
+    return DriverInfo(_string(driver), _string(firmware), _string(bus), statistics, _string(version))
 
 
 def parse_strings(data: bytes, *, source: str = SOURCE) -> tuple[str, ...]:

@@ -1,0 +1,56 @@
+// Alerts that are sent to nobody: Alertmanager holds others back while they fire.
+local alert = import '../lib/alert.libsonnet';
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local clusters = promql.clusterLabels(config),
+  local labels = {
+    cluster: promql.join(clusters),
+    target: promql.join(clusters + ['target']),
+    probeAndTarget: promql.join(config.instanceLabels + ['probe', 'target']),
+    instance: promql.join(config.instanceLabels),
+  },
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'plumbline-inhibitors',
+      rules: [
+        alert.new(
+          config,
+          'PlumblineRecoveryUnderWay',
+          // a window that is not full yet proves no standing state
+          |||
+            plumbline:recovery:bool == 1
+            unless on (%(cluster)s)
+            (
+              min_over_time(plumbline:recovery:bool[%(longest)s]) == 1
+              and on (%(cluster)s)
+              plumbline:recovery:bool offset %(longest)s
+            )
+          ||| % (labels { longest: config.recovery.longest }),
+          { layer: 'rados', signal: 'health' },
+          'The cluster moves data; tickets about latency wait.',
+          "Recovery or backfill is under way{{ with $labels.cluster }} in cluster {{ . }}{{ end }}: disks and network carry more than the clients' load. Warnings about latency are held back; pages, losses and errors are not.",
+        ),
+        alert.new(
+          config,
+          'PlumblineProbeTargetDown',
+          |||
+            max by (%(probeAndTarget)s) (plumbline_probe_target_info{target=~"osd[.].+"})
+            and on (%(target)s)
+            label_replace(
+              plumbline:osd_host:info
+              and on (%(instance)s)
+              (max by (%(instance)s) (up{%(selector)s}) == 0),
+              "target", "$1", "ceph_daemon", "(.+)"
+            )
+          ||| % (labels { selector: config.plumblineSelector }),
+          { layer: 'osd', signal: 'health' },
+          'A probe measures an OSD whose host does not answer.',
+          'Probe {{ $labels.probe }} on {{ $labels.instance }} measures {{ $labels.target }}, whose host does not answer: what it finds follows from that, and PlumblineDown tells of the host.',
+        ),
+      ],
+    }],
+  },
+}

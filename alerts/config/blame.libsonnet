@@ -1,0 +1,62 @@
+// Which layer is to blame, which host an OSD is on, and when the cluster moves data.
+{
+  _config+:: {
+    blame: {
+      // Lowest first: what a layer does shows in all above it. Those on one line stand beside each other.
+      // `self` is the host: its daemon does not answer, and nothing more is known of it.
+      order: [
+        ['self'],
+        ['network'],
+        ['disk'],
+        ['osd'],
+        ['rados'],
+        ['rbd', 'filesystem', 'object'],
+        ['client'],
+      ],
+
+      // What is out of line on one host: something is slow, lost, full or broken there at this moment. `health` is
+      // left out (settings, findings, overdue probes: they slow nothing by themselves), unless somebody is woken.
+      host: { severities: ['warning', 'critical'], signals: ['latency', 'loss', 'saturation', 'error'] },
+
+      // Across hosts only what can make another host wait. A spare sector or a lost path stands for weeks until a part
+      // is replaced, and a saturated CPU is common: one of a thousand hosts always has such a ticket.
+      cluster: { severities: ['warning', 'critical'], signals: ['latency', 'loss'] },
+
+      // A disk that hangs is an error, a host that is gone is health: what wakes somebody always counts.
+      woken: { severities: ['critical'], signals: ['error', 'health'] },
+    },
+
+    osdHosts: {
+      // Where an OSD was last seen, for when its host is down and tells nothing. A day bridges a night's outage; an OSD
+      // that has moved is found at once on its new host, which still speaks.
+      remember: '1d',
+    },
+
+    recovery: {
+      // States in which data moves at this moment. Not degraded or undersized: with too few hosts that is for ever.
+      pgStates: ['recovering', 'backfilling'],
+
+      // What lasts longer is no excuse any more but how this cluster is, and slow is slow.
+      longest: '1d',
+    },
+
+    alerts+: {
+      PlumblineRecoveryUnderWay: {
+        // Wakes nobody and is sent to nobody: it holds back.
+        severity: 'info',
+        // A restarted OSD catches up within seconds. Not longer than what it holds back: the burn's ticket waits 2 m.
+        'for': '1m',
+        // The tickets look back over windows that still hold the recovery when it is over. Simulated: 3.3 false
+        // tickets a series-month without, none with these two hours.
+        keepFiringFor: '2h',
+      },
+
+      PlumblineProbeTargetDown: {
+        // Holds back as well. At once: a canary's operation hangs seconds after its OSD's host is gone, and the page
+        // for the host takes minutes.
+        severity: 'info',
+        'for': '0m',
+      },
+    },
+  },
+}

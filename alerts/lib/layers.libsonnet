@@ -1,0 +1,33 @@
+// The layers from the bottom up, as rules need them: what is out of line, and the lowest of it.
+local promql = import 'promql.libsonnet';
+
+local anyOf(words) = std.join('|', words);
+local nested(text) = std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  ');
+
+// Only our own alerts: another's labels may mean something else.
+local firing(which) =
+  'ALERTS{alertname=~"Plumbline.+",alertstate="firing",layer!="",severity=~"%s",signal=~"%s"}'
+  % [anyOf(which.severities), anyOf(which.signals)];
+
+{
+  // 1 for each layer that some alert of these kinds names now, `by` these labels and `layer`. Absent: none does.
+  // An alert that is pending has not been confirmed; one kept firing still is what people were told.
+  outOfLine(kinds, by):: |||
+    max by (%(labels)s) (
+      %(alerts)s
+    )
+  ||| % {
+    labels: promql.join(by + ['layer']),
+    alerts: nested(std.join('\nor\n', [firing(kind) for kind in kinds])),
+  },
+
+  // The lowest of the layers that `metric` holds 1 for, for each set of the labels `by`; siblings are all named.
+  lowest(order, metric, by, matchers=[])::
+    local select(layers) =
+      '%s{%s}' % [metric, std.join(',', ['layer=~"%s"' % anyOf(layers)] + matchers)];
+    local below(index) = std.flattenArrays(order[:index]);
+    local one(index) =
+      select(order[index])
+      + if index == 0 then '' else '\nunless on (%s)\n%s' % [promql.join(by), select(below(index))];
+    std.join('\nor\n', ['(\n  %s\n)' % nested(one(index)) for index in std.range(0, std.length(order) - 1)]) + '\n',
+}

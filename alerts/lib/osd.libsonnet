@@ -1,0 +1,30 @@
+// OSDs and the hosts they are on. Ceph's metrics carry the manager's `instance`, so nothing that Alertmanager compares
+// by instance would ever match them; and the manager moves.
+local promql = import 'promql.libsonnet';
+
+local hosts = 'plumbline:osd_host:info';
+
+{
+  // `expr`, whose series carry `ceph_daemon` ("osd.3"), by cluster and OSD with the `instance` of that OSD's host.
+  // `keep`: more of its labels. Several producers of one series and a manager that moves give one result, the
+  // largest. An OSD whose host is not known stays, without `instance`: an alert must not vanish for want of a name.
+  onHost(config, expr, keep=[])::
+    local osd = promql.join(promql.clusterLabels(config) + ['ceph_daemon']);
+    local all = promql.join(promql.clusterLabels(config) + ['ceph_daemon'] + keep);
+    |||
+      max by (%(all)s) (
+        %(expr)s
+      )
+      * on (%(osd)s) group_left (instance)
+      %(hosts)s
+      or on (%(osd)s)
+      max by (%(all)s) (
+        %(expr)s
+      )
+    ||| % {
+      all: all,
+      osd: osd,
+      expr: std.strReplace(std.rstripChars(expr, '\n'), '\n', '\n  '),
+      hosts: hosts,
+    },
+}

@@ -1,0 +1,91 @@
+// Which host an OSD is on, also while that host is down, and whether the cluster moves data.
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local clusters = promql.clusterLabels(config),
+  local labels = {
+    cluster: promql.join(clusters),
+    osd: promql.join(clusters + ['ceph_daemon']),
+    osdOn: promql.join(clusters + ['ceph_daemon', 'instance']),
+    osdAt: promql.join(clusters + ['ceph_daemon', 'hostname']),
+    host: promql.join(clusters + ['hostname']),
+    hostOf: promql.join(clusters + ['instance', 'hostname']),
+    up: 'up{%s}' % config.plumblineSelector,
+    remember: config.osdHosts.remember,
+  },
+
+  // What a host's own daemon says: the disks it sees, and whose data is on them.
+  local seen(uses) = |||
+    group by (%(osdOn)s) (label_replace(%(uses)s, "ceph_daemon", "$1", "name", "(.+)"))
+  ||| % (labels { uses: uses }),
+
+  local uses = 'plumbline_disk_use_info{kind="osd",name=~"osd[.].+"}',
+
+  local nested = promql.nested,
+
+  // Ceph's word: whatever states there are, on whichever manager speaks or spoke last.
+  local moving = std.join('\nor\n', [
+    'label_replace(ceph_pg_%s, "state", "%s", "", "")' % [state, state]
+    for state in config.recovery.pgStates
+  ]),
+
+  prometheusRules+:: {
+    groups+: [{
+      name: 'plumbline-osd-host.rules',
+      rules: [
+        {
+          // The node's name as Ceph writes it, from our own `instance`: all of its host part, or the part before the
+          // first dot.
+          record: 'plumbline:node_hostname:info',
+          expr: |||
+            group by (%(hostOf)s) (
+              label_replace(%(up)s, "hostname", "$1", "instance", "([^:]+)(?::.*)?")
+              or
+              label_replace(%(up)s, "hostname", "$1", "instance", "([^.:]+)[.].*")
+            )
+          ||| % labels,
+        },
+        {
+          // By the host itself; else by Ceph, where the name leads to one node alone; else by what the host said
+          // before it fell silent. Two hosts that claim one OSD, for minutes after it has moved: one of them.
+          record: 'plumbline:osd_host:info',
+          expr: |||
+            topk by (%(osd)s) (1,
+              %(now)s
+              or on (%(osd)s)
+              group by (%(osdOn)s) (
+                group by (%(osdAt)s) (ceph_osd_metadata)
+                * on (%(host)s) group_left (instance)
+                (
+                  plumbline:node_hostname:info
+                  unless on (%(host)s)
+                  (count by (%(host)s) (plumbline:node_hostname:info) > 1)
+                )
+              )
+              or on (%(osd)s)
+              %(before)s
+            )
+          ||| % (labels {
+                   now: nested(seen(uses)),
+                   before: nested(seen('last_over_time(%s[%s])' % [uses, config.osdHosts.remember])),
+                 }),
+        },
+        {
+          // 1 or 0: data moves. Where Prometheus has none of Ceph's own metrics, what a daemon with a key sees.
+          record: 'plumbline:recovery:bool',
+          expr: |||
+            (
+              max by (%(cluster)s) (
+                %(moving)s
+              )
+              > bool 0
+            )
+            or on (%(cluster)s)
+            (min by (%(cluster)s) (plumbline_ceph_gate_open{gate="recovery"}) == bool 0)
+          ||| % (labels { moving: std.strReplace(moving, '\n', '\n    ') }),
+        },
+      ],
+    }],
+  },
+}

@@ -1,0 +1,369 @@
+"""From the runs of a recording to one entry of the file: medians, percentiles, spread, and what is wrong with them.
+
+Everything that is comparable (layer, device class, workload, operation, ``config_hash``) is one entry, however many
+disks, OSDs or peers were measured: a baseline is about the likeness. Percentiles come from all runs' operations
+together, where the tool tells the distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TypeVar
+
+import msgspec
+
+from plumbline.baseline.files import Latencies
+from plumbline.baseline.model import Target
+from plumbline.baseline.site import IopsAtLatency, SiteEntry
+from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
+from plumbline.catalogue import HistogramValue
+from plumbline.errors import BaselineError
+
+K = TypeVar("K", bound=Quantity)
+
+TOLERANCE_FLOOR = 1.25
+"""Five runs within minutes know nothing of a day's load, temperature, scrubs or a fuller device, and the canary's
+histogram is up to 9 % off by itself: a smaller factor would be luck. The same as the rules' minimum."""
+
+SPREAD_LIMIT = 2.0
+"""A run whose figure is so many times the median of all runs (or less than that part of it) measured something else:
+2 is what the alerts are there to find."""
+
+_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+_MIN_ABOVE = 3
+"""A percentile is written down only where at least so many operations lie above it; with fewer it is the maximum
+under another name, and the next recording would give another one."""
+_DIGITS = 4
+
+
+class RunFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one run gave for one operation of one workload. Seconds, operations and bytes per second.
+
+    With a ``histogram`` or ``bins`` the percentiles are taken from them; ``latency`` is for tools that give statistics
+    only. ``iops`` and ``throughput`` are ``None`` where they say nothing of the device, as in a paced or capped run.
+    """
+
+    probe: str
+    workload: str
+    operation: str
+    histogram: HistogramValue | None = None
+    bins: tuple[tuple[float, int], ...] = ()
+    """(seconds, operations), ascending, each bin by its middle."""
+    latency: dict[str, float] = {}
+    iops: float | None = None
+    throughput: float | None = None
+    disturbed: str = ""
+    """Why the device was not quiet before the run; empty where it was, or nobody can say."""
+    sought: tuple[float, float] | None = None
+    """Of a search for the most IOPS at a latency: (seconds, percentile). ``iops`` is what was found."""
+    depth: int = 0
+    """In flight then; 0: not even one operation at a time keeps the latency."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether the run did nothing at all."""
+        if self.histogram is not None:
+            return not self.histogram.count
+        return not (self.latency or self.iops or self.throughput)
+
+
+Quantile = Callable[[HistogramValue, float], float | None]
+"""As PromQL's ``histogram_quantile``, so that the baseline is computed as the live figures are."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRecord:
+    """One entry with what it was made from. ``targets`` are comparable with each other."""
+
+    targets: tuple[Target, ...]
+    entry: SiteEntry
+    warnings: tuple[str, ...]
+    """One line each."""
+    refusals: tuple[str, ...]
+    """Those among them for which no baseline should be written."""
+
+    @property
+    def layer(self) -> str:
+        """Of all its targets."""
+        return self.targets[0].layer
+
+
+def likenesses(targets: Iterable[Target]) -> list[tuple[Target, ...]]:
+    """Targets that share an entry, in the order they first come."""
+    found: dict[tuple[str, ...], list[Target]] = {}
+    for target in targets:
+        found.setdefault((*target.key, target.config_hash), []).append(target)
+    return [tuple(group) for group in found.values()]
+
+
+def summarise(
+    targets: Sequence[Target], runs: Mapping[Target, Sequence[RunFigures]], quantile: Quantile
+) -> EntryRecord:
+    """The entry of comparable ``targets``, each with as many ``runs`` as every other, in the order they were made.
+
+    Raises :class:`BaselineError` where a run gave no figure.
+    """
+    figures = {target: [one for one in runs[target] if one.sought is None] for target in targets}
+    every = [one for target in targets for one in figures[target]]
+    per_target = {target: _Series.of(target, figures[target], quantile) for target in targets}
+    whole, first = _Series.joined(list(per_target.values())), targets[0]
+    warnings, refusals = _remarks(per_target, figures)
+    entry = SiteEntry(
+        workload=first.workload,
+        operation=first.operation,
+        device_class=first.device_class,
+        device=first.device if len({target.device for target in targets}) == 1 else "",
+        targets=tuple(_short_name(target) for target in targets) if len(targets) > 1 else (),
+        rate_iops=first.rate_iops,
+        latency=Latencies(**{name: Latency.of(_rounded(value)) for name, value in _pooled(every, quantile).items()}),
+        iops=_quantity(Iops, _median(one.iops for one in every)),
+        throughput=_quantity(Throughput, _median(one.throughput for one in every)),
+        iops_at_latency=_at_latency([one for target in targets for one in runs[target] if one.sought is not None]),
+        tolerance_ratio=_rounded(max(TOLERANCE_FLOOR, *whole.worst())),
+        runs=len(figures[first]),
+        p50_of_runs=_quantities(Latency, whole.p50),
+        mean_of_runs=_quantities(Latency, whole.mean),
+        throughput_of_runs=_quantities(Throughput, whole.throughput),
+        iops_of_runs=() if whole.throughput else _quantities(Iops, whole.iops),
+        median_of_runs=_quantity(Latency, median(whole.latency)) if whole.latency else None,
+        mad_ratio=_rounded(_mad(whole.main)),
+        spread_ratio=_rounded(max(whole.main) / min(whole.main)),
+        config_hash=first.config_hash,
+        note="; ".join(_notes(targets, runs)),
+    )
+    return EntryRecord(tuple(targets), entry, tuple(warnings), tuple(refusals))
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """A figure for each run; what a tool does not tell is empty. Seconds, bytes and operations per second.
+
+    ``every``: of each run of each target, where this joins several; else the same.
+    """
+
+    p50: tuple[float, ...]
+    mean: tuple[float, ...]
+    throughput: tuple[float, ...]
+    iops: tuple[float, ...]
+    every: tuple[_Series, ...] = ()
+
+    @classmethod
+    def of(cls, target: Target, figures: Sequence[RunFigures], quantile: Quantile) -> _Series:
+        for run, one in enumerate(figures, 1):
+            if one.empty:
+                raise BaselineError(name_of(target), f"run {run} did no operation; is the device answering?")
+        p50 = _all(_p50(one, quantile) for one in figures)
+        series = cls(
+            p50=p50,
+            mean=() if p50 else _all(one.latency.get("mean") for one in figures),
+            throughput=_all(one.throughput for one in figures),
+            iops=_all(one.iops for one in figures),
+        )
+        if not series.main:
+            raise BaselineError(name_of(target), "the runs gave neither a latency nor a rate")
+        return series
+
+    @classmethod
+    def joined(cls, several: Sequence[_Series]) -> _Series:
+        """Of each run the median over the targets."""
+
+        def over(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+            return tuple(median(each) for each in zip(*rows, strict=True)) if all(rows) else ()
+
+        return cls(
+            p50=over([one.p50 for one in several]),
+            mean=over([one.mean for one in several]),
+            throughput=over([one.throughput for one in several]),
+            iops=over([one.iops for one in several]),
+            every=tuple(several),
+        )
+
+    @property
+    def latency(self) -> tuple[float, ...]:
+        """p50, or the mean where there is none."""
+        return self.p50 or self.mean
+
+    @property
+    def rate(self) -> tuple[float, ...]:
+        return self.throughput or self.iops
+
+    @property
+    def main(self) -> tuple[float, ...]:
+        """What the spread is taken of."""
+        return self.latency or self.rate
+
+    def worst(self) -> Iterator[float]:
+        """How far the worst run of any target strayed from the median, as a factor: slower, and less."""
+        for one in self.every or (self,):
+            if self.latency:
+                yield max(one.latency) / median(self.latency)
+            if self.rate:
+                yield median(self.rate) / min(one.rate)
+
+
+def name_of(target: Target) -> str:
+    """``canary, randread-4k-qd1-j1 read``."""
+    return f"{target.probe}, {target.workload} {target.operation}"
+
+
+def _short_name(target: Target) -> str:
+    """``sdb`` of ``raw/sdb``; a probe without targets by its name."""
+    return target.probe.partition("/")[2] or target.probe
+
+
+def _remarks(
+    per_target: Mapping[Target, _Series], figures: Mapping[Target, Sequence[RunFigures]]
+) -> tuple[list[str], list[str]]:
+    """Warnings, and those among them that keep a baseline from being written."""
+    warnings: list[str] = []
+    refusals: list[str] = []
+    middles = {target: median(series.main) for target, series in per_target.items()}
+    typical = median(middles.values())
+    for target, series in per_target.items():
+        quantity = _quantity_of(series)
+        for run, value in enumerate(series.main, 1):
+            if not _near(value, middles[target]):
+                had = f"a median of {quantity(value)}" if series.p50 else quantity(value)
+                what = f"{had}; the median of all runs is {quantity(middles[target])}"
+                refusals.append(f"{name_of(target)}: run {run} of {len(series.main)} had {what}")
+        if len(middles) > 1 and not _near(middles[target], typical):
+            what = f"gave {quantity(middles[target])}; all {len(middles)} of its kind together {quantity(typical)}"
+            refusals.append(f"{name_of(target)}: {what}: it is out of line with what should be like it")
+        busy = [f"before run {run}, {one.disturbed}" for run, one in enumerate(figures[target], 1) if one.disturbed]
+        lines = [f"{name_of(target)}: {each}" for each in busy]
+        (refusals if 2 * len(busy) > len(figures[target]) else warnings).extend(lines)
+    return warnings + refusals, refusals
+
+
+def _near(value: float, middle: float) -> bool:
+    return 1 / SPREAD_LIMIT <= value / middle <= SPREAD_LIMIT
+
+
+def _quantity_of(series: _Series) -> Callable[[float], str]:
+    kind = Latency if series.latency else Throughput if series.throughput else Iops
+    return lambda value: kind.of(_rounded(value)).text
+
+
+def _notes(targets: Sequence[Target], runs: Mapping[Target, Sequence[RunFigures]]) -> Iterator[str]:
+    for target in targets:
+        where = f"{_short_name(target)} " if len(targets) > 1 else ""
+        plain = [one for one in runs[target] if one.sought is None]
+        for run, one in enumerate(plain, 1):
+            if one.disturbed:
+                yield f"{where}run {run}: {one.disturbed}"
+        for one in runs[target]:
+            if one.sought is not None and not one.depth:
+                seconds, percentile = one.sought
+                limit = Latency.of(seconds).text
+                yield f"{where}not even one operation at a time has {percentile:g} of 100 within {limit}"
+
+
+def _p50(one: RunFigures, quantile: Quantile) -> float | None:
+    if one.histogram is not None:
+        return quantile(one.histogram, 0.5)
+    return one.latency.get("p50")
+
+
+def _pooled(figures: Sequence[RunFigures], quantile: Quantile) -> dict[str, float]:
+    """Statistics over all runs' operations.
+
+    From statistics alone no pooled percentile can be had: then the median run's stands for it, and the highest
+    ``max``.
+    """
+    histograms = [one.histogram for one in figures if one.histogram is not None]
+    if len(histograms) == len(figures):
+        return _of_histogram(_sum(histograms), quantile)
+    pooled = {}
+    for statistic in ("mean", *_QUANTILES, "max"):
+        values = _all(one.latency.get(statistic) for one in figures)
+        if values:
+            pooled[statistic] = max(values) if statistic == "max" else median(values)
+    if all(one.bins for one in figures):
+        pooled = {name: value for name, value in pooled.items() if name not in _QUANTILES}
+        pooled |= _of_bins(figures, at_most=pooled.get("max", math.inf))
+    return pooled
+
+
+def _of_bins(figures: Sequence[RunFigures], *, at_most: float) -> dict[str, float]:
+    """By nearest rank, as fio takes its own; a bin's middle may lie above the greatest value in it."""
+    counts: Counter[float] = Counter()
+    for one in figures:
+        for seconds, count in one.bins:
+            counts[seconds] += count
+    total = sum(counts.values())
+    found, below = {}, 0
+    left = {name: q for name, q in _QUANTILES.items() if total * (1 - q) >= _MIN_ABOVE}
+    for seconds in sorted(counts):
+        below += counts[seconds]
+        for name in [name for name, q in left.items() if below >= math.ceil(q * total)]:
+            found[name] = min(seconds, at_most)
+            del left[name]
+    return found
+
+
+def _of_histogram(histogram: HistogramValue, quantile: Quantile) -> dict[str, float]:
+    statistics = {"mean": histogram.sum / histogram.count}
+    for statistic, q in _QUANTILES.items():
+        value = quantile(histogram, q)
+        if value is not None and histogram.count * (1 - q) >= _MIN_ABOVE:
+            statistics[statistic] = value
+    return statistics
+
+
+def _sum(histograms: Sequence[HistogramValue]) -> HistogramValue:
+    """All runs in one. Edges differ only where a kept run is of another release; such runs are not kept."""
+    return HistogramValue(
+        edges=histograms[0].edges,
+        cumulative=[sum(counts) for counts in zip(*(one.cumulative for one in histograms), strict=True)],
+        count=sum(one.count for one in histograms),
+        sum=sum(one.sum for one in histograms),
+    )
+
+
+def _at_latency(searches: Sequence[RunFigures]) -> IopsAtLatency | None:
+    """Of several disks the median one's; ``None`` where one of them can't keep the latency."""
+    if not searches or not all(one.depth and one.iops for one in searches):
+        return None
+    ordered = sorted(searches, key=lambda one: one.iops or 0.0)
+    middle = ordered[(len(ordered) - 1) // 2]
+    seconds, percentile = middle.sought or (0.0, 0.0)
+    return IopsAtLatency(
+        target=Latency.of(seconds),
+        percentile=percentile,
+        iops=Iops.of(_rounded(middle.iops or 0.0)),
+        queue_depth=middle.depth,
+    )
+
+
+def _mad(values: Sequence[float]) -> float:
+    middle = median(values)
+    return median(abs(value - middle) for value in values) / middle
+
+
+def _all(values: Iterable[float | None]) -> tuple[float, ...]:
+    """Empty where a run has no figure."""
+    known = list(values)
+    figures = tuple(value for value in known if value)
+    return figures if len(figures) == len(known) else ()
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    figures = _all(values)
+    return median(figures) if figures else None
+
+
+def _quantity(kind: type[K], value: float | None) -> K | None:
+    return kind.of(_rounded(value)) if value else None
+
+
+def _quantities(kind: type[K], values: Iterable[float]) -> tuple[K, ...]:
+    return tuple(kind.of(_rounded(value)) for value in values)
+
+
+def _rounded(value: float) -> float:
+    """Four significant digits: what lies behind is noise, and a person reads the file."""
+    return float(f"{value:.{_DIGITS}g}")

@@ -1,0 +1,62 @@
+"""A configuration and what it means on this host: everything that can fail, before anything changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.baseline.book import RECORDED, Book, load_book
+from plumbline.config import Config
+from plumbline.planning import ProbingPlan, make_plan
+from plumbline.roots import Roots
+from plumbline.sources.block import BlockDevice
+from plumbline.workloads import WorkloadCatalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a configuration became; replaced whole at a reload."""
+
+    config: Config
+    plan: ProbingPlan
+    book: Book
+    since: float  # Unix seconds
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a configuration is prepared with, the same for the daemon's whole life."""
+
+    config_file: Path | None
+    storage: Path
+    roots: Roots
+    catalogue: WorkloadCatalogue
+    environment: Mapping[str, str]
+    host: str
+
+    def prepare(self, config: Config, disks_before: tuple[BlockDevice, ...] = ()) -> Running:
+        """Plan and baselines; :class:`ConfigError` or :class:`BaselineError` for what can't be."""
+        plan = make_plan(
+            config,
+            storage=self.storage,
+            roots=self.roots,
+            catalogue=self.catalogue,
+            environment=self.environment,
+            disks_before=disks_before,
+        )
+        book = load_book(
+            config.baseline,
+            where=str(self.config_file or "configuration"),
+            storage=self.storage,
+            host=self.host,
+            catalogue=self.catalogue,
+            targets=plan.targets(),
+        )
+        return Running(config, plan, book, time.time())
+
+    def files(self, site_files: tuple[str, ...]) -> list[Path]:
+        """Every file that a reload reads."""
+        own = [self.config_file] if self.config_file else []
+        return [self.storage / RECORDED, *map(Path, site_files), *own]

@@ -1,0 +1,175 @@
+"""Synthetic canaries for the detection benchmark: how a healthy layer wavers, and what is done to it.
+
+Everything is a multiple of the baseline's median. The healthy part follows the design study that the alerts were
+tuned with: a log-normal body, a Pareto tail, a daily and a weekly cycle, autocorrelated noise, a nightly scrub, benign
+hiccups, recoveries. What the study left open is chosen here, where in doubt against the alerts: of two overlapping
+hiccups the higher one counts (a product would be easier to tell from a step), and all hosts of a cluster share blips.
+
+Latencies are drawn as counts of operations per bucket and scrape: arrivals are a Poisson process, so the count of
+every bucket is Poisson distributed with the mean that follows from the level in each slot of ten seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+SLOT_S = 10
+"""Resolution of a level: hiccups begin and end on it."""
+SCRAPE_S = 30
+DAY_S = 86_400
+SLOTS_PER_DAY = DAY_S // SLOT_S
+SLOTS_PER_SCRAPE = SCRAPE_S // SLOT_S
+
+BODY_SIGMA = 0.3
+TAIL_SHARE = 0.003
+TAIL_FROM = 3.0
+TAIL_EXPONENT = 1.5
+"""The tail's operations take at least three medians, and x times as long with probability x^-1.5."""
+SLOW_FACTOR = 5.0
+"""How slow an operation is that a tail regression makes slow."""
+
+_GRID = np.linspace(-6.0, 6.0, 4801)
+_NORMAL = np.array([0.5 * (1 + math.erf(z / math.sqrt(2))) for z in _GRID])
+
+
+@dataclass(frozen=True, slots=True)
+class Climate:
+    """How a healthy layer wavers. Ratios are of the baseline's median, durations in seconds."""
+
+    daily_amplitude: float = 0.2
+    weekend_ratio: float = 0.92
+    noise_sigma: float = 0.04
+    noise_correlation_s: float = 1800.0
+    scrub_ratio: float = 1.15
+    scrub_hours: tuple[float, float] = (1.0, 5.0)
+    hiccups_per_day: float = 6.0
+    blips_per_week: float = 1.0
+    """Hiccups of all hosts of a cluster at once."""
+    hiccup_s: tuple[float, float] = (15.0, 240.0)
+    hiccup_ratio: tuple[float, float] = (2.0, 8.0)
+    recoveries_per_week: float = 1.0
+    recovery_s: tuple[float, float] = (1800.0, 7200.0)
+    recovery_ratio: tuple[float, float] = (1.5, 3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """What is done to a layer from some moment on, for good."""
+
+    name: str
+    ratio: float = 1.0
+    drift_s: float = 0.0
+    slow_share: float = 0.0
+
+
+STEPS = tuple(Regression(f"{ratio:g}x", ratio=ratio) for ratio in (1.25, 1.5, 2.0, 3.0, 5.0))
+DRIFT = Regression("drift to 1.6x in 24 h", ratio=1.6, drift_s=DAY_S)
+TAILS = tuple(Regression(f"{share:.0%} slow", slow_share=share) for share in (0.15, 0.03))
+REGRESSIONS = (*STEPS, DRIFT, *TAILS)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Of the hosts of one cluster: (hosts, slots) arrays, and when recovery was under way: (slots,)."""
+
+    level: Array
+    tail: Array
+    slow: Array
+    recovering: Flags
+
+
+def healthy(rng: np.random.Generator, hosts: int, days: float, climate: Climate = Climate()) -> History:
+    """A cluster's history that begins at midnight of a Monday (UTC)."""
+    slots = round(days * SLOTS_PER_DAY)
+    time_s = np.arange(slots) * SLOT_S
+    hour = (time_s % DAY_S) / 3600
+    weekend = (time_s // DAY_S) % 7 >= 5
+    peak = rng.uniform(8, 20)
+    cycle = 1 + climate.daily_amplitude * np.cos((hour - peak) * math.pi / 12)
+    scrubbing = (hour >= climate.scrub_hours[0]) & (hour < climate.scrub_hours[1])
+    shared = cycle * np.where(weekend, climate.weekend_ratio, 1.0) * np.where(scrubbing, climate.scrub_ratio, 1.0)
+
+    blips = _events(rng, slots, climate.blips_per_week / 7, climate.hiccup_s, climate.hiccup_ratio)
+    recovery = _events(rng, slots, climate.recoveries_per_week / 7, climate.recovery_s, climate.recovery_ratio)
+    level = np.empty((hosts, slots))
+    for host in range(hosts):
+        hiccups = _events(rng, slots, climate.hiccups_per_day, climate.hiccup_s, climate.hiccup_ratio)
+        noise = np.exp(climate.noise_sigma * _noise(rng, slots, climate.noise_correlation_s))
+        level[host] = shared * noise * np.maximum(np.maximum(hiccups, blips), recovery)
+    tail = np.broadcast_to(np.where(scrubbing, 2 * TAIL_SHARE, TAIL_SHARE), level.shape)
+    return History(level, tail, np.zeros_like(level), recovery > 1)
+
+
+def inject(history: History, regression: Regression, start_slot: int) -> History:
+    """The same cluster with ``regression`` on all its hosts from ``start_slot`` on."""
+    slots = history.level.shape[1]
+    since_s = (np.arange(slots) - start_slot) * SLOT_S
+    grown = np.clip(since_s / regression.drift_s, 0, 1) if regression.drift_s else (since_s >= 0).astype(float)
+    level = history.level * (1 + (regression.ratio - 1) * grown)
+    slow = history.slow + regression.slow_share * grown
+    return History(level, history.tail, slow, history.recovering)
+
+
+def share_up_to(edges: Array, level: Array, tail: Array, slow: Array) -> Array:
+    """(…, edges): the share of operations up to each edge, for levels of any shape."""
+    log_ratio = np.log(edges) - np.log(level)[..., None]
+    body = np.interp(log_ratio / BODY_SIGMA, _GRID, _NORMAL)
+    pareto = 1 - np.exp(-TAIL_EXPONENT * np.maximum(log_ratio - math.log(TAIL_FROM), 0))
+    share = body + tail[..., None] * (pareto - body)
+    if slow.any():
+        slowed = np.interp((log_ratio - math.log(SLOW_FACTOR)) / BODY_SIGMA, _GRID, _NORMAL)
+        share += slow[..., None] * (slowed - body)
+    return np.asarray(share)
+
+
+def draw(rng: np.random.Generator, history: History, edges: Array, ops_per_second: float) -> NDArray[np.int64]:
+    """(hosts, scrapes, edges + 1) operations in each bucket between two scrapes, the one above all edges last."""
+    hosts, slots = history.level.shape
+    scrapes = slots // SLOTS_PER_SCRAPE
+    counts = np.empty((hosts, scrapes, len(edges) + 1), np.int64)
+    for host in range(hosts):
+        level, tail, slow = (
+            each[host, : scrapes * SLOTS_PER_SCRAPE].reshape(scrapes, SLOTS_PER_SCRAPE)
+            for each in (history.level, history.tail, history.slow)
+        )
+        share = share_up_to(edges, level[:, 1], tail[:, 1], slow[:, 1])
+        # where something begins or ends within the scrape, slot by slot; elsewhere its middle stands for it
+        mixed = (np.ptp(level, axis=1) > 0.02 * level[:, 1]) | (np.ptp(slow, axis=1) > 0.02)
+        share[mixed] = share_up_to(edges, level[mixed], tail[mixed], slow[mixed]).mean(axis=1)
+        bucket = np.diff(share, axis=1, prepend=0.0, append=1.0)
+        counts[host] = rng.poisson(np.clip(bucket, 0, 1) * (ops_per_second * SCRAPE_S))
+    return counts
+
+
+def _events(
+    rng: np.random.Generator, slots: int, per_day: float, lasts_s: tuple[float, float], ratio: tuple[float, float]
+) -> Array:
+    """The level that events alone make: 1 between them, of two that overlap the higher. Heights are log-uniform."""
+    level = np.ones(slots)
+    for _ in range(rng.poisson(per_day * slots / SLOTS_PER_DAY)):
+        start = rng.integers(slots)
+        length = max(1, round(rng.uniform(*lasts_s) / SLOT_S))
+        height = math.exp(rng.uniform(math.log(ratio[0]), math.log(ratio[1])))
+        level[start : start + length] = np.maximum(level[start : start + length], height)
+    return level
+
+
+def _noise(rng: np.random.Generator, slots: int, correlation_s: float) -> Array:
+    """An AR(1) process of unit variance, a step a minute, linear in between."""
+    per_minute = 60 // SLOT_S
+    minutes = slots // per_minute + 2
+    keep = math.exp(-60 / correlation_s)
+    shocks = rng.standard_normal(minutes) * math.sqrt(1 - keep * keep)
+    values = np.empty(minutes)
+    value = rng.standard_normal()
+    for minute in range(minutes):
+        value = keep * value + shocks[minute]
+        values[minute] = value
+    return np.interp(np.arange(slots) / per_minute, np.arange(minutes), values)

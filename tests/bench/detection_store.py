@@ -1,0 +1,166 @@
+"""A Prometheus of its own whose time is ours: samples of any past go in by remote write, rules are asked by range.
+
+Remote write, version 1: https://prometheus.io/docs/concepts/remote_write_spec/. A sample is a protobuf message of
+always 18 bytes (a double, and a time in milliseconds that needs six bytes until the year 2109), so numpy writes all of
+them at once; snappy is sent as one literal.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from support.ports import free_port
+
+STALE = struct.unpack("<d", struct.pack("<Q", 0x7FF0000000000002))[0]
+"""The NaN by which Prometheus marks that a series has ended (model/value/value.go)."""
+START_WITHIN_S = 60.0
+
+Labels = tuple[tuple[str, str], ...]
+"""Sorted by name, the metric's name included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Times in milliseconds, ascending, and a value for each."""
+
+    labels: Labels
+    times_ms: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def labels_of(name: str, labels: Mapping[str, str]) -> Labels:
+    """With the metric's name, in the order remote write wants."""
+    return tuple(sorted({**labels, "__name__": name}.items()))
+
+
+def write_request(series: Iterable[Series]) -> bytes:
+    """The body of a remote write."""
+    parts: list[bytes] = []
+    for each in series:
+        head = b"".join(_field(1, _field(1, name.encode()) + _field(2, value.encode())) for name, value in each.labels)
+        samples = _samples(each.times_ms, each.values)
+        parts += [b"\x0a", _varint(len(head) + len(samples)), head, samples]
+    body = b"".join(parts)
+    return _varint(len(body)) + b"\xfc" + struct.pack("<I", len(body) - 1) + body
+
+
+def _samples(times_ms: NDArray[np.int64], values: NDArray[np.float64]) -> bytes:
+    record = np.empty((len(values), 18), np.uint8)
+    record[:, 0:3] = (0x12, 16, 0x09)
+    record[:, 3:11] = np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(-1, 8)
+    record[:, 11] = 0x10
+    for index in range(6):
+        more = 0x80 if index < 5 else 0
+        record[:, 12 + index] = ((times_ms >> (7 * index)) & 0x7F) | more
+    return record.tobytes()
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+class Store:
+    """Use as a context. Raises ``RuntimeError`` with Prometheus's own words when it refuses something."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="plumbline-detection-"))
+        self._port = free_port()
+        config = self._folder / "prometheus.yml"
+        config.write_text("global: {scrape_interval: 1h}\n")
+        self._log = (self._folder / "log").open("w")
+        self._process = subprocess.Popen(
+            [
+                "prometheus", f"--config.file={config}", f"--storage.tsdb.path={self._folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{self._port}", "--web.enable-remote-write-receiver",
+                "--storage.tsdb.retention.time=100y", "--query.timeout=1h", "--query.max-samples=500000000",
+                # hidden flags: samples may come late by half of it, so a chunk of time takes fewer requests
+                "--storage.tsdb.min-block-duration=1d", "--storage.tsdb.max-block-duration=1d",
+            ],
+            stdout=self._log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        deadline = time.monotonic() + START_WITHIN_S
+        while not self._ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.close()
+                raise RuntimeError("prometheus does not start")
+            time.sleep(0.1)
+        self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=600)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and remove what it stored."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def write(self, series: Iterable[Series]) -> None:
+        """Samples of every series in the order of their times, none older than what the series has."""
+        chosen = tuple(series)
+        if not chosen:
+            return
+        headers = {
+            "Content-Encoding": "snappy",
+            "Content-Type": "application/x-protobuf",
+            "X-Prometheus-Remote-Write-Version": "0.1.0",
+        }
+        self._ask("POST", "/api/v1/write", write_request(chosen), headers)
+
+    def query_range(self, expr: str, start_s: float, end_s: float, step_s: float) -> list[tuple[dict[str, str], Any]]:
+        """(labels, [[time in seconds, value as text], …]) of every series."""
+        form = urllib.parse.urlencode({"query": expr, "start": start_s, "end": end_s, "step": step_s})
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = json.loads(self._ask("POST", "/api/v1/query_range", form.encode(), headers))
+        return [(each["metric"], each["values"]) for each in answer["data"]["result"]]
+
+    def _ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+        self._connection.request(method, path, body, dict(headers))
+        response = self._connection.getresponse()
+        content = response.read()
+        if response.status >= 300:
+            raise RuntimeError(f"Prometheus answers {response.status}: {content[:500]!r}")
+        return content
+
+    def _ready(self) -> bool:
+        probe = http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)
+        try:
+            probe.request("GET", "/-/ready")
+            return probe.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            probe.close()

@@ -1,0 +1,27 @@
+"""A report in Markdown, character for character: a small recorded baseline beside a small one the site wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plumbline import reporting
+from plumbline.baseline.report_markdown import render_markdown
+from plumbline.baseline.report_model import build
+from plumbline.baseline.site import read_site
+from plumbline.workloads import load_catalogue
+from support.golden import check_golden
+
+HERE = Path(__file__).parent / "reports"
+
+
+def test_markdown() -> None:
+    catalogue = load_catalogue()
+    files = (HERE / name for name in ("storage7.yaml", "site.yaml"))
+    loaded = [read_site(path, host=None, catalogue=catalogue) for path in files]
+    subjects = []
+    for path in loaded:
+        found = reporting.subject(path)
+        found.shown.facts["file"] = Path(found.shown.facts["file"]).name  # wherever the tests lie
+        subjects.append(found)
+    report = build(subjects, catalogue, title="Rack 7", made="2026-10-03 10:00 UTC", version="1.2.3")
+    check_golden(HERE / "small.md", render_markdown(report).encode())

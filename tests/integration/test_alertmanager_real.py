@@ -1,0 +1,270 @@
+"""The shipped routes and inhibition in a real Alertmanager, on the label sets that promtool has proven.
+
+First what mutes what: every pair of label sets alone in a world of its own, compared with our evaluator. Then one bad
+night, message by message: a slow disk is one page, and what stands on it is silent until the disk is well.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from deploy.demo import configs
+
+from support.alertmanager import Receiver, alertmanager
+from support.daemon import eventually
+from support.inhibition import audible, load_rules
+from support.programs import need
+from support.proven import distinct, everything, proven, unit_tests
+
+CONFIG = Path(__file__).parents[2] / "alerts" / "alertmanager" / "alertmanager.yaml"
+WAIT_S, INTERVAL_S = 4, 3
+"""As the shipped file's 45 s and 5 m, so that a test need not last minutes."""
+WITHIN_S = 90
+CHUNK = 500
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+NEVER = [{"years": ["2001"]}]
+ALWAYS = [{"years": ["2001:2199"]}]
+
+
+@pytest.fixture(scope="module")
+def label_sets() -> dict[str, list[dict[str, str]]]:
+    need("prometheus-alertmanager")
+    return proven(unit_tests())
+
+
+def config(receiver: str, *, wait_s: int = WAIT_S, office: object = ALWAYS, maintenance: object = NEVER) -> Any:
+    """The committed tree, all of it told to ``receiver``."""
+    committed = yaml.safe_load(CONFIG.read_text("utf-8"))
+    document = configs.alertmanager(committed, webhook=receiver)
+    _set_waits(document["route"], wait_s)
+    times = {"office-hours": office, "maintenance": maintenance}
+    document["time_intervals"] = [
+        {"name": each["name"], "time_intervals": times[each["name"]]} for each in committed["time_intervals"]
+    ]
+    return document
+
+
+def _set_waits(route: dict[str, Any], wait_s: int) -> None:
+    route |= {"group_wait": f"{wait_s}s", "group_interval": f"{max(INTERVAL_S, wait_s // 2)}s"}
+    for child in route.get("routes", []):
+        _set_waits(child, wait_s)
+
+
+def test_every_pair_is_muted_as_the_evaluator_says(tmp_path: Path, label_sets: dict[str, list[dict[str, str]]]) -> None:
+    """Each pair is a cluster of its own: all rules ask for equal clusters, so that pairs never meet."""
+    rules = load_rules(CONFIG)
+    assert all("cluster" in rule.equal for rule in rules)
+    sets = distinct(everything(label_sets), rules)
+    pairs = {
+        f"pair-{number}": ({**one, "cluster": f"pair-{number}"}, {**other, "cluster": f"pair-{number}"})
+        for number, (one, other) in enumerate(itertools.combinations(sets, 2))
+    }
+    pairs = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    posted = [labels for pair in pairs.values() for labels in pair]
+
+    with alertmanager(tmp_path, config("http://127.0.0.1:1", wait_s=3600)) as server:
+        for start in range(0, len(posted), CHUNK):
+            server.post(posted[start : start + CHUNK])
+        found = eventually(lambda: answer if len(answer := server.alerts()) == len(posted) else [], within_s=300)
+
+    by_labels = {_key(each["labels"]): each for each in found}
+    muted = 0
+    for pair in pairs.values():
+        heard = audible(rules, list(pair))
+        for labels, other in (pair, pair[::-1]):
+            status = by_labels[_key(labels)]["status"]
+            expected = [] if labels in heard else [by_labels[_key(other)]["fingerprint"]]
+            assert status["inhibitedBy"] == expected, (labels, other)
+            assert status["state"] == ("suppressed" if expected else status["state"])
+            assert status["state"] != "suppressed" or expected
+            muted += bool(expected)
+    assert len(pairs) > 1000
+    assert muted > 100
+
+
+def test_without_any_cluster_label_it_mutes_as_the_evaluator_says(
+    tmp_path: Path, label_sets: dict[str, list[dict[str, str]]]
+) -> None:
+    rules = load_rules(CONFIG)
+    sets = distinct(({k: v for k, v in labels.items() if k != "cluster"} for labels in everything(label_sets)), rules)
+    with alertmanager(tmp_path, config("http://127.0.0.1:1", wait_s=3600)) as server:
+        server.post(sets)
+        found = eventually(lambda: answer if len(answer := server.alerts()) == len(sets) else [], within_s=60)
+    heard = {_key(labels) for labels in audible(rules, sets)}
+    assert {_key(each["labels"]) for each in found if each["status"]["state"] != "suppressed"} == heard
+    by_print = {each["fingerprint"]: each["labels"] for each in found}
+    for each in found:
+        for source in each["status"]["inhibitedBy"]:
+            assert _key(each["labels"]) not in {_key(x) for x in audible(rules, [each["labels"], by_print[source]])}
+
+
+# --- one bad night ------------------------------------------------------------------------------------------------
+
+A, B, C = (f"stor0{number}.example:10047" for number in (1, 2, 3))
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as here:
+        yield here
+
+
+def pick(label_sets: Mapping[str, list[dict[str, str]]], name: str, **labels: str) -> dict[str, str]:
+    """A proven label set of the alert, of the severity and layer that are asked for where there is one."""
+    best = max(label_sets[name], key=lambda each: (each["severity"] == labels.get("severity"), "cluster" in each))
+    return {**best, **labels}
+
+
+def told(receiver: Receiver) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+    """Each message: to whom, its status, its group, its alerts with their instances."""
+    return sorted(
+        (
+            message["receiver"],
+            message["status"],
+            tuple(f"{key}={value}" for key, value in sorted(message["groupLabels"].items())),
+            tuple(sorted(f"{a['labels']['alertname']}@{a['labels'].get('instance', '')}" for a in message["alerts"])),
+        )
+        for message in list(receiver.messages)
+    )
+
+
+def exactly(receiver: Receiver, expected: list[Any]) -> None:
+    """These messages arrive, and no other within three more intervals."""
+    eventually(lambda: len(receiver.messages) >= len(expected), within_s=WITHIN_S)
+    time.sleep(WAIT_S + 3 * INTERVAL_S)
+    assert told(receiver) == sorted(expected)
+
+
+def test_a_slow_disk_is_one_page_and_what_stands_on_it_waits_for_it(
+    tmp_path: Path, receiver: Receiver, label_sets: dict[str, list[dict[str, str]]]
+) -> None:
+    def stuck(layer: str, instance: str, cluster: str = "north") -> dict[str, str]:
+        return pick(label_sets, "PlumblineProbeStuck", layer=layer, instance=instance, probe=layer, cluster=cluster)
+
+    def slow(layer: str, instance: str) -> dict[str, str]:
+        return pick(
+            label_sets, "PlumblineCanaryLatencyHigh",
+            severity="warning", layer=layer, instance=instance, probe=layer, cluster="north",
+        )  # fmt: skip
+
+    disk, rbd = stuck("disk", B), stuck("rbd", A)
+    night = [
+        disk,
+        pick(label_sets, "PlumblineDiskHung", instance=B, device="sdg", cluster="north"),
+        slow("disk", B),
+        stuck("rados", A), slow("rados", A), rbd, slow("rbd", A), stuck("client", A),
+        # losses and errors get through, as does another cluster
+        pick(label_sets, "PlumblineNicRingDrops", instance=A, cluster="north"),
+        pick(label_sets, "PlumblineCanaryFailing", layer="rados", instance=A, probe="rados", cluster="north"),
+        stuck("rbd", A, cluster="south"),
+        pick(label_sets, "PlumblineRecoveryUnderWay", cluster="south"),
+    ]  # fmt: skip
+    with alertmanager(tmp_path, config(receiver.url)) as server:
+        server.post(night)
+        first = [
+            (
+                "pager",
+                "firing",
+                ("cluster=north", "layer=disk"),
+                (f"PlumblineDiskHung@{B}", f"PlumblineProbeStuck@{B}"),
+            ),
+            ("tickets-network", "firing", ("cluster=north", "layer=network"), (f"PlumblineNicRingDrops@{A}",)),
+            ("tickets-storage", "firing", ("cluster=north", "layer=rados"), (f"PlumblineCanaryFailing@{A}",)),
+            ("pager", "firing", ("cluster=south", "layer=rbd"), (f"PlumblineProbeStuck@{A}",)),
+            ("null", "firing", ("cluster=south", "layer=rados"), ("PlumblineRecoveryUnderWay@",)),
+        ]
+        exactly(receiver, _without_muted(first, night))
+
+        receiver.messages.clear()
+        # the disk is well again, and RBD is not: now it is RBD's turn, and what stood on it stays silent
+        server.post([each for each in night if each not in (rbd, night[7], *night[8:])], resolved=True)
+        exactly(receiver, _after(first, rbd))
+
+
+def _without_muted(messages: list[Any], night: list[dict[str, str]]) -> list[Any]:
+    """The literal expectation must be the evaluator's as well."""
+    heard = {
+        f"{each['alertname']}@{each.get('instance', '')}/{each['layer']}" for each in audible(load_rules(CONFIG), night)
+    }
+    listed = {f"{alert}/{group[1].removeprefix('layer=')}" for _, _, group, alerts in messages for alert in alerts}
+    assert listed == heard
+    return messages
+
+
+def _after(first: list[Any], rbd: Mapping[str, str]) -> list[Any]:
+    resolved = [(who, "resolved", group, alerts) for who, _, group, alerts in first if group[1] == "layer=disk"]
+    return [*resolved, ("pager", "firing", ("cluster=north", "layer=rbd"), (f"PlumblineProbeStuck@{rbd['instance']}",))]
+
+
+def test_a_host_that_is_down_is_one_page(
+    tmp_path: Path, receiver: Receiver, label_sets: dict[str, list[dict[str, str]]]
+) -> None:
+    probe = {"probe": "rados/osd.3", "instance": A, "cluster": "north"}
+    night = [
+        pick(label_sets, "PlumblineDown", instance=B, cluster="north"),
+        *(
+            pick(label_sets, name, instance=B, cluster="north")
+            for name in ("PlumblineDiskHung", "PlumblineNicRingDrops")
+        ),
+        pick(label_sets, "PlumblineProbeTargetDown", target="osd.3", **probe),
+        pick(label_sets, "PlumblineProbeStuck", layer="rados", **probe),
+        pick(label_sets, "PlumblineCanaryOverdue", **probe),
+    ]
+    with alertmanager(tmp_path, config(receiver.url)) as server:
+        server.post(night)
+        exactly(
+            receiver,
+            [
+                ("pager", "firing", ("cluster=north", "layer=self"), (f"PlumblineDown@{B}",)),
+                ("null", "firing", ("cluster=north", "layer=osd"), (f"PlumblineProbeTargetDown@{A}",)),
+            ],
+        )
+
+
+def _hours(
+    tmp_path: Path, receiver: Receiver, label_sets: dict[str, list[dict[str, str]]], **times: object
+) -> set[str]:
+    posted = [
+        pick(label_sets, "PlumblineCanaryLatencyHigh", severity="warning", layer="disk", instance=C),
+        pick(label_sets, "PlumblineNetworkLoss", instance=A),
+        pick(label_sets, "PlumblineProbeStuck", layer="rbd", instance=A),
+        pick(label_sets, "PlumblineNicErrors", instance=B),
+        {"alertname": "PlumblinePoolFullSoon", "severity": "warning", "layer": "rados", "signal": "capacity"},
+        {"alertname": "PlumblinePoolFull", "severity": "critical", "layer": "rados", "signal": "capacity"},
+    ]  # fmt: skip
+    with alertmanager(tmp_path, config(receiver.url, **times)) as server:  # type: ignore[arg-type]
+        server.post(posted)
+        eventually(
+            lambda: any(message["receiver"] == "tickets-network" for message in receiver.messages), within_s=WITHIN_S
+        )
+        time.sleep(WAIT_S + 2 * INTERVAL_S)
+    return {alert["labels"]["alertname"] for message in receiver.messages for alert in message["alerts"]}
+
+
+def test_capacity_waits_for_office_hours_and_maintenance_holds_back_what_probes_find(
+    tmp_path: Path, receiver: Receiver, label_sets: dict[str, list[dict[str, str]]]
+) -> None:
+    found = _hours(tmp_path, receiver, label_sets, office=NEVER, maintenance=ALWAYS)
+    assert found == {"PlumblineProbeStuck", "PlumblineNicErrors", "PlumblinePoolFull"}
+
+
+def test_in_office_hours_without_maintenance_all_of_it_arrives(
+    tmp_path: Path, receiver: Receiver, label_sets: dict[str, list[dict[str, str]]]
+) -> None:
+    found = _hours(tmp_path, receiver, label_sets)
+    assert found == {
+        "PlumblineCanaryLatencyHigh", "PlumblineNetworkLoss", "PlumblineProbeStuck", "PlumblineNicErrors",
+        "PlumblinePoolFullSoon", "PlumblinePoolFull",
+    }  # fmt: skip
+
+
+def _key(labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(labels.items())

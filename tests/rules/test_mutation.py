@@ -1,0 +1,56 @@
+"""A few mutants of the cheap rules, always the same: that the machinery notices a mistake, and what it says of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.mutants import mutants_of
+from support.mutation import HarnessError, Suite, survivors
+from support.programs import need
+
+CHEAP = ("PlumblineMountDead", "PlumblineDiskHot", "PlumblineProbeStuck")
+
+
+@pytest.mark.parametrize("name", CHEAP[:2])
+def test_every_mutant_is_noticed(tmp_path: Path, name: str) -> None:
+    need("promtool")
+    suite = Suite.read()
+    assert survivors(suite, suite.mutants(name), tmp_path) == []
+
+
+def test_what_no_test_asks_for_survives(tmp_path: Path) -> None:
+    need("promtool")
+    suite = Suite.read()
+    alone = Suite(suite.rules, tuple((path, {**file, "tests": []}) for path, file in suite.files))
+    mutants = suite.mutants("PlumblineMountDead")
+    assert survivors(alone, mutants, tmp_path) == mutants
+
+
+def test_a_rule_that_fails_its_own_tests_is_said(tmp_path: Path) -> None:
+    need("promtool")
+    suite = Suite.read()
+    wrong = [
+        (group, tuple({**rule, "for": "9h"} if rule.get("alert") == "PlumblineMountDead" else rule for rule in rules))
+        for group, rules in suite.rules.groups
+    ]
+    with pytest.raises(HarnessError):
+        survivors(Suite(type(suite.rules)(tuple(wrong)), suite.files), suite.mutants("PlumblineMountDead"), tmp_path)
+
+
+def test_mutants_of_a_rule() -> None:
+    rule = {"alert": "A", "expr": "a > 8 and on (x) b == 0 unless c", "for": "5m"}
+    found = {(mutant.kind, mutant.rule["expr"].strip(), mutant.rule.get("for")) for mutant in mutants_of(rule, 0)}
+    assert found == {
+        ("comparison", "a < 8 and on (x) b == 0 unless c", "5m"),
+        ("comparison", "a > 8 and on (x) b != 0 unless c", "5m"),
+        ("threshold", "a > 4 and on (x) b == 0 unless c", "5m"),
+        ("threshold", "a > 12 and on (x) b == 0 unless c", "5m"),
+        ("threshold", "a > 8 and on (x) b == 1 unless c", "5m"),
+        ("operand", "a > 8 unless c", "5m"),
+        ("operand", "b == 0 unless c", "5m"),
+        ("operand", "a > 8 and on (x) b == 0", "5m"),
+        ("for", "a > 8 and on (x) b == 0 unless c", None),
+        ("for", "a > 8 and on (x) b == 0 unless c", "600s"),
+    }

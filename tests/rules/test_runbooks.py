@@ -1,0 +1,148 @@
+"""Every alert has a page that can be followed: its commands exist, its queries parse, its links lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.metrics import known_metrics
+from support.programs import need
+from support.rules import ROOT
+
+RUNBOOKS = ROOT / "alerts" / "runbooks"
+PAGES = sorted(RUNBOOKS.glob("*.md"))
+ENDS = {"|", "||", "&", "&&", ";", ";;", "(", ")", "|&", "do", "then", "else"}
+"""After these a new command begins."""
+BEFORE = re.compile(r"sudo|exec|time|env|[A-Za-z_]\w*=.*")
+"""Words that may stand before a command."""
+ASSIGNED = re.compile(r"^([A-Z_]+)=(\S+)", re.MULTILINE)
+
+
+def code_blocks(text: str) -> list[str]:
+    return re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def section(text: str, heading: str) -> str:
+    found = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, heading
+    return found[1]
+
+
+def commands(script: str) -> Iterator[list[str]]:
+    """Every simple command of a script as its words, those that ssh runs elsewhere included."""
+    lexer = shlex.shlex(script.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars="|&;()")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    words: list[str] = []
+    for word in [*lexer, ";"]:
+        if word not in ENDS and set(word) - set("|&;()"):
+            words += [] if not words and BEFORE.fullmatch(word) else [word]
+            continue
+        if words[:1] == ["ssh"] and len(words) > 2:
+            yield from commands(words[2] if len(words) == 3 else shlex.join(words[2:]))
+        if words:
+            yield words
+        words = []
+
+
+def script_of(block: str) -> str:
+    """Without comments, which may hold quotes that open nothing."""
+    return re.sub(r"(?m)(^|\s)#.*$", "", block)
+
+
+def variables(text: str) -> dict[str, str]:
+    """``DEVICE=ens2f0`` at the beginning of a line."""
+    return {name: value.strip("'\"") for block in code_blocks(text) for name, value in ASSIGNED.findall(block)}
+
+
+def queries(text: str) -> list[str]:
+    """PromQL that the page sends to Prometheus, with the page's own example values."""
+    found = []
+    for block in code_blocks(text):
+        for words in commands(script_of(block)):
+            found += [word.removeprefix("query=") for word in words if word.startswith("query=")]
+    values = variables(text)
+    return [re.sub(r"\$\{?([A-Z_]+)\}?", lambda name: values[name[1]], query) for query in found]
+
+
+def test_every_alert_has_a_runbook_and_every_runbook_an_alert(alerts: list[dict[str, Any]]) -> None:
+    assert {path.stem for path in PAGES} == {rule["alert"] for rule in alerts}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_it_says_the_four_things_and_what_to_type(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert text.startswith(f"# {path.stem}\n")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Meaning", "Impact", "Diagnosis", "Mitigation"]
+    for heading in ("Meaning", "Impact", "Diagnosis", "Mitigation"):
+        assert len(section(text, heading).split()) >= 5, heading
+    assert code_blocks(section(text, "Diagnosis")), "commands to run"
+    for block in code_blocks(text):
+        done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{done.stderr}\n{block}"
+        assert not re.search(r"<[a-z-]+>|TODO|\.\.\. ", block), "a placeholder can't be run"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_its_variables_are_set_before_they_are_used(path: Path) -> None:
+    known: set[str] = set()
+    for block in code_blocks(path.read_text("utf-8")):
+        for line in script_of(block).splitlines():
+            # single quotes keep a dollar sign from the shell here
+            used = set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", re.sub(r"'[^']*'", "", line)))
+            assert used <= known, f"{used - known} in: {line}"
+            known |= set(re.findall(r"(?:^|\s|;)([A-Z][A-Z_]+)=", line)) | set(re.findall(r"for ([A-Z]+) in", line))
+
+
+def test_the_commands_of_this_project_exist() -> None:
+    from plumbline import cli
+
+    checked = 0
+    for path in PAGES:
+        for block in code_blocks(path.read_text("utf-8")):
+            for words in commands(script_of(block)):
+                if words[0] == "plumbline" and len(words) > 1:
+                    try:
+                        cli._parser().parse_args([re.sub(r"\$\w+", "word", word) for word in words[1:]])
+                    except SystemExit:
+                        pytest.fail(f"{path.name}: plumbline knows no such command: {shlex.join(words)}")
+                    checked += 1
+    assert checked > 30
+
+
+def test_a_command_that_does_not_exist_would_be_found() -> None:
+    script = "ssh \"$NODE\" 'sudo plumbline disks --all' | head; X=1 plumbline chek"
+    assert [words for words in commands(script) if words[0] == "plumbline"] == [
+        ["plumbline", "disks", "--all"],
+        ["plumbline", "chek"],
+    ]
+
+
+def test_the_queries_parse_and_ask_for_what_exists(tmp_path: Path) -> None:
+    found = [(path, query) for path in PAGES for query in queries(path.read_text("utf-8"))]
+    assert len(found) > 10
+    rules = [{"record": f"q:{number}", "expr": query} for number, (_, query) in enumerate(found)]
+    file = tmp_path / "queries.json"
+    file.write_text(json.dumps({"groups": [{"name": "runbooks", "rules": rules}]}), "utf-8")
+    done = subprocess.run([need("promtool"), "check", "rules", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    known = known_metrics()
+    for path, query in found:
+        assert set(re.findall(r"\bplumbline[_:][a-z0-9_:]+", query)) <= known, (path.name, query)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_what_it_points_to_is_there(path: Path) -> None:
+    text = path.read_text("utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (RUNBOOKS / target).exists(), target
+    for file in re.findall(r"(?<![\w./-])((?:docs|alerts|deploy|systemd|dashboards|exporter)/[\w./-]*\w)", text):
+        assert (ROOT / file).exists(), file
+    for metric in re.findall(r"`(plumbline[_:][a-z0-9_:]+)`", text):
+        assert metric in known_metrics() or any(each.startswith(metric) for each in known_metrics()), metric

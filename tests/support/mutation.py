@@ -1,0 +1,233 @@
+"""Run the promtool tests against mutated rules: which mistakes would they let pass?
+
+All mutants of one rule stand side by side in one rule file, each under a name of its own together with what reads it,
+and every test asks for each of them: one promtool run, one loading of the series, many verdicts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .mutants import Mutant, mutants_of
+from .programs import need
+from .rulefiles import RuleSet, asked, load, metric_of, name_of, names_in, words_of
+from .rules import ALERTS, RULES, TEST_FILES
+
+_MARK = re.compile(r"_mutant(\d+)_")
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+RULES_AT_ONCE = 240
+"""More in a file and promtool's memory grows for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The rules and the tests, parsed once."""
+
+    rules: RuleSet
+    files: tuple[tuple[Path, dict[str, Any]], ...]
+
+    @classmethod
+    def read(cls) -> Suite:
+        """What is committed."""
+        return cls(RuleSet.read(RULES, ALERTS), tuple((path, load(path)) for path in TEST_FILES))
+
+    def mutants(self, name: str) -> list[Mutant]:
+        """All of the rules of one name."""
+        rules = [rule for rule in self.rules.rules() if name_of(rule) == name]
+        return [mutant for which, rule in enumerate(rules) for mutant in mutants_of(rule, which)]
+
+
+class HarnessError(Exception):
+    """The unchanged rule failed, or promtool could not read what we wrote: no verdict is worth anything."""
+
+
+def survivors(suite: Suite, mutants: Sequence[Mutant], folder: Path) -> list[Mutant]:
+    """Those of the mutants (all of one name) that every test lets pass. Cheap tests are asked first."""
+    name = mutants[0].name
+    above = suite.rules.above(name)
+    alive = dict(enumerate(mutants, start=1))
+    for tests in _rounds(suite, above):
+        clones = sum(1 for rule in suite.rules.rules() if name_of(rule) in above)
+        size = max(1, RULES_AT_ONCE // clones)
+        numbers = sorted(alive)
+        for at in range(0, len(numbers), size):
+            for killed in _killed(suite, {n: alive[n] for n in numbers[at : at + size]}, above, tests, folder):
+                del alive[killed]
+        if not alive:
+            break
+    return list(alive.values())
+
+
+Tests = list[tuple[Path, dict[str, Any], list[dict[str, Any]]]]
+"""Test file, what stands in it, and the chosen ones of its tests."""
+
+
+def _rounds(suite: Suite, above: set[str]) -> Iterator[Tests]:
+    """The tests that ask for one of ``above``, in rounds of growing cost."""
+    priced = sorted(
+        (
+            (_cost(file, test), index, path, file, test)
+            for path, file in suite.files
+            for index, test in enumerate(file["tests"])
+            if asked(test) & above
+        ),
+        key=lambda each: (each[0], str(each[2]), each[1]),
+    )
+    limit = 500.0
+    while priced:
+        chosen: list[tuple[Path, Any, Any]] = []
+        spent = 0.0
+        while priced and (not chosen or spent + priced[0][0] <= limit):
+            cost, _, path, file, test = priced.pop(0)
+            chosen.append((path, file, test))
+            spent += cost
+        limit *= 6
+        paths = dict.fromkeys(path for path, _, _ in chosen)
+        yield [
+            (path, next(f for p, f, _ in chosen if p == path), [t for p, _, t in chosen if p == path]) for path in paths
+        ]
+
+
+def _cost(file: dict[str, Any], test: dict[str, Any]) -> float:
+    """Evaluations, about."""
+    cases = [*test.get("alert_rule_test", []), *test.get("promql_expr_test", [])]
+    return max((seconds(str(case["eval_time"])) for case in cases), default=0) / seconds(file["evaluation_interval"])
+
+
+def seconds(duration: str) -> float:
+    """``1h30m`` → 5400."""
+    return sum(float(n) * _SECONDS[unit] for n, unit in re.findall(r"(\d+)(ms|[smhdw])", duration))
+
+
+def _killed(suite: Suite, mutants: dict[int, Mutant], above: set[str], tests: Tests, folder: Path) -> set[int]:
+    """Numbers of the mutants that a test notices. Number 0 is the unchanged rule: it must pass."""
+    dead: set[int] = set()
+    while len(dead) < len(mutants):
+        alive = {number: mutant for number, mutant in mutants.items() if number not in dead}
+        said = _promtool(suite, alive, above, tests, folder)
+        found = {int(number) for number in _MARK.findall(said)}
+        if 0 in found or (said and not found):
+            raise HarnessError(f"{next(iter(mutants.values())).name}: {said[:2000]}")
+        dead |= found
+        # a rule that can't be evaluated ends its test before the others were asked
+        if not re.search(r"\brule: .*\berr: ", said):
+            break
+    return dead
+
+
+def _promtool(suite: Suite, mutants: dict[int, Mutant], above: set[str], tests: Tests, folder: Path) -> str:
+    """What promtool complains of; empty when all pass."""
+    wanted = suite.rules.below(above) - above
+    seen: dict[str, int] = {}
+
+    def keep(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        name = name_of(rule)
+        if name in wanted:
+            yield rule
+        elif name in above:
+            which = seen[name] = seen.get(name, -1) + 1
+            yield _renamed(rule, above, 0)
+            for number, mutant in mutants.items():
+                hit = (mutant.name, mutant.which) == (name, which)
+                yield _renamed(mutant.rule if hit else rule, above, number)
+
+    content = suite.rules.only(keep)
+    words = set().union(*(words_of(rule) for group in content["groups"] for rule in group["rules"]))
+    (folder / "rules.json").write_text(json.dumps(content), "utf-8")
+    paths = []
+    for path, file, chosen in tests:
+        target = folder / f"{path.stem}.json"
+        order = [group["name"] for group in content["groups"]]
+        cut = {
+            "rule_files": ["rules.json"],
+            "evaluation_interval": file["evaluation_interval"],
+            "group_eval_order": order,
+            "tests": [_asking(test, [0, *mutants], above, words) for test in chosen],
+        }
+        target.write_text(json.dumps(cut), "utf-8")
+        paths.append(target)
+    done = subprocess.run(
+        [need("promtool"), "test", "rules", *paths], capture_output=True, text=True, timeout=900, check=False
+    )
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def _asking(test: dict[str, Any], numbers: Iterable[int], above: set[str], words: set[str]) -> dict[str, Any]:
+    """A test that asks for every mutant what it asked for the rule."""
+    alerts = [case for case in test.get("alert_rule_test", []) if case["alertname"] in above]
+    exprs = [
+        case
+        for case in test.get("promql_expr_test", [])
+        if (names_in(case["expr"]) | set(re.findall(r'alertname="(\w+)"', case["expr"]))) & above
+    ]
+    words = words.union(*(names_in(case["expr"]) for case in exprs))
+    return {
+        **{key: test[key] for key in ("name", "interval", "external_labels", "external_url") if key in test},
+        "input_series": [each for each in test["input_series"] if metric_of(each["series"]) in words],
+        "alert_rule_test": [{**case, "alertname": _name(case["alertname"], n)} for n in numbers for case in alerts],
+        "promql_expr_test": [
+            {
+                **case,
+                "expr": _text(case["expr"], above, n),
+                "exp_samples": [
+                    {**sample, "labels": _text(sample["labels"], above, n)} for sample in case.get("exp_samples") or []
+                ],
+            }
+            for n in numbers
+            for case in exprs
+        ],
+    }
+
+
+def _name(name: str, number: int) -> str:
+    return f"{name}_mutant{number}_"
+
+
+def _text(text: str, above: set[str], number: int) -> str:
+    """The names of ``above`` in a text, as this mutant's."""
+    return re.sub(
+        r"(?<![\w:])[a-zA-Z_:][\w:]*",
+        lambda match: _name(match.group(), number) if match.group() in above else match.group(),
+        text,
+    )
+
+
+def _renamed(rule: dict[str, Any], above: set[str], number: int) -> dict[str, Any]:
+    kind = "alert" if "alert" in rule else "record"
+    renamed = {**rule, kind: _name(rule[kind], number), "expr": _text(rule["expr"], above, number)}
+    if "annotations" in rule:
+        # recorded metrics alone: the links keep the alert's true name, which is what the tests expect
+        recorded = {name for name in above if ":" in name}
+        renamed["annotations"] = {key: _text(text, recorded, number) for key, text in rule["annotations"].items()}
+    return renamed
+
+
+def only_quiet(suite: Suite) -> Suite:
+    """The same rules, and of the tests what expects that no alert fires."""
+    files = []
+    for path, file in suite.files:
+        tests = [
+            {
+                **test,
+                "alert_rule_test": [case for case in test.get("alert_rule_test", []) if not case["exp_alerts"]],
+                "promql_expr_test": [],
+            }
+            for test in file["tests"]
+        ]
+        files.append((path, {**file, "tests": tests}))
+    return Suite(suite.rules, tuple(files))
+
+
+def looser(mutant: Mutant) -> bool:
+    """Whether it fires where the rule says nothing: a threshold moved towards the healthy side, or turned round."""
+    found = re.search(r"([<>]=?|==|!=)(?: bool)?(?: on \([^)]*\))? «([\d.e+-]+) -> ([\d.e+-]+)»", mutant.change)
+    if found:
+        sign, old, new = found[1], float(found[2]), float(found[3])
+        return (sign.startswith(">") and new < old) or (sign.startswith("<") and new > old)
+    return mutant.kind == "comparison"

@@ -1,0 +1,132 @@
+"""Which rule reads which, and promtool test files cut down to what one question needs.
+
+promtool evaluates every rule of its files at every step of every test. A test of one alert needs that alert and the
+recording rules below it, so cutting saves nine tenths of the time and changes no verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Rule = dict[str, Any]
+"""One rule as the YAML has it."""
+
+_NAME = re.compile(r"(?<![\w:$])[a-zA-Z_:][\w:]*")
+_STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def load(path: Path) -> Any:
+    """A YAML file, by the C parser where there is one: these files are long."""
+    return yaml.load(path.read_bytes(), _LOADER)
+
+
+def name_of(rule: Rule) -> str:
+    """The alert's or the recorded metric's name; several rules may share one."""
+    name: str = rule.get("alert") or rule["record"]
+    return name
+
+
+def names_in(text: str) -> set[str]:
+    """Every word of an expression that could be a metric; strings left out."""
+    return set(_NAME.findall(_STRING.sub('""', text)))
+
+
+def words_of(rule: Rule) -> set[str]:
+    """What a rule reads in its expression and in the queries of its annotations' templates."""
+    return names_in(rule["expr"]).union(*(_NAME.findall(text) for text in rule.get("annotations", {}).values()))
+
+
+def metric_of(series: str) -> str:
+    """``a{b="c"}`` → ``a``."""
+    return series.partition("{")[0].strip()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """All groups in the order in which they are evaluated: recording rules first."""
+
+    groups: tuple[tuple[str, tuple[Rule, ...]], ...]
+
+    @classmethod
+    def read(cls, *paths: Path) -> RuleSet:
+        """From rendered files, in the order given."""
+        return cls(tuple((group["name"], tuple(group["rules"])) for path in paths for group in load(path)["groups"]))
+
+    def rules(self) -> list[Rule]:
+        """Every rule, in order."""
+        return [rule for _, rules in self.groups for rule in rules]
+
+    def names(self) -> list[str]:
+        """Every name once, in order."""
+        return list(dict.fromkeys(name_of(rule) for rule in self.rules()))
+
+    def _reads(self, of: Callable[[Rule], set[str]]) -> dict[str, set[str]]:
+        reads: dict[str, set[str]] = {}
+        for rule in self.rules():
+            reads.setdefault(name_of(rule), set()).update(of(rule))
+        return reads
+
+    def below(self, names: Iterable[str]) -> set[str]:
+        """``names`` and all recorded metrics that they read, directly or not, in a template too."""
+        reads = self._reads(words_of)
+        found: set[str] = set()
+        pending = [name for name in names if name in reads]
+        while pending:
+            name = pending.pop()
+            if name not in found:
+                found.add(name)
+                pending += [each for each in reads[name] if each in reads]
+        return found
+
+    def above(self, name: str) -> set[str]:
+        """``name`` and everything that reads it, directly or not."""
+        reads = self._reads(lambda rule: names_in(rule["expr"]))
+        found = {name}
+        while more := {each for each, of in reads.items() if of & found} - found:
+            found |= more
+        return found
+
+    def raw_metrics(self, name: str) -> set[str]:
+        """What of the daemon's own metrics (and ``up``) decides about ``name``."""
+        reads = self._reads(lambda rule: names_in(rule["expr"]))
+        words = set().union(*(reads[each] for each in self.below([name])))
+        return {word for word in words - reads.keys() if word.startswith("plumbline_") or word == "up"}
+
+    def only(self, keep: Callable[[Rule], Iterable[Rule]]) -> dict[str, Any]:
+        """A rule file of the rules that ``keep`` gives for each; groups left empty are left out."""
+        cut = [(name, [each for rule in rules for each in keep(rule)]) for name, rules in self.groups]
+        return {"groups": [{"name": name, "rules": rules} for name, rules in cut if rules]}
+
+
+def asked(test: Mapping[str, Any]) -> set[str]:
+    """Alerts and metrics that a test of a promtool file asks for."""
+    names = {case["alertname"] for case in test.get("alert_rule_test", [])}
+    for case in test.get("promql_expr_test", []):
+        names |= names_in(case["expr"]) | set(re.findall(r'alertname="(\w+)"', case["expr"]))
+    return names
+
+
+def needed_series(test: Mapping[str, Any], words: set[str]) -> list[dict[str, Any]]:
+    """The input series of a test whose metric is among ``words``."""
+    return [series for series in test["input_series"] if metric_of(series["series"]) in words]
+
+
+def cut(rules: RuleSet, file: Path, folder: Path) -> Path:
+    """A copy of a promtool file and its rules in ``folder``, without the rules that none of its tests needs."""
+    tests = load(file)
+    wanted = rules.below(set().union(*(asked(test) for test in tests["tests"])))
+    content = rules.only(lambda rule: [rule] if name_of(rule) in wanted else [])
+    (folder / f"{file.stem}.rules.json").write_text(json.dumps(content), "utf-8")
+    tests["rule_files"] = [f"{file.stem}.rules.json"]
+    tests["group_eval_order"] = [group["name"] for group in content["groups"]]
+    target = folder / f"{file.stem}.json"
+    target.write_text(json.dumps(tests), "utf-8")
+    return target
