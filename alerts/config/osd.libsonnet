@@ -1,4 +1,7 @@
 // OSDs: who is suspected, and of what. Figures seen on a real cluster: docs/osd-verdicts.md.
+// Two windows: a burst has left the first by then.
+local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
+
 {
   _config+:: {
     osd: {
@@ -60,10 +63,9 @@
     },
 
     alerts+: {
-      // Two windows: a burst has left the first by then.
-      PlumblineOsdSlowDisk: { severity: 'warning', 'for': '10m', keepFiringFor: '10m' },
-      PlumblineOsdSlowPeer: $._config.alerts.PlumblineOsdSlowDisk,
-      PlumblineOsdQueueing: $._config.alerts.PlumblineOsdSlowDisk,
+      PlumblineOsdSlowDisk: lasting,
+      PlumblineOsdSlowPeer: lasting,
+      PlumblineOsdQueueing: lasting,
 
       // Nothing explains it, so it waits longer for something that does.
       PlumblineOsdOutlier: { severity: 'warning', 'for': '15m', keepFiringFor: '15m' },
