@@ -153,14 +153,14 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineOsdOperationsBlocked',
           // Who waits for a replica names another: told only where none blocks for a reason of its own.
           |||
-            max by (%(osdOn)s) (plumbline_osd_blocked_operation_age_seconds > 0)
+            max by (%(osdOn)s) (plumbline_osd_blocked_operation_age_seconds) >= %(seconds)g
             and on (%(osdOn)s)
             (
               plumbline_osd_blocked_operations{stage!="peer"} > 0
               or on (%(cluster)s)
               plumbline_osd_blocked_operations{stage="peer"} > 0
             )
-          ||| % labels,
+          ||| % (labels + alerts.PlumblineOsdOperationsBlocked),
           osd('error'),
           'Operations are blocked in an OSD.',
           '{{ $labels.ceph_daemon }} on {{ $labels.instance }}: its oldest blocked operation has waited for {{ $value | humanizeDuration }}. They wait for: '

@@ -82,8 +82,8 @@ local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
       // Asked every 15 s: a dozen questions without an answer, more than an OSD's start takes.
       PlumblineOsdSocketHung: { severity: 'warning', 'for': '3m' },
 
-      // Blocked means older than 30 s already (osd_op_complaint_time); an OSD that comes or goes blocks some for a moment.
-      PlumblineOsdOperationsBlocked: { severity: 'warning', 'for': '1m' },
+      // Ceph complains from 30 s on (osd_op_complaint_time); an OSD that comes or goes blocks some for as long.
+      PlumblineOsdOperationsBlocked: { severity: 'warning', 'for': '1m', seconds: 60 },
 
       PlumblineOsdCapacityMisjudged: {
         severity: 'warning',
