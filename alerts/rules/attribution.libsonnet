@@ -77,17 +77,30 @@ local promql = import '../lib/promql.libsonnet';
   local ofCanary(metric) = 'avg by (%s) (label_replace(%s, "ceph_daemon", "$1", "probe", ".+/(osd[.].+)"))'
                            % [labels.osd, metric],
 
+  // Of this kind of operation enough: next to an OSD's thousand writes the mean of three reads is chance.
+  local enough(metric, operation, more='') = |||
+    max by (%(osd)s) (
+      %(metric)s{operation=~"%(operation)s"%(more)s}
+      and on (%(osd)s, operation)
+      plumbline:osd_operations:rate5m >= %(minimumOperationsPerSecond)g
+    )
+  ||| % (labels { metric: metric, operation: operation, more: more }),
+
   // What is compared with the class. Seconds all of them, but the load.
   local figures = {
     load: 'sum by (%(osd)s) (plumbline:osd_operations:rate5m)' % labels,
-    write: latency('write', 'total'),
-    read: latency('read', 'total'),
-    write_p99: 'max by (%(osd)s) (plumbline:osd_p99:seconds{operation="write"})' % labels,
-    read_p99: 'max by (%(osd)s) (plumbline:osd_p99:seconds{operation="read"})' % labels,
-    queue: 'max by (%(osd)s) (plumbline:osd_latency:mean5m{operation=~"read|write", part="queue"})' % labels,
+    write: enough('plumbline:osd_latency:mean5m', 'write', ', part="total"'),
+    read: enough('plumbline:osd_latency:mean5m', 'read', ', part="total"'),
+    write_p99: enough('plumbline:osd_p99:seconds', 'write'),
+    read_p99: enough('plumbline:osd_p99:seconds', 'read'),
+    queue: enough('plumbline:osd_latency:mean5m', 'read|write', ', part="queue"'),
     peers: parts('write', 'peers'),
     commit: store('commit'),
-    store_read: store('read'),
+    store_read: |||
+      %(read)s
+      and on (%(osd)s)
+      plumbline:osd_operations:rate5m{operation="read"} >= %(minimumOperationsPerSecond)g
+    ||| % (labels { read: store('read') }),
     // What this OSD takes for others' writes, by its own account.
     subop: |||
       sum by (%(osd)s) (rate(plumbline_osd_subop_seconds_total[%(window)s]))
