@@ -15,4 +15,5 @@
 + (import 'config/network.libsonnet')
 + (import 'config/disk.libsonnet')
 + (import 'config/ceph.libsonnet')
++ (import 'config/osd.libsonnet')
 + (import 'config/blame.libsonnet')

@@ -27,6 +27,7 @@ PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
         lambda data: parse_latencies(data, data, source="osd.0"),
         (LOADED / "perf-histogram-dump.json").read_bytes(),
     ),
+    "stages": (lambda data: parse_stages(data, source="x"), (HEALTHY / "perf-dump.json").read_bytes()),
     "heartbeats": (lambda data: parse_heartbeats(data, source="x"), (HEALTHY / "dump_osd_network.json").read_bytes()),
     "blocked": (lambda data: parse_blocked(data, source="x"), (HEALTHY / "dump_ops_in_flight.json").read_bytes()),
     "slow": (lambda data: parse_slow(data, source="x"), (HEALTHY / "dump_historic_slow_ops.json").read_bytes()),

@@ -187,7 +187,7 @@ def test_test_series_have_the_labels_the_daemon_exports(unit_tests):
     for test in unit_tests:
         for series in test["input_series"]:
             name, _, rest = series["series"].partition("{")
-            expected = labels_of[name] if name.startswith("plumbline") else FOREIGN.get(name)
+            expected = labels_of[name] if name.startswith("plumbline_") else FOREIGN.get(name)
             if expected is None:
                 continue  # of others, with whatever labels
             labels = set(re.findall(r'([a-z_]+)="', rest))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,18 +37,27 @@ class Prometheus(api.Prometheus):
 
 @contextmanager
 def prometheus(
-    folder: Path, *, target: str, interval_s: int = 1, rules: Path = RULES, alertmanager: str = ""
+    folder: Path,
+    *,
+    target: str,
+    interval_s: int = 1,
+    rules: Path = RULES,
+    alertmanager: str = "",
+    others: Mapping[str, str] | None = None,
 ) -> Iterator[Prometheus]:
     """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all of ``rules`` every ``interval_s``.
 
-    ``alertmanager`` (host:port) is told, if there is one.
+    ``alertmanager`` (host:port) is told, if there is one. ``others``: job → target, scraped as well.
     """
     address = f"127.0.0.1:{free_port()}"
     config = configs.prometheus(target=target, alertmanager=alertmanager, rules=rules)
     if not alertmanager:
         del config["alerting"]
     config["global"] = {"scrape_interval": f"{interval_s}s", "evaluation_interval": f"{interval_s}s"}
-    config["scrape_configs"][0]["static_configs"][0]["labels"] = {"cluster": CLUSTER}
+    for name, other in (others or {}).items():
+        config["scrape_configs"].append({"job_name": name, "static_configs": [{"targets": [other]}]})
+    for job in config["scrape_configs"]:
+        job["static_configs"][0]["labels"] = {"cluster": CLUSTER}
     file = configs.write(folder / "prometheus.yaml", config)
     processes = Processes(folder)
     try:

@@ -50,6 +50,8 @@ def test_everything_an_osd_says(folder, answers):
     assert found["plumbline_osd_latency_seconds", "osd.7", "write"].count > 10_000
     assert found["plumbline_osd_latency_seconds", "osd.7", "read"].count == 0
     assert ("plumbline_osd_latency_seconds", "osd.7", "read-modify-write") not in found
+    assert found["plumbline_osd_subop_operations_total", "osd.7"] == 33708
+    assert found["plumbline_osd_subop_seconds_total", "osd.7"] == 360.320772641
     assert 0 < found["plumbline_osd_heartbeat_seconds", "osd.7", "back", "median"] < 0.1
     assert found["plumbline_osd_heartbeat_worst_peer", "osd.7", "back"] in (1, 2)
     assert found["plumbline_osd_blocked_operations", "osd.7", "peer"] == 2

@@ -7,9 +7,10 @@ import pytest
 
 from plumbline.errors import ParseError
 from plumbline.probes.histogram import quantile
-from plumbline.sources.osd_latency import EDGES, parse_latencies
+from plumbline.sources.osd_latency import EDGES, LongRunAverage, parse_latencies
 from plumbline.sources.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.osd_operations import PEER, QUEUE, STORE, parse_blocked, parse_slow
+from plumbline.sources.osd_stages import parse_stages
 from plumbline.sources.osd_store import OnodeCache, parse_capacity, parse_fragmentation, parse_onode_cache, parse_option
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -78,6 +79,14 @@ def test_beyond_the_last_edge_is_in_infinity_alone():
 def test_another_form_is_one_clear_error(dump):
     with pytest.raises(ParseError, match=r"^osd\.0"):
         parse_latencies(dump, b"{}", source=SOURCE)
+
+
+def test_a_replicas_part_of_others_writes():
+    counters = (LOADED / "perf-dump.json").read_bytes()
+    assert parse_stages(counters, source=SOURCE).replica_writes == LongRunAverage(avgcount=33708, sum=360.320772641)
+    assert parse_stages(b'{"osd": {"op": 1}}', source=SOURCE).replica_writes is None
+    with pytest.raises(ParseError, match=SOURCE):
+        parse_stages(b'{"osd": {"subop_w_latency": 7}}', source=SOURCE)
 
 
 def test_a_release_without_histograms_has_no_latencies():

@@ -24,6 +24,19 @@ LATENCY = MetricSpec(
     " counted by the OSD. read-modify-write is there once the OSD had one.",
     (*_OSD, "operation"),
 )
+SUBOP_SECONDS = MetricSpec(
+    "plumbline_osd_subop_seconds_total",
+    Kind.COUNTER,
+    "Time this OSD took for the writes it got as a replica, from the message's arrival to its own commit, summed over"
+    " them.",
+    _OSD,
+)
+SUBOP_OPERATIONS = MetricSpec(
+    "plumbline_osd_subop_operations_total",
+    Kind.COUNTER,
+    "Writes this OSD got as a replica; seconds divided by them: what its peers wait for it, without the network.",
+    _OSD,
+)
 HEARTBEAT = MetricSpec(
     "plumbline_osd_heartbeat_seconds",
     Kind.GAUGE,
@@ -77,6 +90,8 @@ CAPACITY = MetricSpec(
 SPECS = (
     UP,
     LATENCY,
+    SUBOP_SECONDS,
+    SUBOP_OPERATIONS,
     HEARTBEAT,
     HEARTBEAT_WORST,
     BLOCKED,
@@ -108,6 +123,9 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
     for operation, histogram in osd.latencies.items():
         if histogram.count or operation in _ALWAYS:
             yield LATENCY, (daemon, operation), histogram
+    if osd.stages is not None and osd.stages.replica_writes is not None:
+        yield SUBOP_SECONDS, (daemon,), osd.stages.replica_writes.sum
+        yield SUBOP_OPERATIONS, (daemon,), osd.stages.replica_writes.avgcount
     for each in osd.heartbeats:
         yield HEARTBEAT, (daemon, each.interface, "worst"), each.worst_s
         yield HEARTBEAT, (daemon, each.interface, "median"), each.median_s

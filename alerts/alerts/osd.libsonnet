@@ -1,0 +1,187 @@
+// OSDs that are slow, by what is to blame; hung and blocked ones; capacities that mClock has wrong.
+local alert = import '../lib/alert.libsonnet';
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local alerts = config.alerts,
+  local cluster = promql.clusterLabels(config),
+  local labels = promql.labels(config) + config.osd {
+    cluster: promql.join(cluster),
+    osd: promql.join(cluster + ['ceph_daemon']),
+    osdOn: promql.join(cluster + ['ceph_daemon', 'instance']),
+    network: promql.join(cluster + ['interface']),
+    accused: promql.join(cluster + ['ceph_daemon', 'interface']),
+  },
+  local osd(signal) = { layer: 'osd', signal: signal },
+
+  // With the OSD's node where it is known, so that what is wrong with the node speaks for it.
+  local placed(expr) = |||
+    (
+      %(expr)s
+    )
+    * on (%(osd)s) group_left (instance)
+    plumbline:osd_node:info
+  ||| % (labels { expr: promql.nested(expr) }),
+
+  local suspect(verdict) = 'plumbline:osd_suspect:info{verdict="%s"}' % verdict,
+
+  // The worst of an OSD's figures, of those that are out of line.
+  local figure(regex, only) = |||
+    max by (%(osd)s) (
+      plumbline:osd_compared:figure{figure=~"%(regex)s"}
+      and on (%(osd)s, figure)
+      plumbline:osd_slow:info
+    )
+    and on (%(osd)s)
+    %(only)s
+  ||| % (labels { regex: regex, only: only }),
+
+  // Everything of one OSD, of one cluster: a template's query.
+  local clusterFormat = std.join(',', [label + '=%q' for label in cluster]),
+  local clusterArguments = std.join(' ', ['$labels.' + label for label in cluster]),
+  local ofOsd(metric, matchers='') =
+    '(printf `%s{%sceph_daemon=%%q,%s}` $labels.ceph_daemon %s)' % [metric, matchers, clusterFormat, clusterArguments],
+  local ofCluster(metric, matchers='') =
+    '(printf `%s{%s%s}` %s)' % [metric, matchers, clusterFormat, clusterArguments],
+  local name = '{{ $labels.ceph_daemon }}{{ with $labels.instance }} on {{ . }}{{ end }}',
+  local each(query, label) =
+    '{{ range $index, $each := query %s | sortByLabel "%s" }}{{ if $index }}, {{ end }}{{ .Labels.%s }}{{ end }}'
+    % [query, label, label],
+  local percent(query) = '{{ with query ' + query + ' }}{{ . | first | value | humanizePercentage }}{{ end }}',
+
+  local devices = '{{ with query ' + ofOsd('plumbline:osd_disk:info') + ' }} ('
+                  + '{{ range $index, $each := . | sortByLabel "device" }}{{ if $index }}, {{ end }}{{ .Labels.device }}{{ end }}){{ end }}',
+  // The interface Ceph uses for this network on the OSD's host.
+  local nic = '{{ with $labels.ceph_daemon }}{{ with query ' + ofOsd('plumbline:osd_info') + ' }}{{ with (first .).Labels }}'
+              + '{{ if eq $labels.interface "front" }}{{ with .front_iface }} ({{ . }}){{ end }}'
+              + '{{ else }}{{ with .back_iface }} ({{ . }}){{ end }}{{ end }}{{ end }}{{ end }}{{ end }}',
+
+  local heartbeat = alerts.PlumblineOsdHeartbeatSlow,
+  local capacity = alerts.PlumblineOsdCapacityMisjudged,
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'plumbline-osd',
+      rules: [
+        alert.new(
+          config,
+          'PlumblineOsdSlowDisk',
+          placed(figure('commit|store_read', suspect('disk'))),
+          osd('latency'),
+          "An OSD's own disk is slow.",
+          name + devices + ': an operation of its store takes {{ $value | humanizeDuration }}, out of line with the OSDs of its device class, and what the block layer, its peers or probes see agrees. Every write that has a replica there waits for it.',
+        ),
+        alert.new(
+          config,
+          'PlumblineOsdSlowPeer',
+          placed(|||
+            %(figure)s
+            unless on (%(osd)s)
+            %(explained)s
+            and on (%(cluster)s)
+            %(waiting)s
+          ||| % (labels {
+                   figure: promql.nested(figure('commit|subop', 'plumbline:osd_slow_peer:info')),
+                   explained: 'plumbline:osd_suspect:info',
+                   waiting: suspect('peer'),
+                 })),
+          osd('latency'),
+          'OSDs wait for one that is slow with their replicas.',
+          name + ' takes {{ $value | humanizeDuration }} for a replica, out of line with the OSDs of its device class, and most of the time of the writes of '
+          + each(ofCluster('plumbline:osd_suspect:info', 'verdict="peer",'), 'ceph_daemon')
+          + ' goes into waiting for replicas. Its device is not known to be slow.',
+        ),
+        alert.new(
+          config,
+          'PlumblineOsdQueueing',
+          placed(figure('queue', suspect('queue'))),
+          osd('saturation'),
+          "Operations wait for their turn in an OSD's queue.",
+          name + ': an operation waits {{ $value | humanizeDuration }} in the queue before anybody works on it, far longer than in the OSDs of its device class, and its device is not to blame: it has more to do than it can.',
+        ),
+        alert.new(
+          config,
+          'PlumblineOsdOutlier',
+          // Also what is the host's: no other alert tells of that.
+          placed(|||
+            max by (%(osd)s) (
+              plumbline:osd_class:ratio{figure=~"read|write"}
+              and on (%(osd)s, figure)
+              plumbline:osd_slow:info
+            )
+            and on (%(osd)s)
+            plumbline:osd_slow_agreed:info
+            unless on (%(osd)s)
+            plumbline:osd_suspect:info{verdict!="host"}
+          ||| % labels),
+          osd('latency'),
+          'An OSD is slower than its class, and nothing of its own explains it.',
+          name + ' takes {{ printf "%.1f" $value }} times as long for an operation as the OSDs of its device class under a like load, and a second signal agrees.'
+          + '{{ with query ' + ofOsd('plumbline:osd_suspect:info', 'verdict="host",')
+          + ' }} Most OSDs of its host are slow: look at the host first.{{ end }} Of its writes '
+          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="queue",')) + ' of the time is queue, '
+          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="store",')) + ' its store and '
+          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' replicas and network.',
+        ),
+        alert.new(
+          config,
+          'PlumblineOsdHeartbeatSlow',
+          // Who is accused; where nobody is, that all are slow.
+          placed(|||
+            max by (%(accused)s) (plumbline_osd_heartbeat_seconds{statistic="worst"})
+            and on (%(osd)s)
+            %(network)s
+          ||| % (labels { network: suspect('network') })) + |||
+            or on (%(cluster)s)
+            quantile by (%(network)s) (0.5, plumbline_osd_heartbeat_seconds{statistic="median"}) >= %(seconds)g
+          ||| % (labels + heartbeat),
+          { layer: 'network', signal: 'latency' },
+          'Heartbeats between OSDs are slow.',
+          '{{ with $labels.ceph_daemon }}Pings between {{ . }}{{ with $labels.instance }} on {{ . }}{{ end }} and its peers{{ else }}Half of the pings between all OSDs{{ end }} over the {{ $labels.interface }} network' + nic + ' take up to {{ $value | humanizeDuration }}. No disk is in them: it is the network, or a host without CPU time. Ceph itself warns at 1 s.',
+        ),
+        alert.new(
+          config,
+          'PlumblineOsdSocketHung',
+          'max by (%(osdOn)s) (plumbline_osd_socket_up) == 0' % labels,
+          osd('health'),
+          'An OSD does not answer on its admin socket.',
+          '{{ $labels.ceph_daemon }} on {{ $labels.instance }} does not answer on its admin socket: it hangs, or it ended without removing it. Nothing else is known of it from this node.',
+        ),
+        alert.new(
+          config,
+          'PlumblineOsdOperationsBlocked',
+          // Who waits for a replica names another: told only where none blocks for a reason of its own.
+          |||
+            max by (%(osdOn)s) (plumbline_osd_blocked_operation_age_seconds) >= %(seconds)g
+            and on (%(osdOn)s)
+            (
+              plumbline_osd_blocked_operations{stage!="peer"} > 0
+              or on (%(cluster)s)
+              plumbline_osd_blocked_operations{stage="peer"} > 0
+            )
+          ||| % (labels + alerts.PlumblineOsdOperationsBlocked),
+          osd('error'),
+          'Operations are blocked in an OSD.',
+          '{{ $labels.ceph_daemon }} on {{ $labels.instance }}: its oldest blocked operation has waited for {{ $value | humanizeDuration }}. They wait for: '
+          + each('(printf `plumbline_osd_blocked_operations{ceph_daemon=%q,' + promql.instanceFormat(config) + '} > 0` $labels.ceph_daemon '
+                 + promql.instanceArguments(config) + ')', 'stage')
+          + '.',
+        ),
+        alert.new(
+          config,
+          'PlumblineOsdCapacityMisjudged',
+          // Either way: too little is as wrong as too much.
+          placed(|||
+            plumbline:osd_capacity:ratio >= %(ratio)g
+            or
+            plumbline:osd_capacity:ratio <= 1 / %(ratio)g
+          ||| % capacity),
+          osd('health'),
+          "An OSD's capacity in mClock is far from what it can do.",
+          "The capacity that mClock assumes for " + name + ' is {{ printf "%.2g" $value }} times what it was measured to be, or what is usual for its device class. It was measured once, at the first start: too low and the OSD is throttled, too high and recovery takes what clients need.',
+        ),
+      ],
+    }],
+  },
+}

@@ -1,0 +1,99 @@
+// OSDs: who is suspected, and of what. Figures seen on a real cluster: docs/osd-verdicts.md.
+// Two windows: a burst has left the first by then.
+local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
+
+{
+  _config+:: {
+    osd: {
+      // Window of our own counters; the means of Ceph's have `ceph.window`, which is the same.
+      window: $._config.ceph.window,
+
+      // An OSD that does less is idle, and its mean is a handful of operations: 600 in the window at this rate.
+      minimumOperationsPerSecond: 2,
+
+      // OSDs of one device class that are busy, the judged one included. With fewer, replication ties them all
+      // together: of three OSDs one slow disk makes two thirds of all writes slow.
+      minimumOsds: 5,
+
+      // An OSD with this many times the operations of its class's median does other work than they. Its queue is
+      // judged all the same.
+      comparableLoad: 4,
+
+      // A mean against the median of the class. Three OSDs on one disk were within a half of each other under every load
+      // that was tried; the mildest fault (a device held to 200 writes a second) made 4 to 6 of it.
+      ratio: 3,
+
+      // The second signal only has to agree.
+      agreeRatio: 2,
+
+      // Percentiles come from buckets that double: what is less than this apart may be the grid alone.
+      tailRatio: 4,
+
+      // Faster hurts nobody: a replicated write takes about this long for its networks and daemons alone.
+      floorSeconds: 2e-3,
+
+      // What makes up this much of an operation is what to look at.
+      share: 0.5,
+
+      // Of the queue less: it only grows where nobody gets on. Seen: 3 to 6 % in healthy OSDs, 21 % in one with 1,600
+      // writes a second of 128 in flight, 94 % with 3,100 reads a second of 32.
+      queueShare: 0.15,
+
+      // A device that works all the time. Of a disk that works in parallel it proves nothing alone, but it agrees.
+      busyRatio: 0.95,
+
+      // A host is suspected when it has this many slow OSDs, and more than this share of its OSDs are.
+      host: { minimumOsds: 2, share: 0.5 },
+
+      heartbeat: {
+        // A ping is answered by a thread that does nothing else, within a millisecond on a quiet network; on hosts short
+        // of CPU time averages of a minute were seen at 20. Ceph's own warning comes at 1 s.
+        floorSeconds: 30e-3,
+
+        // An OSD accuses its worst peer when that is this many times its median peer: on a network that is slow
+        // everywhere nobody accuses.
+        spread: 1.5,
+
+        // More than this share of the OSDs that tell their pings have to accuse the same one.
+        share: 0.5,
+      },
+
+      // The bench that mClock's documentation measures the capacity with.
+      capacityWorkload: 'osd-bench-4k.*',
+    },
+
+    alerts+: {
+      PlumblineOsdSlowDisk: lasting,
+      PlumblineOsdSlowPeer: lasting,
+      PlumblineOsdQueueing: lasting,
+
+      // Nothing explains it, so it waits longer for something that does.
+      PlumblineOsdOutlier: { severity: 'warning', 'for': '15m', keepFiringFor: '15m' },
+
+      PlumblineOsdHeartbeatSlow: {
+        severity: 'warning',
+        // Pings are averages of a minute already.
+        'for': '5m',
+        keepFiringFor: '10m',
+        // Where nobody is accused: the median of an OSD's peers is a tenth of the way to Ceph's own warning.
+        seconds: 0.1,
+      },
+
+      // Asked every 15 s: a dozen questions without an answer, more than an OSD's start takes.
+      PlumblineOsdSocketHung: { severity: 'warning', 'for': '3m' },
+
+      // Ceph complains from 30 s on (osd_op_complaint_time); an OSD that comes or goes blocks some for as long.
+      PlumblineOsdOperationsBlocked: { severity: 'warning', 'for': '1m', seconds: 60 },
+
+      PlumblineOsdCapacityMisjudged: {
+        severity: 'warning',
+        // Set once, at an OSD's first start.
+        'for': '1h',
+        // Every share that mClock gives is off by the same factor; half or twice is another disk, or a bench in a bad moment.
+        ratio: 2,
+        // The median of a class of fewer is no norm.
+        minimumOsds: 3,
+      },
+    },
+  },
+}

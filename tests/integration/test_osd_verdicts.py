@@ -1,0 +1,225 @@
+"""Three faults of one OSD in a real Ceph, and the verdicts of a real Prometheus with the shipped rules: a slow device
+is "disk", delayed messages are "network", too much to do is "queue"; for that OSD, and for no other.
+
+Prometheus scrapes the manager and our daemon, which asks the OSDs' admin sockets. Only windows are shortened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.ceph_cluster import CephCluster, ceph_cluster, missing
+from support.daemon import eventually, running
+from support.filesystems import run
+from support.programs import need
+from support.prometheus import Prometheus, prometheus
+
+ROOT = Path(__file__).parents[2]
+BLKIO = Path("/sys/fs/cgroup/blkio")
+SITE = """{ _config+:: {
+  ceph+: { window: '1m' },
+  osd+: { minimumOsds: 3 },
+  alerts+: {
+    PlumblineOsdSlowDisk+: { 'for': '5s', keepFiringFor: '5s' },
+    PlumblineOsdQueueing+: { 'for': '5s', keepFiringFor: '5s' },
+    PlumblineOsdHeartbeatSlow+: { 'for': '5s', keepFiringFor: '5s' },
+  },
+} }"""
+"""The same rules over a shorter window (the manager renews its figures every 15 s), for a cluster of three."""
+FIGURES = (
+    "plumbline:osd_compared:figure",
+    "plumbline:osd_class:ratio",
+    "plumbline:osd_write_share:ratio",
+    "plumbline:osd_read_share:ratio",
+    "plumbline_osd_heartbeat_seconds",
+)
+VERDICTS = "plumbline:osd_suspect:info"
+GUILTY, NUMBER = "osd.1", 1
+PACE = 60
+"""Writes a second of the clients, over all OSDs."""
+WRITES_PER_S = 200
+"""What a slow device may do. Such an OSD makes about that many on account of the clients."""
+DELAY_S = 0.2
+"""The most that a message of the slow network is late."""
+WITHIN_S = 170.0
+LASTS_S = 15.0
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.ceph,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(bool(missing("fio", "prometheus")), reason="Ceph, fio or Prometheus is not installed"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """A cluster with some load, and what watches it."""
+
+    cluster: CephCluster
+    prometheus: Prometheus
+
+    def verdicts(self) -> set[tuple[str, str]]:
+        """(OSD, verdict)."""
+        return {(labels["ceph_daemon"], labels["verdict"]) for labels, _ in self.prometheus.query(VERDICTS)}
+
+    def firing(self) -> set[tuple[str, str]]:
+        """(alert, OSD), of the alerts that name one."""
+        found = self.prometheus.query('ALERTS{alertstate="firing", alertname=~"PlumblineOsd.+"}')
+        return {(labels["alertname"], labels.get("ceph_daemon", "")) for labels, _ in found}
+
+    def figures(self) -> str:
+        """What the verdicts stand on."""
+        rows = [
+            f"{labels['ceph_daemon']} {metric} {labels.get('figure', labels.get('part', labels.get('interface')))}"
+            f" {labels.get('statistic', '')} {value:.4g}"
+            for metric in FIGURES
+            for labels, value in self.prometheus.query(metric)
+        ]
+        return "\n".join(sorted(rows))
+
+    def finds(self, verdict: str, alert: str) -> None:
+        """The verdict comes for the guilty OSD, and stays its and no other's; others may wait for it as their peer."""
+        seen: set[tuple[str, str]] = set()
+
+        def told() -> bool:
+            seen.update(self.verdicts())
+            return (GUILTY, verdict) in seen and (alert, GUILTY) in self.firing()
+
+        began = time.monotonic()
+        try:
+            eventually(told, within_s=WITHIN_S, every_s=2.0)
+            print(f"{verdict} after {time.monotonic() - began:.0f} s")
+            until = time.monotonic() + LASTS_S
+            while time.monotonic() < until:
+                seen.update(self.verdicts())
+                time.sleep(2.0)
+        finally:
+            print(sorted(seen), sorted(self.firing()), self.figures(), sep="\n")
+        assert {each for each in seen if each[1] != "peer"} == {(GUILTY, verdict)}
+        assert (GUILTY, "peer") not in seen
+        assert {osd for name, osd in self.firing() if name == alert} == {GUILTY}
+
+
+@contextlib.contextmanager
+def load(ceph: CephCluster, image: str, *options: str) -> Iterator[None]:
+    """Fio on an image until the end of the block."""
+    argv = [need("fio"), "--name=load", "--ioengine=rbd", "--clientname=admin", f"--pool={image}", f"--rbdname={image}"]
+    argv += ["--bs=4k", "--time_based", "--runtime=3600", *options]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ceph.environment) as process:
+        try:
+            yield
+            assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
+    folder = tmp_path_factory.mktemp("verdicts")
+    # connections get what delays their messages when they are made; nothing is late before a probability is set
+    options = {"ms_inject_delay_type": "osd", "rbd_cache": "false"}
+    with ExitStack() as stack:
+        cluster = stack.enter_context(ceph_cluster(options=options))
+        cluster.add_pool("all", pg_num=32)
+        cluster.run("rbd", "create", "--size=128M", "--object-size=1M", "all/all")
+        cluster.ceph("osd", "crush", "rule", "create-replicated", "one", f"node-{NUMBER}", "osd")
+        cluster.ceph("osd", "pool", "create", "one", "8", "8", "replicated", "one")
+        cluster.ceph("osd", "pool", "set", "one", "size", "1", "--yes-i-really-mean-it")
+        cluster.wait_clean()
+        cluster.run("rbd", "create", "--size=16M", "--object-size=1M", "one/one")
+        # what was never written needs no work to be read
+        cluster.run("rbd", "bench", "--io-type=write", "--io-size=1M", "--io-total=16M", "--io-pattern=seq", "one/one")
+
+        (folder / "site.libsonnet").write_text(SITE)
+        rules = folder / "rules"
+        run(sys.executable, ROOT / "alerts" / "render.py", "--site", folder / "site.libsonnet", "--out", rules)
+        config = {"ceph": {"admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"]}, "probes": []}
+        daemon = stack.enter_context(running(folder, config=config))
+        (port,) = cluster.managers.values()
+        metrics = stack.enter_context(
+            prometheus(
+                folder,
+                target=daemon.url.removeprefix("http://"),
+                interval_s=5,
+                rules=rules,
+                others={"ceph": f"127.0.0.1:{port}"},
+            )
+        )
+        stack.enter_context(load(cluster, "all", "--rw=randwrite", "--iodepth=8", f"--rate_iops={PACE}"))
+        yield Here(cluster, metrics)
+
+
+@pytest.fixture
+def here(watched: Here) -> Here:
+    """Everybody has figures, nobody is suspected."""
+
+    def calm() -> bool:
+        judged = watched.prometheus.query('plumbline:osd_class:ratio{figure="commit"}')
+        return len(judged) == 3 and not watched.verdicts() and not watched.firing()
+
+    try:
+        eventually(calm, within_s=240.0, every_s=2.0)
+    except AssertionError:
+        print(sorted(watched.verdicts()), sorted(watched.firing()), watched.figures(), sep="\n")
+        raise
+    return watched
+
+
+@contextlib.contextmanager
+def slow_device(ceph: CephCluster) -> Iterator[None]:
+    """One OSD's writes to the disk that all of them share."""
+    if os.geteuid() != 0 or not (BLKIO / "cgroup.procs").exists():
+        pytest.skip("no blkio controller of cgroup v1 to throttle with")
+    number = ceph.folder.stat().st_dev
+    sysfs = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+    whole = sysfs.parent if (sysfs / "partition").exists() else sysfs
+    group = BLKIO / f"plumbline-test-{os.getpid()}"
+    group.mkdir()
+    pid = str(ceph.pid(GUILTY))
+    try:
+        limit = group / "blkio.throttle.write_iops_device"
+        limit.write_text(f"{(whole / 'dev').read_text().strip()} {WRITES_PER_S}")
+        (group / "cgroup.procs").write_text(pid)
+        yield
+    finally:
+        (BLKIO / "cgroup.procs").write_text(pid)
+        eventually(lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+
+
+@contextlib.contextmanager
+def late_messages(ceph: CephCluster) -> Iterator[None]:
+    """Messages of other OSDs reach this one late, pings among them."""
+    ceph.ceph("tell", GUILTY, "config", "set", "ms_inject_delay_max", str(DELAY_S))
+    ceph.ceph("tell", GUILTY, "config", "set", "ms_inject_delay_probability", "1")
+    try:
+        yield
+    finally:
+        ceph.ceph("tell", GUILTY, "config", "set", "ms_inject_delay_probability", "0")
+
+
+def test_a_slow_device_is_the_osds_own_disk(here: Here) -> None:
+    with slow_device(here.cluster):
+        here.finds("disk", "PlumblineOsdSlowDisk")
+
+
+def test_an_osd_that_has_too_much_to_do_queues(here: Here) -> None:
+    with load(here.cluster, "one", "--rw=randread", "--iodepth=128"):
+        here.finds("queue", "PlumblineOsdQueueing")
+
+
+def test_late_messages_are_the_network(here: Here) -> None:
+    with late_messages(here.cluster):
+        here.finds("network", "PlumblineOsdHeartbeatSlow")
