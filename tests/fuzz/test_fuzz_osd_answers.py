@@ -32,7 +32,6 @@ PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
     "blocked": (lambda data: parse_blocked(data, source="x"), (HEALTHY / "dump_ops_in_flight.json").read_bytes()),
     "slow": (lambda data: parse_slow(data, source="x"), (HEALTHY / "dump_historic_slow_ops.json").read_bytes()),
     "onodes": (lambda data: parse_onode_cache(data, source="x"), (LOADED / "perf-dump.json").read_bytes()),
-    "stages": (lambda data: parse_stages(data, source="x"), (LOADED / "perf-dump.json").read_bytes()),
     "vector": (
         lambda data: parse_vector(data, source="x"),
         b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"value":[1.5,"1"]}]}}',
