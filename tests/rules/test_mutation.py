@@ -54,3 +54,9 @@ def test_mutants_of_a_rule() -> None:
         ("for", "a > 8 and on (x) b == 0 unless c", None),
         ("for", "a > 8 and on (x) b == 0 unless c", "600s"),
     }
+
+
+def test_none_and_as_many_are_borders_of_their_own() -> None:
+    rule = {"alert": "A", "expr": "a > 0 or b < on (x) c"}
+    borders = {mutant.rule["expr"] for mutant in mutants_of(rule, 0) if mutant.kind == "border"}
+    assert borders == {"a >= 0 or b < on (x) c", "a > 0 or b <= on (x) c"}

@@ -230,4 +230,9 @@ def looser(mutant: Mutant) -> bool:
     if found:
         sign, old, new = found[1], float(found[2]), float(found[3])
         return (sign.startswith(">") and new < old) or (sign.startswith("<") and new > old)
-    return mutant.kind == "comparison"
+    return mutant.kind in {"comparison", "border"}
+
+
+def eager(suite: Suite, name: str) -> list[Mutant]:
+    """The mutants of an alert that fire too early or too easily: without its ``for``, or :func:`looser`."""
+    return [mutant for mutant in suite.mutants(name) if mutant.change.endswith("-> 0m") or looser(mutant)]
