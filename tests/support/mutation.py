@@ -124,6 +124,9 @@ def _killed(suite: Suite, mutants: dict[int, Mutant], above: set[str], tests: Te
 def _promtool(suite: Suite, mutants: dict[int, Mutant], above: set[str], tests: Tests, folder: Path) -> str:
     """What promtool complains of; empty when all pass."""
     wanted = suite.rules.below(above) - above
+    if any("ALERTS" in names_in(rule["expr"]) for rule in suite.rules.rules() if name_of(rule) in wanted | above):
+        # which alerts these rules read no name says: those that the tests themselves want to see
+        wanted |= suite.rules.below(name for _, _, chosen in tests for test in chosen for name in asked(test)) - above
     seen: dict[str, int] = {}
 
     def keep(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
