@@ -42,6 +42,10 @@ class Suite:
         rules = [rule for rule in self.rules.rules() if name_of(rule) == name]
         return [mutant for which, rule in enumerate(rules) for mutant in mutants_of(rule, which)]
 
+    def cost(self, name: str) -> float:
+        """How often the tests of an alert evaluate it, about."""
+        return sum(_cost(file, test) for _, file in self.files for test in file["tests"] if name in asked(test))
+
 
 class HarnessError(Exception):
     """The unchanged rule failed, or promtool could not read what we wrote: no verdict is worth anything."""
