@@ -2,8 +2,8 @@
 
 That there is a test of such a name proves nothing. So the rule is changed as somebody might by mistake, its `for` left
 out or its threshold moved, and a test that expects silence has to notice. That takes minutes for all alerts:
-`make test` does it for those of ``CHEAP`` and asks of the others only that such tests stand there; `make prove-rules` does it for
-all.
+`make test` does it for those of ``CHEAP`` and asks of the others only that such tests stand there; `make prove-rules`
+does it for all.
 """
 
 from __future__ import annotations
