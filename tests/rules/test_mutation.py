@@ -75,6 +75,11 @@ def test_mutants_of_a_rule() -> None:
     }
 
 
+def test_a_comma_in_a_selector_ends_no_operand() -> None:
+    rule = {"alert": "A", "expr": '(a unless on (x, y) b{c="1",d!=""}) or c'}
+    assert "(a ) or c" in {mutant.rule["expr"] for mutant in mutants_of(rule, 0)}
+
+
 def test_none_and_as_many_are_borders_of_their_own() -> None:
     rule = {"alert": "A", "expr": "a > 0 or b < on (x) c"}
     borders = {mutant.rule["expr"] for mutant in mutants_of(rule, 0) if mutant.kind == "border"}

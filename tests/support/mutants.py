@@ -143,9 +143,11 @@ def _end(found: list[Token], index: int) -> int:
     """Where the right operand of the set operator ends."""
     operator = found[index]
     for token in found[index + 1 :]:
+        if token.inside:
+            continue
         closes = token.depth < operator.depth or (token.depth == operator.depth and token.text == ",")
         joins = token.depth == operator.depth and token.text in _SETS and _binds(token.text) <= _binds(operator.text)
-        if closes or (joins and not token.inside):
+        if closes or joins:
             return token.start
     return found[-1].start + len(found[-1].text)
 

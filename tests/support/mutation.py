@@ -116,7 +116,7 @@ def _killed(suite: Suite, mutants: dict[int, Mutant], above: set[str], tests: Te
         alive = {number: mutant for number, mutant in mutants.items() if number not in dead}
         said = _promtool(suite, alive, above, tests, folder)
         found = {int(number) for number in _MARK.findall(said)}
-        if 0 in found or (said and not found):
+        if 0 in found or (said and not found) or "could not parse expression" in said:
             raise HarnessError(f"{next(iter(mutants.values())).name}: {said[:2000]}")
         dead |= found
         # a rule that can't be evaluated ends its test before the others were asked
