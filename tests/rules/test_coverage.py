@@ -25,6 +25,7 @@ ANNOTATIONS = {"summary", "description", "runbook_url", "dashboard_url"}
 ALWAYS = {"PlumblineWatchdog": "always fires"}
 WITHOUT_THRESHOLD = {
     "PlumblineTargetsAbsent": "fires on what is absent; with a target it is quiet",
+    "PlumblineBaselineMismatch": "its metric is there for a mismatch only; `make mutate-rules` has its `for`",
     "PlumblineDiskMissing": "a flag of 0 or 1, and `unless` takes out every 1: turned round, it still says nothing",
 }
 """What has no number to be just below of, and why."""
