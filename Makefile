@@ -103,12 +103,16 @@ bench: $(TEST_VENV)/.installed-$(KEY) ## scrape cost against node_exporter and t
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench $(ARGS)
 
 .PHONY: mutate-rules
-mutate-rules: $(TEST_VENV)/.installed-$(KEY) ## small mistakes in every rule: which would no test notice? (minutes)
+mutate-rules: $(TEST_VENV)/.installed-$(KEY) ## small mistakes in every rule: which would no test notice? (long)
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python tests/rules/mutation/__main__.py $(ARGS)
 
 .PHONY: bench-detection
 bench-detection: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts in a real Prometheus on synthetic histories: false alerts and delays
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.detection $(ARGS)
+
+.PHONY: prove-rules
+prove-rules: $(TEST_VENV)/.installed-$(KEY) ## every alert quiet just below its threshold and on a transient, proven by changing it (minutes)
+	@PLUMBLINE_PROVE_RULES=1 $(TEST_VENV)/bin/python -m pytest -q tests/rules/test_coverage.py $(ARGS)
 
 .PHONY: bpf
 bpf: $(TEST_VENV)/.deps-$(KEY) ## compile the BPF program in place, for runs from the source tree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,11 @@ import pytest
 from support.mutants import mutants_of
 from support.mutation import HarnessError, Suite, survivors
 from support.programs import need
+from support.rulefiles import load
+from support.rules import ROOT
 
+SEED, DRAWN, COST = 6, 40, 400
+"""Of the alerts whose tests evaluate at most that often; ``make mutate-rules`` takes them all, and recording rules."""
 CHEAP = ("PlumblineMountDead", "PlumblineDiskHot", "PlumblineProbeStuck")
 
 
@@ -18,6 +23,20 @@ def test_every_mutant_is_noticed(tmp_path: Path, name: str) -> None:
     need("promtool")
     suite = Suite.read()
     assert survivors(suite, suite.mutants(name), tmp_path) == []
+
+
+def test_a_sample_is_noticed(tmp_path: Path) -> None:
+    """Of all cheap alerts, the same sample each time, so that a failure is somebody's change and no bad luck."""
+    need("promtool")
+    suite = Suite.read()
+    pool = [
+        m for n in suite.rules.names() if n.startswith("Plumbline") and suite.cost(n) <= COST for m in suite.mutants(n)
+    ]
+    drawn = random.Random(SEED).sample(pool, DRAWN)
+    known = load(ROOT / "tests" / "rules" / "mutation" / "equivalent.yaml")
+    alive = [each.label for name in {m.name for m in drawn}
+             for each in survivors(suite, [m for m in drawn if m.name == name], tmp_path)]  # fmt: skip
+    assert [label for label in alive if label not in known] == []
 
 
 def test_what_no_test_asks_for_survives(tmp_path: Path) -> None:
@@ -54,3 +73,14 @@ def test_mutants_of_a_rule() -> None:
         ("for", "a > 8 and on (x) b == 0 unless c", None),
         ("for", "a > 8 and on (x) b == 0 unless c", "600s"),
     }
+
+
+def test_a_comma_in_a_selector_ends_no_operand() -> None:
+    rule = {"alert": "A", "expr": '(a unless on (x, y) b{c="1",d!=""}) or c'}
+    assert "(a ) or c" in {mutant.rule["expr"] for mutant in mutants_of(rule, 0)}
+
+
+def test_none_and_as_many_are_borders_of_their_own() -> None:
+    rule = {"alert": "A", "expr": "a > 0 or b < on (x) c"}
+    borders = {mutant.rule["expr"] for mutant in mutants_of(rule, 0) if mutant.kind == "border"}
+    assert borders == {"a >= 0 or b < on (x) c", "a > 0 or b <= on (x) c"}

@@ -277,10 +277,10 @@ LATENCY = (
     ),
     Case(
         "recovery is slow by nature: no page while it lasts, a catastrophe all the same",
-        [Host([CALM, Phase(15, DOUBLE), Phase(5, 0.002)])],
+        [Host([CALM, Phase(15, DOUBLE), Phase(5, 0.01)])],
         recovering="0x20 1x80",
         quiet=[("24m", HIGH), ("29m", HIGH)],
-        firing=[extreme("34m", "10.0")],
+        firing=[extreme("34m", "50.0")],
     ),
     Case(
         "no cluster label, no metrics of Ceph: the same judgement",

@@ -1,6 +1,7 @@
 """Small mistakes in a rule, one at a time: what the tests of the rules have to notice.
 
-Comparisons turned round, numbers moved, operands of `and`, `unless` and `or` dropped, `for` left out or doubled.
+Comparisons turned round or let in what is equal, numbers moved, operands of `and`, `unless` and `or` dropped, `for`
+left out or doubled.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _TURNED = {">": "<", "<": ">", ">=": "<", "<=": ">", "==": "!=", "!=": "=="}
+_LET_IN = {">": ">=", "<": "<="}
 _SETS = ("and", "unless", "or")
 SMALL = 5
 """Whole numbers up to here count things: they move by one, others by half."""
@@ -110,6 +112,9 @@ def _edits(found: list[Token]) -> Iterator[tuple[str, int, int, str]]:
             continue
         if token.text in _TURNED:
             yield "comparison", token.start, end, _TURNED[token.text]
+            # where a number can be moved, that says more; none or as many as the other side has is a border of its own
+            if token.text in _LET_IN and found[index + 1].text in {"0", "on"}:
+                yield "border", token.start, end, _LET_IN[token.text]
         elif token.kind == "number":
             for number in _moved(token.text):
                 yield "threshold", token.start, end, number
@@ -138,9 +143,11 @@ def _end(found: list[Token], index: int) -> int:
     """Where the right operand of the set operator ends."""
     operator = found[index]
     for token in found[index + 1 :]:
+        if token.inside:
+            continue
         closes = token.depth < operator.depth or (token.depth == operator.depth and token.text == ",")
         joins = token.depth == operator.depth and token.text in _SETS and _binds(token.text) <= _binds(operator.text)
-        if closes or (joins and not token.inside):
+        if closes or joins:
             return token.start
     return found[-1].start + len(found[-1].text)
 

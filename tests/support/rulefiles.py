@@ -20,6 +20,7 @@ Rule = dict[str, Any]
 
 _NAME = re.compile(r"(?<![\w:$])[a-zA-Z_:][\w:]*")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+_SCRAPED = ("plumbline_", "prometheus_", "alertmanager_", "scrape_")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -95,10 +96,10 @@ class RuleSet:
         return found
 
     def raw_metrics(self, name: str) -> set[str]:
-        """What of the daemon's own metrics (and ``up``) decides about ``name``."""
+        """What of the daemon's metrics, of Prometheus' and of Alertmanager's own decides about ``name``."""
         reads = self._reads(lambda rule: names_in(rule["expr"]))
         words = set().union(*(reads[each] for each in self.below([name])))
-        return {word for word in words - reads.keys() if word.startswith("plumbline_") or word == "up"}
+        return {word for word in words - reads.keys() if word.startswith(_SCRAPED) or word == "up"}
 
     def only(self, keep: Callable[[Rule], Iterable[Rule]]) -> dict[str, Any]:
         """A rule file of the rules that ``keep`` gives for each; groups left empty are left out."""
