@@ -49,6 +49,8 @@ class Host:
     phases: Sequence[Phase]
     name: str = "stor01"
     cluster: str = "north"
+    judged: bool = True
+    """Whether there is a baseline."""
 
     def series(self) -> list[dict[str, str]]:
         cluster = f',cluster="{self.cluster}"' if self.cluster else ""
@@ -80,6 +82,7 @@ class Host:
                 (f'plumbline_canary_workload_info{{{canary},config_hash="f8ebba40cbad"}}', "1"),
                 (f'plumbline_canary_bound_info{{{canary},bound="{BOUND:g}"}}', "1"),
             )
+            if self.judged or not series.startswith("plumbline_baseline_")
         ]
         return out
 
@@ -269,6 +272,11 @@ LATENCY = (
         "no data: the canary stops while it is slow",
         [Host([CALM, Phase(4, DOUBLE)])],
         quiet=[("17m", HIGH), ("24m", HIGH), ("30m", HIGH)],
+    ),
+    Case(
+        "no baseline: slow by nobody's measure",
+        [Host([CALM, Phase(12, 0.01)], judged=False)],
+        quiet=[("25m", HIGH), ("25m", EXTREME)],
     ),
     Case(
         "too few operations to judge: one a minute, all slow",

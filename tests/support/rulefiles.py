@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ Rule = dict[str, Any]
 
 _NAME = re.compile(r"(?<![\w:$])[a-zA-Z_:][\w:]*")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
-_SCRAPED = ("plumbline_", "prometheus_", "alertmanager_", "scrape_")
+_SCRAPED = ("plumbline_", "ceph_", "prometheus_", "alertmanager_", "scrape_")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -95,11 +95,20 @@ class RuleSet:
             found |= more
         return found
 
-    def raw_metrics(self, name: str) -> set[str]:
-        """What of the daemon's metrics, of Prometheus' and of Alertmanager's own decides about ``name``."""
+    def leaves(self, name: str, given: Collection[str]) -> set[str]:
+        """What decides about ``name``: metrics that are scraped (ours, Ceph's, Prometheus' and Alertmanager's own), and
+        those of ``given`` that rules record, which then come from outside and hide what lies below them."""
         reads = self._reads(lambda rule: names_in(rule["expr"]))
-        words = set().union(*(reads[each] for each in self.below([name])))
-        return {word for word in words - reads.keys() if word.startswith(_SCRAPED) or word == "up"}
+        found: set[str] = set()
+        pending, seen = [name], {name}
+        while pending:
+            for word in reads[pending.pop()]:
+                if word in given or word not in reads:
+                    found.add(word)
+                elif word not in seen:
+                    seen.add(word)
+                    pending.append(word)
+        return {word for word in found if word in given or word.startswith(_SCRAPED) or word == "up"}
 
     def only(self, keep: Callable[[Rule], Iterable[Rule]]) -> dict[str, Any]:
         """A rule file of the rules that ``keep`` gives for each; groups left empty are left out."""
