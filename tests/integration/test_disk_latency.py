@@ -63,6 +63,10 @@ def fio(device: str | Path, *options: str) -> dict[str, Any]:
     return result
 
 
+UNCALLED = 0.005
+"""On some kernels the program is not called for a few completions, at worst 0.34 % of a run: docs/disk-latency.md."""
+
+
 def assert_all_accounted_for(during: During) -> None:
     """Each request that diskstats counts is in a histogram, or among those said not to be timed.
 
@@ -74,7 +78,8 @@ def assert_all_accounted_for(during: During) -> None:
     empty_writes = counted["flush"]
     assert timed["flush"] == counted["flush"]
     together = sum(timed.values())
-    assert sum(counted.values()) - empty_writes <= together + untimed
+    expected = sum(counted.values()) - empty_writes
+    assert expected - together - untimed <= max(1, UNCALLED * expected)
     assert together <= sum(counted.values())
     for operation in OPERATIONS:
         assert timed[operation] <= counted[operation]
@@ -186,10 +191,11 @@ def test_a_queue_whose_issues_nobody_noted_is_found_out(loop: Path) -> None:
     """What sysfs does not tell, the first requests do: they are untimed, and said to be; the next ones are timed."""
     with watching(loop.name, own_notes=True, foreseen=False) as watch:
         first = watch.during(loop.name, lambda: fio(loop, "--rw=read", "--bs=64k", "--io_size=16M"))
-        assert first.untimed["issue_not_noted"] >= first.counted["read"] == 256
+        assert first.counted["read"] == 256
+        assert first.untimed["issue_not_noted"] >= (1 - UNCALLED) * 256
         assert not any(first.timed.values())
         then = watch.during(loop.name, lambda: fio(loop, "--rw=read", "--bs=64k", "--io_size=16M"))
-        assert then.timed["read"] == then.counted["read"] == 256
+        assert (1 - UNCALLED) * 256 <= then.timed["read"] <= then.counted["read"] == 256
         assert then.untimed["issue_not_noted"] == 0
 
 
@@ -200,7 +206,6 @@ def test_every_request_is_accounted_for_by_parallel_jobs(watch: Watch, loop: Pat
     )
 
     assert min(during.counted["read"], during.counted["write"]) > 500
-    # The kernel does not call the program for every completion; docs/disk-latency.md has how many.
     assert sum(during.timed.values()) <= sum(during.counted.values())
     assert sum(during.timed.values()) >= 0.99 * sum(during.counted.values())
 
