@@ -12,14 +12,13 @@ local promql = import '../lib/promql.libsonnet';
   local burn = config.alerts.PlumblineCanaryBudgetBurn,
   local latency = { signal: 'latency' },
   local labels = promql.labels(config) {
-    cluster: promql.join(std.filter(function(label) label != 'instance', config.instanceLabels)),
+    cluster: promql.join(promql.clusterLabels(config)),
     beyond: canary.beyond,
   },
 
   local subject = '{{ $labels.probe }}, {{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}',
   local baseline = 'the {{ $labels.source }} baseline {{ $labels.profile }}',
 
-  local indent(text, by='  ') = by + std.strReplace(std.rstripChars(text, '\n'), '\n', '\n' + by),
   // A range that holds the results of a whole span, its first included.
   local whole(span) = '%ds' % (promql.seconds(span) + canary.slackSeconds),
 
@@ -30,7 +29,7 @@ local promql = import '../lib/promql.libsonnet';
     )
     unless on (%(cluster)s)
     (max_over_time(plumbline:recovery:bool[%(window)s]) == 1)
-  ||| % (labels { expr: indent(expr), window: window }),
+  ||| % (labels { expr: promql.indented(expr), window: window }),
 
   // Every result of the span, from its first to its last. The last is asked for by name: a range still holds what a
   // canary that is gone has left behind.
@@ -61,8 +60,8 @@ local promql = import '../lib/promql.libsonnet';
              now: now,
              excess: excess,
              whole: whole(high.page.steadySpan),
-             steady: indent(lasting(excess, canary.beyond, high.page.steadySpan)),
-             any: indent(lasting(excess, canary.beyond, high.page.anySpan)),
+             steady: promql.indented(lasting(excess, canary.beyond, high.page.steadySpan)),
+             any: promql.indented(lasting(excess, canary.beyond, high.page.anySpan)),
            }),
     canary.recoveryWindow
   ),

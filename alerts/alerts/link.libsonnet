@@ -13,7 +13,7 @@ local promql = import '../lib/promql.libsonnet';
   local ibErrors = alerts.PlumblineInfinibandErrors,
 
   // The role's labels without the role: what tells one Ceph cluster from another.
-  local clusterLabels = std.filter(function(label) label != 'instance', config.instanceLabels) + ['role'],
+  local clusterLabels = promql.clusterLabels(config) + ['role'],
   local roleFormat = std.join(',', [label + '=%q' for label in clusterLabels]),
   local roleArguments = std.join(' ', ['$labels.' + label for label in clusterLabels]),
 

@@ -1,8 +1,6 @@
 // Expressions over the canary's histogram, for the figures that are shown and for those that judge.
 local promql = import 'promql.libsonnet';
 
-local indent(text, by='  ') = std.strReplace(std.rstripChars(text, '\n'), '\n', '\n' + by);
-
 function(config) {
   local labels = promql.labels(config) {
     operationOfProbe: promql.join(config.instanceLabels + ['probe', 'operation']),
@@ -24,7 +22,7 @@ function(config) {
       / on (%(match)s) group_left (source, profile)
       plumbline:baseline_in_force:latency_seconds
     )
-  ||| % (labels { measured: indent(measured) }),
+  ||| % (labels { measured: promql.nested(measured) }),
 
   // The canary's figure with its configuration hash, as long as enough operations stand behind it.
   enough(span, window, minimum):: |||
@@ -86,7 +84,7 @@ function(config) {
   ||| % (labels {
            bound: bound,
            window: window,
-           attempted: indent(attempted('rate', window)),
+           attempted: promql.nested(attempted('rate', window)),
            enough: std.rstripChars(enoughAttempted(window, minimum), '\n'),
          }),
 

@@ -2,7 +2,6 @@
 local promql = import 'promql.libsonnet';
 
 local anyOf(words) = std.join('|', words);
-local nested(text) = std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  ');
 
 // Only our own alerts: another's labels may mean something else.
 local firing(which) =
@@ -18,7 +17,7 @@ local firing(which) =
     )
   ||| % {
     labels: promql.join(by + ['layer']),
-    alerts: nested(std.join('\nor\n', [firing(kind) for kind in kinds])),
+    alerts: promql.nested(std.join('\nor\n', [firing(kind) for kind in kinds])),
   },
 
   // The lowest of the layers that `metric` holds 1 for, for each set of the labels `by`; siblings are all named.
@@ -29,5 +28,5 @@ local firing(which) =
     local one(index) =
       select(order[index])
       + if index == 0 then '' else '\nunless on (%s)\n%s' % [promql.join(by), select(below(index))];
-    std.join('\nor\n', ['(\n  %s\n)' % nested(one(index)) for index in std.range(0, std.length(order) - 1)]) + '\n',
+    std.join('\nor\n', ['(\n  %s\n)' % promql.nested(one(index)) for index in std.range(0, std.length(order) - 1)]) + '\n',
 }

@@ -24,7 +24,7 @@ local hosts = 'plumbline:osd_host:info';
     ||| % {
       all: all,
       osd: osd,
-      expr: std.strReplace(std.rstripChars(expr, '\n'), '\n', '\n  '),
+      expr: promql.nested(expr),
       hosts: hosts,
     },
 }

@@ -9,6 +9,9 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
   // A text of several lines, to be put two columns further in.
   nested(text):: std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  '),
 
+  // The same, its first line included.
+  indented(text):: '  ' + self.nested(text),
+
   // '5m' → 300. One number and one unit, which is all the configuration uses.
   seconds(duration)::
     local last = std.length(duration) - 1;

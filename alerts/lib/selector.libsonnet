@@ -4,6 +4,8 @@
 // a matcher meets, and `and on` keeps the marked. The filter is on the alert's own labels, after all comparisons: peers,
 // medians and sums are what they were, and no expression has to be understood to be filtered. A label that the alert
 // hasn't is empty, as everywhere in PromQL.
+local promql = import 'promql.libsonnet';
+
 local mark = 'plumbline_selected';
 
 // What label_replace takes as a regular expression and means letter for letter.
@@ -45,8 +47,6 @@ local parse(where, selector) =
   local last = std.foldl(step, std.stringChars(selector), { in_: 'name', name: '', value: '', found: [] });
   if last.in_ == 'end' then last.found else wrong('it ends too early');
 
-local indent(text) = '  ' + std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  ');
-
 // The text of a PromQL string literal.
 local quoted(text) = '"%s"' % std.strReplace(std.strReplace(text, '\\', '\\\\'), '"', '\\"');
 
@@ -62,7 +62,7 @@ local keep(expr, matcher) = |||
     "%(mark)s", "", "", ""
   )
 ||| % {
-  expr: indent(indent(expr)),
+  expr: promql.indented(promql.indented(expr)),
   mark: mark,
   label: matcher.label,
   regex: quoted(if std.endsWith(matcher.operator, '~') then matcher.value else literally(matcher.value)),

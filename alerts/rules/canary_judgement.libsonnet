@@ -16,7 +16,7 @@ local promql = import '../lib/promql.libsonnet';
   local labels = promql.labels(config) {
     ratio: 'plumbline:degradation_fast:ratio{statistic="p50"}',
     tolerance: promql.join(config.instanceLabels + promql.likeness + ['source', 'profile']),
-    clusters: promql.join(std.filter(function(label) label != 'instance', config.instanceLabels) + promql.likeness),
+    clusters: promql.join(promql.clusterLabels(config) + promql.likeness),
     hosts: promql.join(config.instanceLabels + promql.likeness),
   } + canary,
 
