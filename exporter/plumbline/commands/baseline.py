@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.commands.shared import INTERRUPTED, Parser, add_world, duration, print_json, roots, until_told
+from plumbline.commands.shared import INTERRUPTED, Parser, add_world, duration, print_json, roots, this_node, until_told
 from plumbline.errors import PlumblineError
 from plumbline.workloads import LAYERS
 
@@ -128,7 +128,6 @@ def _add_report(actions: argparse._SubParsersAction[Parser]) -> None:
 def _record(options: argparse.Namespace) -> int:
     # rich and the probes: only who needs them
     from plumbline import recording, recording_steps, terminal_record  # noqa: PLC0415
-    from plumbline.node import look  # noqa: PLC0415
     from plumbline.probes.cluster import CephGuard  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
 
@@ -142,12 +141,7 @@ def _record(options: argparse.Namespace) -> int:
         latency_percentile=options.latency_percentile,
         force=options.force,
     )
-    here = look(
-        config_file=options.config_file,
-        storage_path_flag=options.storage_path,
-        roots=roots(options),
-        adjust=lambda config: recording_steps.with_run_duration(config, wanted.run_duration_s),
-    )
+    here = this_node(options, lambda config: recording_steps.with_run_duration(config, wanted.run_duration_s))
     stopping, console = threading.Event(), make_console()
     cluster = CephGuard(here.config.ceph, here.config.gates, host=here.host)
     with until_told(stopping), closing(cluster):
@@ -183,10 +177,9 @@ def _record(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     from plumbline import terminal_baselines  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
-    from plumbline.node import look  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
 
-    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+    here = this_node(options)
     found = describe.summaries(here.profiles, here.sites, here.config.baseline.judge)
     if options.json:
         print_json(found)
@@ -214,10 +207,9 @@ def _standing(here: Node, options: argparse.Namespace) -> list[str]:
 def _show(options: argparse.Namespace) -> int:
     from plumbline import terminal_baselines  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
-    from plumbline.node import look  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
 
-    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+    here = this_node(options)
     shown = describe.show(
         options.name,
         here.profiles,
@@ -236,12 +228,11 @@ def _show(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from plumbline import comparing  # noqa: PLC0415
     from plumbline.baseline.compare import NOT_COMPARED  # noqa: PLC0415
-    from plumbline.node import look  # noqa: PLC0415
     from plumbline.terminal_compare import print_comparison  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
 
     try:
-        here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+        here = this_node(options)
         found = comparing.compare_here(options.a, options.b, node=here, roots=roots(options), classes=options.classes)
     except PlumblineError as error:
         print(f"plumbline: {error}", file=sys.stderr)
@@ -255,11 +246,10 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     from plumbline import reporting  # noqa: PLC0415
-    from plumbline.node import look  # noqa: PLC0415
 
     form = reporting.form_of(options.output, options.format)
     reporting.check_output(options.output, force=options.force)
-    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+    here = this_node(options)
     text = reporting.report(options.names, node=here, form=form, title=options.title)
     if options.output is None:
         sys.stdout.write(text)

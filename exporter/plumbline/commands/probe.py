@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from plumbline.commands.shared import INTERRUPTED, Parser, add_world, print_json, roots, until_told
+from plumbline.commands.shared import INTERRUPTED, Parser, add_world, print_json, roots, this_node, until_told
 from plumbline.errors import PlumblineError
 
 if TYPE_CHECKING:
@@ -63,11 +63,10 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 def _list(options: argparse.Namespace) -> int:
     from plumbline import listing, terminal_probes  # noqa: PLC0415  (rich and the probes: only who needs them)
     from plumbline.baseline import standing  # noqa: PLC0415
-    from plumbline.node import look  # noqa: PLC0415
     from plumbline.state import read_state  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
 
-    here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+    here = this_node(options)
     now, daemon = time.time(), listing.daemon_runs(here.storage, roots(options))
     rows = listing.list_probes(here.plan, read_state(here.storage), host=here.host, now=now, daemon=daemon)
     if options.json:
@@ -81,13 +80,12 @@ def _list(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from plumbline import ondemand, terminal_probes  # noqa: PLC0415
-    from plumbline.node import look  # noqa: PLC0415
     from plumbline.probes.cluster import CephGuard  # noqa: PLC0415
     from plumbline.textout import make_console  # noqa: PLC0415
 
     stopping = threading.Event()
     try:
-        here = look(config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options))
+        here = this_node(options)
         items = ondemand.pick(here.plan, options.names)
         ondemand.check_storage(here.storage)
         cluster = CephGuard(here.config.ceph, here.config.gates, host=here.host)

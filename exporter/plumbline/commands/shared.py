@@ -6,15 +6,19 @@ import argparse
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from plumbline.config_types import Duration
 from plumbline.errors import ConfigError
 from plumbline.roots import Roots
+
+if TYPE_CHECKING:
+    from plumbline.config import Config
+    from plumbline.node import Node
 
 INTERRUPTED = 130
 """Exit code of what Ctrl-C or SIGTERM ended."""
@@ -114,3 +118,12 @@ def until_told(stopping: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = lambda config: config) -> Node:
+    """Configuration, plan and baselines of this host, as the flags of :func:`add_world` say; see :func:`.node.look`."""
+    from plumbline.node import look  # noqa: PLC0415  (what it imports is not paid for --help)
+
+    return look(
+        config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options), adjust=adjust
+    )
