@@ -64,6 +64,28 @@ class HistogramValue:
     sum: float
 
 
+def added(histograms: Sequence[HistogramValue]) -> HistogramValue:
+    """All in one; at least one, and all with the same edges."""
+    return HistogramValue(
+        edges=histograms[0].edges,
+        cumulative=[sum(counts) for counts in zip(*(one.cumulative for one in histograms), strict=True)],
+        count=sum(one.count for one in histograms),
+        sum=sum(one.sum for one in histograms),
+    )
+
+
+def difference(before: HistogramValue, after: HistogramValue) -> HistogramValue | None:
+    """What was counted in between; ``None`` where the edges are others."""
+    if before.edges != after.edges:
+        return None
+    return HistogramValue(
+        edges=after.edges,
+        cumulative=[new - old for new, old in zip(after.cumulative, before.cumulative, strict=True)],
+        count=after.count - before.count,
+        sum=after.sum - before.sum,
+    )
+
+
 def le_text(edge: float) -> str:
     """A bucket edge as the ``le`` label says it, in every format: the canonical float of OpenMetrics (Go's ``%g``
     with a decimal point): ``0.005``, ``1.0``, ``1e-05``, ``2.5e+06``, ``+Inf``.

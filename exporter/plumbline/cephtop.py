@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from operator import sub
 
 import msgspec
 
-from plumbline.catalogue import HistogramValue
+from plumbline.catalogue import HistogramValue, added, difference
 from plumbline.probes.histogram import quantile
 from plumbline.sources.osd_latency import LongRunAverage
 from plumbline.sources.osd_stages import READ, OperationStages
@@ -156,7 +155,8 @@ def _with_times(row: Osd, before: OsdReading, after: OsdReading, interval_s: flo
         for name, histogram in after.latencies.items()
         if name in before.latencies
     ]
-    together = _sum([each for each in latencies if each is not None])
+    counted = [each for each in latencies if each is not None]
+    together = added(counted) if counted else None
     commit, device, replica = (
         _mean(_since(getattr(first, name), getattr(last, name))) for name in ("commit", "device", "replica_writes")
     )
@@ -231,17 +231,10 @@ def _mean(counter: LongRunAverage | None) -> float | None:
 
 
 def _grown(before: HistogramValue, after: HistogramValue) -> HistogramValue | None:
-    if before.edges != after.edges or after.count < before.count:
+    """``None`` where a bucket went back: the daemon started anew."""
+    grown = difference(before, after)
+    if grown is None or grown.count < 0:
         return None
-    cumulative = tuple(map(sub, after.cumulative, before.cumulative))
-    if any(later < earlier for earlier, later in zip((0, *cumulative), cumulative, strict=False)):
+    if any(later < earlier for earlier, later in zip((0, *grown.cumulative), grown.cumulative, strict=False)):
         return None
-    return HistogramValue(after.edges, cumulative, after.count - before.count, max(0.0, after.sum - before.sum))
-
-
-def _sum(histograms: Sequence[HistogramValue]) -> HistogramValue | None:
-    if not histograms:
-        return None
-    cumulative = tuple(map(sum, zip(*(each.cumulative for each in histograms), strict=True)))
-    count, total_s = sum(each.count for each in histograms), sum(each.sum for each in histograms)
-    return HistogramValue(histograms[0].edges, cumulative, count, total_s)
+    return HistogramValue(grown.edges, grown.cumulative, grown.count, max(0.0, grown.sum))

@@ -20,7 +20,7 @@ from plumbline.baseline.files import Latencies
 from plumbline.baseline.model import Target
 from plumbline.baseline.site import IopsAtLatency, SiteEntry
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
-from plumbline.catalogue import HistogramValue
+from plumbline.catalogue import HistogramValue, added
 from plumbline.errors import BaselineError
 
 K = TypeVar("K", bound=Quantity)
@@ -275,8 +275,8 @@ def _pooled(figures: Sequence[RunFigures], quantile: Quantile) -> dict[str, floa
     ``max``.
     """
     histograms = [one.histogram for one in figures if one.histogram is not None]
-    if len(histograms) == len(figures):
-        return _of_histogram(_sum(histograms), quantile)
+    if len(histograms) == len(figures):  # edges differ only where a run is of another release; such runs are not kept
+        return _of_histogram(added(histograms), quantile)
     pooled = {}
     for statistic in ("mean", *_QUANTILES, "max"):
         values = _all(one.latency.get(statistic) for one in figures)
@@ -312,16 +312,6 @@ def _of_histogram(histogram: HistogramValue, quantile: Quantile) -> dict[str, fl
         if value is not None and histogram.count * (1 - q) >= _MIN_ABOVE:
             statistics[statistic] = value
     return statistics
-
-
-def _sum(histograms: Sequence[HistogramValue]) -> HistogramValue:
-    """All runs in one. Edges differ only where a kept run is of another release; such runs are not kept."""
-    return HistogramValue(
-        edges=histograms[0].edges,
-        cumulative=[sum(counts) for counts in zip(*(one.cumulative for one in histograms), strict=True)],
-        count=sum(one.count for one in histograms),
-        sum=sum(one.sum for one in histograms),
-    )
 
 
 def _at_latency(searches: Sequence[RunFigures]) -> IopsAtLatency | None:

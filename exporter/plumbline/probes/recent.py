@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from plumbline.catalogue import HistogramValue
+from plumbline.catalogue import HistogramValue, difference
 
 
 class RecentHistogram:
@@ -35,12 +35,4 @@ class RecentHistogram:
         """What ``total`` has more than the oldest snapshot kept; ``None`` before the first snapshot."""
         if not self._snapshots:
             return None
-        oldest = self._snapshots[0][1]
-        if oldest.edges != total.edges:
-            return None
-        return HistogramValue(
-            edges=total.edges,
-            cumulative=[new - old for new, old in zip(total.cumulative, oldest.cumulative, strict=True)],
-            count=total.count - oldest.count,
-            sum=total.sum - oldest.sum,
-        )
+        return difference(self._snapshots[0][1], total)
