@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from plumbline import cephseries, cephsuspects, cephtop
 from plumbline.cephtop import Osd, Top
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.sources.adminsocket import NotAllowed
-from plumbline.sources.osds import OsdReading, find_osds, read_osds
+from plumbline.sources.osds import TIMEOUT_S, OsdReading, osds_here, read_osds
 from plumbline.sources.prometheus import read_vector
 
-SOCKET_TIMEOUT_S = 5.0
 PROMETHEUS_TIMEOUT_S = 10.0
 
 
@@ -74,12 +72,9 @@ def _top(where: Where, local: Sequence[Osd], interval_s: float, denied: tuple[st
 
 
 def _sockets(where: Where) -> tuple[OsdReading, ...]:
-    found = find_osds(where.sockets)
-    if not found and not where.prometheus:
-        raise Unavailable("no OSD's admin socket here, or none that this user may see; see docs/ceph.md")
     try:
-        return read_osds(found, timeout_s=SOCKET_TIMEOUT_S)
-    except NotAllowed:
+        return read_osds(osds_here(where.sockets), timeout_s=TIMEOUT_S)
+    except Unavailable:  # there is none, or none that may be asked
         if not where.prometheus:
             raise
         return ()

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from plumbline.errors import Unavailable
 from plumbline.latest import Latest
 from plumbline.scheduler import Job
-from plumbline.sources.osds import OsdReading, OsdStore, find_osds, read_osds, read_stores
+from plumbline.sources.osds import TIMEOUT_S, OsdReading, OsdStore, osds_here, read_osds, read_stores
 
 OSDS, OSDS_EVERY_S = "osds", 15.0
 """Histograms, heartbeats, blocked operations: as long as a usual scrape interval."""
 OSD_STORES, OSD_STORES_EVERY_S = "osd stores", 300.0
 """Fragmentation walks the OSD's free list and holds its lock meanwhile; settings change when somebody changes them."""
-TIMEOUT_S = 5.0
-"""An OSD's admin thread answers within milliseconds; one that needs seconds is short of CPU time or memory."""
 
 
 class OsdWatch:
@@ -38,13 +34,7 @@ class OsdWatch:
         ]
 
     def _read_osds(self) -> tuple[OsdReading, ...]:
-        return read_osds(self._sockets(), timeout_s=self._timeout_s)
+        return read_osds(osds_here(self._patterns()), timeout_s=self._timeout_s)
 
     def _read_stores(self) -> tuple[OsdStore, ...]:
-        return read_stores(self._sockets(), timeout_s=self._timeout_s)
-
-    def _sockets(self) -> dict[str, Path]:
-        found = find_osds(self._patterns())
-        if not found:
-            raise Unavailable("no OSD's admin socket here, or none that this user may see; see docs/ceph.md")
-        return found
+        return read_stores(osds_here(self._patterns()), timeout_s=self._timeout_s)

@@ -73,14 +73,6 @@ class _Counters(msgspec.Struct, frozen=True):
     osd: dict[str, msgspec.Raw] = {}
 
 
-class _Replica(msgspec.Struct, frozen=True):
-    subop_w_latency: LongRunAverage | None = None
-
-
-class _ReplicaCounters(msgspec.Struct, frozen=True):
-    osd: _Replica = _Replica()
-
-
 def parse_latencies(histograms: bytes, counters: bytes, *, source: str) -> dict[str, HistogramValue]:
     """Operation → histogram in seconds, from ``perf histogram dump`` and ``perf dump`` of one daemon.
 

@@ -30,6 +30,8 @@ from plumbline.sources.osd_store import (
     parse_option,
 )
 
+TIMEOUT_S = 5.0
+"""An OSD's admin thread answers within milliseconds; one that needs seconds is short of CPU time or memory."""
 SLOW_WITHIN_S = 600.0
 """Older slow operations tell nothing of now; Ceph itself keeps them ten minutes (``osd_op_history_duration``)."""
 
@@ -91,6 +93,14 @@ def find_osds(patterns: Sequence[str]) -> dict[str, Path]:
     return found
 
 
+def osds_here(patterns: Sequence[str]) -> dict[str, Path]:
+    """The same; :class:`Unavailable` where there is none."""
+    found = find_osds(patterns)
+    if not found:
+        raise Unavailable("no OSD's admin socket here, or none that this user may see; see docs/ceph.md")
+    return found
+
+
 def read_osds(sockets: Mapping[str, Path], *, timeout_s: float) -> tuple[OsdReading, ...]:
     """Ask every OSD all quick questions at once; after ``timeout_s`` seconds those are left that did not answer.
 
@@ -148,17 +158,15 @@ def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
             unread.append((name, "unreadable"))
         return None
 
-    counters = answers[PERF][1]
-    counters = counters if isinstance(counters, bytes) else b"{}"
+    perf = answers[PERF][1]
+    counters = perf if isinstance(perf, bytes) else b"{}"
     return OsdReading(
         daemon=daemon,
         path=str(path),
         up=True,
         latencies=part(
             HISTOGRAMS,
-            lambda data, source: parse_latencies(
-                data, counters if isinstance(counters, bytes) else b"{}", source=source
-            ),
+            lambda data, source: parse_latencies(data, counters, source=source),
         )
         or {},
         stages=part(PERF, lambda data, source: parse_stages(data, source=source)),
