@@ -1,37 +1,69 @@
-// What every dashboard has: variables, links that keep them, annotations, a tag, a stable uid.
+// What every dashboard has: variables, links that keep them, annotations, a tag, a stable uid; and its layout.
 local g = import '../g.libsonnet';
+local annotations = import 'annotations.libsonnet';
+local pages = import 'pages.libsonnet';
+local p = import 'panels.libsonnet';
+
+// Grafana's grid is 24 wide.
+local width = 24;
+
+// Panels side by side, a new line where one does not fit any more. `sized`: [[panel, width, height], …].
+local flow(sized, top) = std.foldl(
+  function(done, each)
+    local panel = each[0], w = each[1], h = each[2];
+    local breaks = done.x + w > width;
+    local x = if breaks then 0 else done.x;
+    local y = if breaks then done.bottom else done.y;
+    {
+      x: x + w,
+      y: y,
+      bottom: std.max(h + y, done.bottom),
+      panels: done.panels + [panel { gridPos: { x: x, y: y, w: w, h: h } }],
+    },
+  sized,
+  { x: 0, y: top, bottom: top, panels: [] }
+);
+
+// Sections one below the other, each with its heading; the first may have none (title null).
+local layout(sections) = std.foldl(
+  function(done, section)
+    local heading = if section.title == null then [] else [p.row(section.title) { gridPos: { x: 0, y: done.bottom, w: width, h: 1 } }];
+    local placed = flow(section.panels, done.bottom + std.length(heading));
+    { bottom: placed.bottom, panels: done.panels + heading + placed.panels },
+  sections,
+  { bottom: 0, panels: [] }
+).panels;
+
+local linkTo(page) =
+  g.dashboard.link.link.new(page.short, '/d/%s' % page.uid)
+  + g.dashboard.link.link.options.withIncludeVars(true)
+  + g.dashboard.link.link.options.withKeepTime(true);
 
 {
-  new(uid, title, description, variables, panels)::
-    g.dashboard.new(title)
-    + g.dashboard.withUid(uid)
-    + g.dashboard.withDescription(description)
-    + g.dashboard.withTags(['plumbline'])
+  // `page`: a key of pages.libsonnet. `sections`: [{ title, panels: [[panel, width, height], …] }, …].
+  // `shown`: matchers on alerts and baselines of what this page shows, for the marks in its graphs.
+  new(page, variables, sections, shown='', from='now-6h', refresh='1m')::
+    local this = pages[page];
+    g.dashboard.new(this.title)
+    + g.dashboard.withUid(this.uid)
+    + g.dashboard.withDescription(this.question)
+    + g.dashboard.withTags(['plumbline', 'plumbline-l%d' % this.level])
     + g.dashboard.withTimezone('browser')
     + g.dashboard.withEditable(false)
     + g.dashboard.graphTooltip.withSharedCrosshair()
-    + g.dashboard.time.withFrom('now-3h')
+    + g.dashboard.time.withFrom(from)
     + g.dashboard.time.withTo('now')
-    + g.dashboard.withRefresh('1m')
+    + g.dashboard.withRefresh(refresh)
     + g.dashboard.withVariables(variables)
-    + g.dashboard.withLinks([
-      g.dashboard.link.dashboards.new('Plumbline', ['plumbline'])
-      + g.dashboard.link.dashboards.options.withAsDropdown(true)
-      + g.dashboard.link.dashboards.options.withIncludeVars(true)
-      + g.dashboard.link.dashboards.options.withKeepTime(true),
-    ])
-    + g.dashboard.withAnnotations([
-      g.dashboard.annotation.withName('Plumbline alerts')
-      + g.dashboard.annotation.withEnable(true)
-      + g.dashboard.annotation.withIconColor('red')
-      + {
-        datasource: { type: 'prometheus', uid: '${datasource}' },
-        expr: 'ALERTS{alertname=~"Plumbline.+", alertstate="firing", cluster=~"$cluster", instance="$instance"}',
-        titleFormat: '{{alertname}}',
-        textFormat: '{{severity}} · {{layer}} {{device}}{{probe}}',
-        step: '30s',
-        useValueForTime: false,
-      },
-    ])
-    + g.dashboard.withPanels(panels),
+    + g.dashboard.withLinks(
+      [linkTo(pages[up]) for up in this.up]
+      + [
+        g.dashboard.link.dashboards.new('Plumbline', ['plumbline'])
+        + g.dashboard.link.dashboards.options.withAsDropdown(true)
+        + g.dashboard.link.dashboards.options.withIncludeVars(true)
+        + g.dashboard.link.dashboards.options.withKeepTime(true),
+      ]
+    )
+    + g.dashboard.withAnnotations(annotations(shown))
+    + g.dashboard.withPanels(layout(sections)),
 }

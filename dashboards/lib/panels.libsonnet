@@ -1,23 +1,25 @@
 // Panel constructors. Title, description and unit are required arguments without a default, so that a panel without
 // them cannot be written. Units are Grafana's ids of base units (s, Bps, iops, percentunit …): the data is in base units.
 local g = import '../g.libsonnet';
+local colour = import 'colours.libsonnet';
 
 local datasource = { type: 'prometheus', uid: '${datasource}' };
-
-// What means the same looks the same on every dashboard.
-local colour = {
-  read: '#3274D9',
-  write: '#E0752D',
-  good: '#37872D',
-  warning: '#E0B400',
-  bad: '#C4162A',
-  baseline: '#8F8F8F',
-};
 
 local options(panel, description, unit) =
   panel.panelOptions.withDescription(description)
   + panel.queryOptions.withDatasource(datasource.type, datasource.uid)
   + panel.standardOptions.withUnit(unit);
+
+local thresholds(panel, steps) =
+  panel.standardOptions.thresholds.withMode('absolute')
+  + panel.standardOptions.thresholds.withSteps([{ value: step[0], color: step[1] } for step in steps])
+  + panel.standardOptions.color.withMode('thresholds');
+
+// Every query of a panel has an id of its own: A, B, C, … unless it was given one.
+local named(targets) = [
+  { refId: std.char(std.codepoint('A') + index) } + targets[index]
+  for index in std.range(0, std.length(targets) - 1)
+];
 
 local fixedColour(name, value) = {
   matcher: { id: 'byRegexp', options: name },
@@ -69,7 +71,7 @@ local baselineLines = [
     local p = g.panel.timeSeries;
     p.new(title)
     + options(p, description, unit)
-    + p.queryOptions.withTargets(targets)
+    + p.queryOptions.withTargets(named(targets))
     + p.queryOptions.withInterval('15s')
     + (if min == null then {} else p.standardOptions.withMin(min))
     + p.standardOptions.withOverrides(overrides + baselineLines)
@@ -92,12 +94,10 @@ local baselineLines = [
     local p = g.panel.stat;
     p.new(title)
     + options(p, description, unit)
-    + p.queryOptions.withTargets([target])
+    + p.queryOptions.withTargets(named([target]))
     + (if decimals == null then {} else p.standardOptions.withDecimals(decimals))
     + p.standardOptions.withNoValue(noValue)
-    + p.standardOptions.thresholds.withMode('absolute')
-    + p.standardOptions.thresholds.withSteps([{ value: step[0], color: step[1] } for step in steps])
-    + p.standardOptions.color.withMode('thresholds')
+    + thresholds(p, steps)
     + p.options.withColorMode('background')
     + p.options.withGraphMode('area')
     + p.options.withJustifyMode('auto')
@@ -109,7 +109,7 @@ local baselineLines = [
     local p = g.panel.heatmap;
     p.new(title)
     + options(p, description, unit)
-    + p.queryOptions.withTargets([target + g.query.prometheus.withFormat('heatmap')])
+    + p.queryOptions.withTargets(named([target + g.query.prometheus.withFormat('heatmap')]))
     + p.queryOptions.withInterval('30s')
     + {
       options+: {
@@ -131,7 +131,7 @@ local baselineLines = [
     local p = g.panel.table;
     p.new(title)
     + options(p, description, unit)
-    + p.queryOptions.withTargets(targets)
+    + p.queryOptions.withTargets(named(targets))
     + p.queryOptions.withTransformations(transformations)
     + p.standardOptions.withOverrides(overrides)
     + { options+: { showHeader: true, cellHeight: 'sm' } },
@@ -157,6 +157,121 @@ local baselineLines = [
         { matcher: { id: 'byName', options: columns[index][1] }, properties: [{ id: 'unit', value: columns[index][2] }] }
         for index in std.range(1, std.length(columns) - 1)
       ]
+    ),
+
+  // A click on a value of this panel leads there: `links` from links.libsonnet.
+  linked(links):: { fieldConfig+: { defaults+: { links: links } } },
+
+  // What adds up to a whole, stacked: parts of one operation's time, shares of one total. Never unlike things.
+  stacked(title, description, unit, targets, overrides=[])::
+    self.timeSeries(title, description, unit, targets, overrides=overrides)
+    + g.panel.timeSeries.fieldConfig.defaults.custom.withFillOpacity(55)
+    + g.panel.timeSeries.fieldConfig.defaults.custom.stacking.withMode('normal'),
+
+  // Which of a few states each series was in, over time: a line a series, coloured by the steps.
+  states(title, description, unit, targets, steps, overrides=[])::
+    local p = g.panel.stateTimeline;
+    p.new(title)
+    + options(p, description, unit)
+    + p.queryOptions.withTargets(named(targets))
+    + p.queryOptions.withInterval('1m')
+    + p.standardOptions.withOverrides(overrides)
+    + thresholds(p, steps)
+    + p.options.withMergeValues(true)
+    + p.options.withShowValue('never')
+    + p.options.withRowHeight(0.85),
+
+  // The worst first, one bar a subject.
+  bars(title, description, unit, target, steps, min=0, max=null)::
+    local p = g.panel.barGauge;
+    p.new(title)
+    + options(p, description, unit)
+    + p.queryOptions.withTargets(named([target]))
+    + p.standardOptions.withMin(min)
+    + (if max == null then {} else p.standardOptions.withMax(max))
+    + thresholds(p, steps)
+    + p.options.withOrientation('horizontal')
+    + p.options.withDisplayMode('basic')
+    + p.options.withShowUnfilled(true)
+    + p.options.reduceOptions.withCalcs(['lastNotNull']),
+
+  // Rows by columns, a coloured cell where the two meet: one instant query with the labels `row` and `column`.
+  // `links`: column's value → links of its cells; the row's label is ${__data.fields["row\\column"]} there.
+  matrix(title, description, unit, expr, row, column, columns, steps, links={}, decimals=null)::
+    self.table(
+      title, description, unit, [self.tableTarget(expr, 'A')],
+      [
+        { id: 'groupingToMatrix', options: { rowField: row, columnField: column, valueField: 'Value', emptyValue: 'null' } },
+        { id: 'organize', options: { indexByName: { ['%s\\%s' % [row, column]]: 0 } + { [columns[i]]: i + 1 for i in std.range(0, std.length(columns) - 1) } } },
+      ],
+      [
+        {
+          matcher: { id: 'byName', options: name },
+          properties: [
+            { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
+            { id: 'custom.align', value: 'center' },
+          ] + (if std.objectHas(links, name) then [{ id: 'links', value: links[name] }] else []),
+        }
+        for name in columns
+      ]
+    )
+    + thresholds(g.panel.table, steps)
+    + (if decimals == null then {} else g.panel.table.standardOptions.withDecimals(decimals)),
+
+  // A table of subjects, one row each, several figures a row. Every query is aggregated by the same labels (a query that
+  // brings more labels adds columns), because rows are merged on the labels they share.
+  // `labels`: [[label, heading, links or null], …] in the order shown; other labels are hidden by the aggregation.
+  // `columns`: [{ expr, name, unit, steps: null, links: null }, …]; name null: the query only brings labels.
+  // `sort`: heading of the column that the worst is on top by.
+  figures(title, description, labels, columns, sort=null)::
+    local refId(index) = std.char(std.codepoint('A') + index);
+    local indices = std.range(0, std.length(columns) - 1);
+    local shown = [index for index in indices if columns[index].name != null];
+    local linksOf(links) = if links == null then [] else [{ id: 'links', value: links }];
+    self.table(
+      title, description, 'none',
+      [self.tableTarget(columns[index].expr, refId(index)) for index in indices],
+      [
+        { id: 'merge', options: {} },
+        {
+          id: 'organize',
+          options: {
+            excludeByName: { Time: true } + { ['Value #' + refId(index)]: true for index in indices if columns[index].name == null },
+            indexByName: { [labels[i][0]]: i for i in std.range(0, std.length(labels) - 1) }
+                         + { ['Value #' + refId(shown[i])]: std.length(labels) + i for i in std.range(0, std.length(shown) - 1) },
+            renameByName: { ['Value #' + refId(index)]: columns[index].name for index in shown }
+                          + { [label[0]]: label[1] for label in labels if label[0] != label[1] },
+          },
+        },
+      ],
+      [
+        {
+          matcher: { id: 'byName', options: columns[index].name },
+          properties: [{ id: 'unit', value: columns[index].unit }]
+                      + linksOf(std.get(columns[index], 'links'))
+                      + (local steps = std.get(columns[index], 'steps');
+                         if steps == null then [] else [
+                           { id: 'thresholds', value: { mode: 'absolute', steps: [{ value: step[0], color: step[1] } for step in steps] } },
+                           { id: 'color', value: { mode: 'thresholds' } },
+                           { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
+                         ]),
+        }
+        for index in shown
+      ] + [
+        { matcher: { id: 'byName', options: label[1] }, properties: linksOf(label[2]) }
+        for label in labels
+        if label[2] != null
+      ]
+    )
+    + (if sort == null then {} else { options+: { sortBy: [{ displayName: sort, desc: true }] } }),
+
+  // The alerts that fire now, the worst first.
+  alerts(title, description, expr, links=[])::
+    self.figures(
+      title, description,
+      [['severity', 'severity', null], ['alertname', 'alert', null], ['layer', 'layer', null], ['cluster', 'cluster', null], ['instance', 'node', links]],
+      [{ expr: expr, name: 'firing for', unit: 's' }],
+      sort='firing for'
     ),
 
   row(title):: g.panel.row.new(title) + g.panel.row.withCollapsed(false),

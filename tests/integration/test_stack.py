@@ -42,7 +42,9 @@ ONLY_WHERE_THE_HOST_HAS = {
 """Panels whose hardware not every machine has: they must have data exactly where the daemon exports the metric."""
 
 EMPTY_ON_A_HEALTHY_HOST = {
-    "plumbline-node / annotation Plumbline alerts": "nothing is wrong here, and the watchdog has no instance",
+    "plumbline-node / annotation Alerts": "nothing is wrong here, and the watchdog has no instance",
+    "plumbline-node / annotation Recovery": "there is no Ceph here",
+    "plumbline-node / annotation Upgrades": "the daemon that is here now was here a few minutes ago",
     "plumbline-node / Disk p99 against its peers": "an idle disk has no tail, and one without twins no peers",
     "plumbline-node / Disk median latency": "an idle disk has none",
     "plumbline-node / Disk tail against peers and past": "neither peers nor days gone by",

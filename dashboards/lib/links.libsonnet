@@ -1,0 +1,24 @@
+// Where a click leads: to another page with the time range, the data source and what the click was on.
+// In a field's value `${__data.fields.X}` is the row's column X of a table, `${__field.labels.X}` the label X of a series.
+local pages = import 'pages.libsonnet';
+
+local kept = ['${datasource:queryparam}', '${__url_time_range}'];
+local url(page, variables) =
+  '/d/%s?%s' % [pages[page].uid, std.join('&', kept + ['var-%s=%s' % [name, variables[name]] for name in std.objectFields(variables)])];
+// The page's own choice goes along, where the click itself says nothing else.
+local withCluster(variables, value) = { cluster: value } + variables;
+
+{
+  // `variables`: name → text with Grafana's placeholders; `cluster` is what the page shows unless it is said.
+  to(page, variables={}):: {
+    title: 'Open %s' % pages[page].short,
+    url: url(page, withCluster(variables, '${cluster}')),
+    targetBlank: false,
+  },
+
+  // From a row of a table: the columns named here go along under their own names.
+  fromRow(page, columns):: self.to(page, { [name]: '${__data.fields.%s}' % name for name in columns }),
+
+  // From a line of a graph: its labels named here go along.
+  fromSeries(page, labels):: self.to(page, { [name]: '${__field.labels.%s}' % name for name in labels }),
+}

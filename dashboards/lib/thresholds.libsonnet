@@ -1,0 +1,22 @@
+// When a figure turns yellow and red: from the alerts' configuration, so that a colour and an alert tell one story.
+// Steps are [[from, colour], …]; the first `from` is null.
+local config = (import '../../alerts/config.libsonnet')._config;
+local colour = import 'colours.libsonnet';
+
+{
+  config: config,
+
+  // Degradation ratio: 1 is as accepted. Yellow beyond the least tolerance, red where a canary without history pages.
+  degradation: [
+    [null, colour.good],
+    [config.minimumTolerance, colour.warning],
+    [config.minimumTolerance * config.canary.beyond, colour.bad],
+  ],
+
+  // Anything at all is bad, or at least worth a look.
+  none: [[null, colour.good], [1, colour.bad]],
+  few: [[null, colour.good], [1, colour.warning]],
+
+  // A figure that is neither good nor bad by itself.
+  neutral: [[null, colour.neutral]],
+}
