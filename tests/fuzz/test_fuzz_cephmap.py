@@ -32,6 +32,7 @@ NODE = st.fixed_dictionaries(
         "type": st.sampled_from(["osd", "host", "rack", "root", "x"]),
         "reweight": NUMBER,
         "crush_weight": NUMBER,
+        "status": NAME,
         "kb": NUMBER,
         "kb_used": NUMBER,
     },

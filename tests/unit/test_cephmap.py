@@ -38,22 +38,22 @@ def take(name: str) -> dict[str, Any]:
 
 def test_places() -> None:
     assert parse_osd_tree(said("osd-tree")) == (
-        OsdInMap("osd.0", 1.0, Place("hdd", "default", "rack-a", "store-1", WEIGHT)),
-        OsdInMap("osd.1", 1.0, Place("hdd", "default", "rack-a", "store-2", WEIGHT)),
-        OsdInMap("osd.2", 1.0, Place("ssd", "default", "rack-b", "store-3", WEIGHT)),
+        OsdInMap("osd.0", 1.0, Place("hdd", "default", "rack-a", "store-1", WEIGHT), True),
+        OsdInMap("osd.1", 1.0, Place("hdd", "default", "rack-a", "store-2", WEIGHT), True),
+        OsdInMap("osd.2", 1.0, Place("ssd", "default", "rack-b", "store-3", WEIGHT), True),
     )
 
 
 def test_what_is_out_keeps_its_place_and_loses_its_size() -> None:
     osds = {each.daemon: each for each in parse_osd_tree(said("osd-tree-out"))}
-    assert osds["osd.1"] == OsdInMap("osd.1", 0.0, Place("hdd", "default", "rack-a", "store-2", WEIGHT))
+    assert osds["osd.1"] == OsdInMap("osd.1", 0.0, Place("hdd", "default", "rack-a", "store-2", WEIGHT), True)
     assert osds["osd.2"].reweight_ratio == 0.8499908447265625
     assert parse_osd_df(said("osd-df-out")).keys() == {"osd.0", "osd.2"}
 
 
 def test_what_crush_does_not_know_has_no_place() -> None:
     assert [each for each in parse_osd_tree(said("osd-tree-stray")) if each.place is None] == [
-        OsdInMap("osd.1", 1.0, None)
+        OsdInMap("osd.1", 1.0, None, True)
     ]
     assert parse_osd_df(said("osd-df-stray")) == {
         "osd.0": OsdUse(4194304, 529308),
@@ -71,9 +71,9 @@ def test_of_two_places_the_first_counts() -> None:
 
 
 def test_an_osd_right_below_the_root_and_a_circle() -> None:
-    osd = {"id": 0, "name": "osd.0", "type": "osd", "crush_weight": 1, "reweight": 1}
+    osd = {"id": 0, "name": "osd.0", "type": "osd", "crush_weight": 1, "reweight": 1, "status": "up"}
     root = {"id": -1, "name": "fast", "type": "root", "children": [0]}
-    assert parse_osd_tree({"nodes": [root, osd]}) == (OsdInMap("osd.0", 1.0, Place("", "fast", "", "", 1.0)),)
+    assert parse_osd_tree({"nodes": [root, osd]}) == (OsdInMap("osd.0", 1.0, Place("", "fast", "", "", 1.0), True),)
     circle = {"id": -2, "name": "h", "type": "host", "children": [-1]}
     turned = {"nodes": [{**root, "children": [0, -2]}, circle, osd]}
     assert parse_osd_tree(turned)[0].place == Place("", "fast", "", "h", 1.0)
@@ -141,6 +141,29 @@ def test_all_of_it() -> None:
     without = parse_cephmap({**answers(), "use": None, "unread": "no manager"}, read_ts=5.0)
     assert (without.osds, without.pools) == (found.osds, found.pools)
     assert (without.osd_use, without.pool_use, without.unread) == ({}, {}, "no manager")
+
+
+@pytest.mark.parametrize(
+    ("status", "reweight", "unread"),
+    [
+        ("up", 1, "the manager has not heard yet from osd.1"),
+        ("up", 0, ""),  # out: forgotten
+        ("down", 1, ""),  # since before the manager began
+    ],
+)
+def test_a_manager_that_has_just_begun(status: str, reweight: int, unread: str) -> None:
+    """Its first answer, seen on a real cluster 1 s after ``ceph mgr fail``, has 0 KiB for every OSD."""
+    told = answers()
+    told["use"]["osd df"]["nodes"][1].update(kb=0, kb_used=0)
+    next(node for node in told["osd tree"]["nodes"] if node["id"] == 1).update(status=status, reweight=reweight)
+    found = parse_cephmap(told, read_ts=0.0)
+    assert (found.unread, found.osd_use.keys()) == (unread, {"osd.0", "osd.2"})
+
+
+def test_a_manager_that_knows_no_osd_yet() -> None:
+    told = answers()
+    told["use"]["osd df"]["nodes"] = []
+    assert parse_cephmap(told, read_ts=0.0).unread == "the manager has not heard yet from osd.0 and 2 more"
 
 
 @pytest.mark.parametrize("command", ["osd tree", "osd dump", "osd crush rule dump", "osd df", "df"])

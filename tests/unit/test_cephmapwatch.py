@@ -100,6 +100,35 @@ def test_the_last_map_is_shown_for_a_while(node: Node, caplog: pytest.LogCapture
     assert node.look() == node.now
 
 
+def told(answer: object) -> Completed:
+    return Completed((), 0, json.dumps(answer).encode())
+
+
+def test_a_change_of_manager_loses_nothing(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    read_at = node.look()
+    caplog.set_level("INFO")
+    node.cluster.answer = told({**answers(), "use": None, "unread": "no manager"})
+    for _ in range(2):
+        node.now = read_at + KEPT_S
+        assert node.look() == read_at
+    assert len(node.watch.map.value.osd_use) == 3
+    assert caplog.text.count("no manager; the last map is shown for up to 300 s") == 1
+    node.now += 1  # for good: what the monitors know is shown
+    assert node.look() == node.now
+    assert (node.watch.map.value.unread, node.watch.map.value.osd_use) == ("no manager", {})
+    node.now += 60  # and is kept no longer than whatever comes next
+    assert node.look() == node.now
+    node.cluster.answer = told(answers())
+    assert node.look() == node.now
+    assert len(node.watch.map.value.osd_use) == 3
+
+
+def test_without_a_manager_from_the_start(node: Node) -> None:
+    node.cluster.answer = told({**answers(), "use": None, "unread": "no manager"})
+    assert node.look() == node.now
+    assert len(node.watch.map.value.osds) == 3
+
+
 def test_another_clusters_map_is_not_kept(node: Node, tmp_path: Path) -> None:
     node.look()
     other = tmp_path / "other.conf"
@@ -204,20 +233,20 @@ class Monitors:
 
 
 def test_the_questions() -> None:
-    told = ask_map(Monitors())  # type: ignore[arg-type]
-    assert told.keys() == answers().keys()
-    assert told["osd dump"].keys() == {
+    got = ask_map(Monitors())  # type: ignore[arg-type]
+    assert got.keys() == answers().keys()
+    assert got["osd dump"].keys() == {
         "pools",
         "erasure_code_profiles",
         "full_ratio",
         "backfillfull_ratio",
         "nearfull_ratio",
     }
-    assert told["use"] == answers()["use"]
+    assert got["use"] == answers()["use"]
 
 
 @pytest.mark.parametrize("failure", [TimeoutError(110, os.strerror(110), "ceph osd df"), ValueError("not JSON")])
 def test_without_a_manager_nothing_is_said_of_what_is_used(failure: Exception) -> None:
-    told = ask_map(Monitors(failure))  # type: ignore[arg-type]
-    assert (told["use"], told["unread"]) == (None, str(failure))
-    assert told["osd tree"] == said("osd-tree")
+    got = ask_map(Monitors(failure))  # type: ignore[arg-type]
+    assert (got["use"], got["unread"]) == (None, str(failure))
+    assert got["osd tree"] == said("osd-tree")
