@@ -51,7 +51,7 @@ class CephMapWatch:
         self._runner: Runner = runner or self._processes
         self._known: tuple[CephAccess, CephMap] | None = None
         self._whole = True
-        self.map = Latest[CephMap](self._read, what="the cluster map", stale_after_s=4 * CEPH_MAP_EVERY_S)
+        self.map = Latest[CephMap](self._read, what="the cluster map's parts", stale_after_s=4 * CEPH_MAP_EVERY_S)
 
     def jobs(self) -> list[Job]:
         """One, bounded by itself."""
