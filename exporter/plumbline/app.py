@@ -157,7 +157,6 @@ class Daemon:
         self._environment = environment
         self._reload_error = ""
         self._overview = Overview(host=self._host, started=time.time())
-        self._page_lock = threading.Lock()
         self._network_server: IperfServer | None = None
         self._vantage = found_vantage(config, roots, environment)
         self._cluster = CephGuard(config.ceph, config.gates, host=self._host)
@@ -258,7 +257,9 @@ class Daemon:
 
     def _look(self, _cancel: threading.Event) -> None:
         """Judge the host as it is now."""
-        self._judge.look(self._exposition.scrape(), time.monotonic())
+        snapshot = self._exposition.scrape()
+        self._judge.look(snapshot, time.monotonic())
+        self._overview.remember(snapshot)
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
@@ -426,20 +427,18 @@ class Daemon:
         return None if self._started_at else "the host's facts are being read"
 
     def _status_page(self) -> str:
-        snapshot = self._exposition.scrape()
-        with self._page_lock:
-            return render_status(
-                self._overview.model(
-                    snapshot,
-                    probing=self._probing,
-                    book=self._running.book,
-                    findings=self._judge.findings,
-                    waiting_for=self._not_ready_because(),
-                    config_error=self._reload_error,
-                    recordable=recordable(self._running.plan),
-                    fingerprint=self._what_it_is(),
-                )
+        return render_status(
+            self._overview.model(
+                self._exposition.scrape(),
+                probing=self._probing,
+                book=self._running.book,
+                findings=self._judge.findings,
+                waiting_for=self._not_ready_because(),
+                config_error=self._reload_error,
+                recordable=recordable(self._running.plan),
+                fingerprint=self._what_it_is(),
             )
+        )
 
 
 def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) -> str:
