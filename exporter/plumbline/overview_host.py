@@ -43,7 +43,8 @@ def osd_rows(snapshot: Snapshot, earlier: Earlier | None, disks: Iterable[DiskRo
     """By number."""
     families = snapshot.families
     times = _times(snapshot, earlier, osd.LATENCY)
-    blocked, slow = (_by_daemon(values(families, spec)) for spec in (osd.BLOCKED, osd.SLOW))
+    waiting = values(families, osd.BLOCKED)
+    blocked, slow = _by_daemon(waiting), _by_daemon(values(families, osd.SLOW))
     age, pings = values(families, osd.BLOCKED_AGE), values(families, osd.HEARTBEAT)
     peers = values(families, osd.HEARTBEAT_WORST)
     on: dict[str, list[str]] = defaultdict(list)
@@ -68,6 +69,7 @@ def osd_rows(snapshot: Snapshot, earlier: Earlier | None, disks: Iterable[DiskRo
             slow=_whole(slow.get(daemon)),
             ping_worst_s=worst[0] if worst else None,
             ping_peer=f"osd.{peer:.0f}" if peer is not None else "",
+            blocked_stage=_most_of(waiting, daemon),
         )
 
 
@@ -139,6 +141,12 @@ def _by_daemon(totals: Totals) -> dict[str, float]:
     for (daemon, _stage), count in totals.items():
         found[daemon] = found.get(daemon, 0.0) + count
     return found
+
+
+def _most_of(waiting: Totals, daemon: str) -> str:
+    """The stage where most operations wait; empty where none does."""
+    stages = {stage: count for (name, stage), count in waiting.items() if name == daemon and count}
+    return max(stages, key=lambda stage: stages[stage], default="")
 
 
 def _number(daemon: str) -> tuple[int, str]:

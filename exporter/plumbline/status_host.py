@@ -73,11 +73,11 @@ def softnet(model: StatusModel) -> Html:
 
 
 def _lately(model: StatusModel) -> str:
-    return "since the daemon looks" if model.window_s is None else f"of the last {seconds_text(model.window_s)}"
+    return "since the daemon looks" if model.window_s is None else f"of the last {seconds_text(round(model.window_s))}"
 
 
 def _since(model: StatusModel) -> str:
-    more = "" if model.window_s is None else f"; in brackets what the last {seconds_text(model.window_s)} added"
+    more = "" if model.window_s is None else f"; in brackets what the last {seconds_text(round(model.window_s))} added"
     return f"Totals since boot{more}"
 
 
@@ -97,7 +97,8 @@ def _osd_cells(row: OsdRow, disks_here: set[str]) -> list[str]:
         state = word(Level.BAD, "does not answer")
     elif row.blocked:
         oldest = f", the oldest {seconds_text(row.blocked_age_s)}" if row.blocked_age_s else ""
-        state = word(Level.BAD, f"{row.blocked:,} blocked{oldest}")
+        stage = small(f"most wait for: {row.blocked_stage}") if row.blocked_stage else ""
+        state = joined(word(Level.BAD, f"{row.blocked:,} blocked{oldest}"), stage)
     else:
         state = word(Level.GOOD, "answers")
     slow = small(word(Level.NOTE, f"{row.slow:,} slow in 10 min")) if row.slow else ""

@@ -64,6 +64,8 @@ class LayerVerdict:
     suspected: bool = False
     above: str = ""
     """The suspected layer below, when this one is out of line, too: it may only show what that one does."""
+    unjudged_below: tuple[str, ...] = ()
+    """Layers below a suspected one of which nobody can say that they are in line."""
 
 
 @dataclass(slots=True)
@@ -84,10 +86,13 @@ def judge_layers(model: StatusModel) -> tuple[LayerVerdict, ...]:
         return tuple(found)
     lowest = min(map(_height, out))
     suspects = " or ".join(layer for layer in out if _height(layer) == lowest)
+    unjudged = tuple(
+        each.layer for each in found if each.state is LayerState.NOT_JUDGED and _height(each.layer) < lowest
+    )
     return tuple(
         each
         if each.layer not in out
-        else replace(each, suspected=True)
+        else replace(each, suspected=True, unjudged_below=unjudged)
         if _height(each.layer) == lowest
         else replace(each, above=suspects)
         for each in found
@@ -186,7 +191,7 @@ def _losses(model: StatusModel, seen: _Seen) -> None:
     if softnet is not None and softnet.time_squeeze_grew:
         seen.add(Level.NOTE, f"{softnet.time_squeeze_grew:,} more time squeezes", "softnet")
     if model.nics and not grew and model.window_s is not None:
-        seen.add(Level.NEUTRAL, f"no packet lost in the last {seconds_text(model.window_s)}", "network")
+        seen.add(Level.NEUTRAL, f"no packet lost in the last {seconds_text(round(model.window_s))}", "network")
 
 
 def _osds(model: StatusModel, seen: _Seen) -> None:

@@ -105,18 +105,12 @@ class ProbeRow:
     """Since the last finished run or, for a canary, the last operation."""
     p50: Comparison = Comparison(None)
     p99: Comparison = Comparison(None)
-    rate: Comparison | None = None
-    """Throughput or IOPS, where the probe measures no latency, or beside it."""
-    trend: Trend | None = None
-    """``None``: too little is kept."""
     baseline: str = ""
     """The baseline in force, e.g. ``measured`` or ``documented: unnoba-2020``; empty: there is none."""
     judges: bool = False
     """False: that baseline is shown only."""
     message: str = ""
     """Why the last run failed, or why the probe is being skipped."""
-    last_skip: str = ""
-    """Why the newest start came to nothing; empty once a run happened."""
     stuck_s: float | None = None
     """How long an operation has been in flight, when that is too long."""
     overdue: bool = False
@@ -126,6 +120,12 @@ class ProbeRow:
     """Starts that came to nothing, by reason."""
     recordable: bool = True
     """Whether ``plumbline baseline record`` gives it a baseline."""
+    rate: Comparison | None = None
+    """Throughput or IOPS, where the probe measures no latency, or beside it."""
+    trend: Trend | None = None
+    """``None``: too little is kept."""
+    last_skip: str = ""
+    """Why the newest start came to nothing; empty once a run happened."""
 
     @property
     def name(self) -> str:
@@ -184,6 +184,8 @@ class OsdRow:
     ping_worst_s: float | None = None
     """Heartbeat of the last minute to the peer that takes longest."""
     ping_peer: str = ""
+    blocked_stage: str = ""
+    """What most blocked operations wait for: ``queue``, ``pg``, ``store``, ``peer``."""
 
 
 @dataclass(frozen=True, slots=True)

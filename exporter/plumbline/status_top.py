@@ -51,7 +51,8 @@ def _state(each: LayerVerdict) -> Html:
     level = each.state.level
     said = joined(mark(level), " ", word(level, each.state + (f": {each.why}" if each.why else "")))
     if each.suspected:
-        return joined(said, " ", tag("span", "suspected", class_="tag"))
+        below = small(f"not judged below it: {', '.join(each.unjudged_below)}") if each.unjudged_below else ""
+        return joined(said, " ", tag("span", "suspected", class_="tag"), below)
     return joined(said, small(f"may only show what {each.above} does")) if each.above else said
 
 

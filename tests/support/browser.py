@@ -47,9 +47,7 @@ class Page:
     def open(self, url: str, *, width: int, dark: bool = False, height: int = 900) -> None:
         """Load ``url`` in a window of that size, as a phone below 600 pixels, and wait until it is drawn."""
         phone = width < 600
-        self.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
-        )
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.send("Emulation.setEmulatedMedia", features=scheme)
         self._browser.loaded.discard(self._session)
