@@ -44,6 +44,7 @@ from plumbline.roots import Roots
 from plumbline.running import Running, World
 from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
+from plumbline.sharing import Shared
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.genetlink import settings_group
@@ -210,7 +211,7 @@ class Daemon:
         self._exposition = Exposition(
             (), clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
         )
-        site = Site(self._exposition, status=self._status_page, ready=self._not_ready_because)
+        site = Site(self._exposition, status=Shared(self._status_page), ready=self._not_ready_because)
         host, port = split_address(config.web.listen_address)
         self._server = Server(host, port, site.respond, logger=log, max_requests=config.web.max_requests)
 

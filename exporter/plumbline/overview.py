@@ -106,7 +106,7 @@ def _canary_rows(reading: CanaryReading, probing: Probing, book: Book, now: floa
             age_s=now - each.last_completion_ts if each.last_completion_ts else None,
             p50=_compared(_quantile(lately, 0.5), shown, "p50", judges=judges),
             p99=_compared(_quantile(lately, 0.99), shown, "p99", judges=judges),
-            trend=_trend(f"p50, a minute each, the last {len(medians)}", medians, "p50", shown),
+            trend=_trend(f"p50, last {len(medians)} min", medians, "p50", shown),
             baseline=_source_text(shown),
             judges=judges,
             message=reading.message,
@@ -215,7 +215,7 @@ def _runs_trend(measured: OperationResult, history: tuple[float, ...], baseline:
     if measured.leading is None:
         return None
     figure = measured.leading[0]
-    return _trend(f"{figure} of the last {len(history)} runs", history, figure, baseline)
+    return _trend(f"{figure}, last {len(history)} runs", history, figure, baseline)
 
 
 def _source_text(entry: BaselineEntry | None) -> str:

@@ -36,7 +36,7 @@ def sparkline(trend: Trend) -> Html:
 
 
 def in_words(trend: Trend) -> str:
-    """What the picture shows: ``p50 of the last 60 min: last 1.05 ms, least 300 µs, most 1.2 ms; baseline 331 µs``."""
+    """What the picture shows: ``p50, last 60 min: last 1.05 ms, least 300 µs, most 1.2 ms; baseline 331 µs``."""
     known = [value for value in trend.values if value is not None]
     if not known:
         return f"{trend.of}: nothing measured"

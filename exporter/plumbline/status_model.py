@@ -84,7 +84,7 @@ class Trend:
     """The last figures of one operation, oldest first; ``None`` where nothing was measured."""
 
     of: str
-    """Which figure, over what: ``p50 of each of the last 60 minutes``."""
+    """Which figure, over what: ``p50, last 60 min``."""
     values: tuple[float | None, ...]
     baseline: float | None = None
     measure: Measure = Measure.LATENCY

@@ -75,6 +75,7 @@ summary { padding: .25rem 0; cursor: pointer; font-size: .9375rem; }
 summary + table, summary + p { margin-top: .25rem; }
 .verdict summary { font-size: .875rem; }
 .number { font-variant-numeric: tabular-nums; }
+.spark + small { white-space: nowrap; }
 .spark { display: block; width: 7.5rem; height: 2rem; overflow: visible; }
 .spark polyline { fill: none; stroke: var(--spark); stroke-width: 1.5; stroke-linejoin: round; }
 .spark circle { fill: var(--spark); }

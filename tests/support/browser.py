@@ -33,8 +33,8 @@ _FLAGS = (
 class Page:
     """One tab. ``requests``: every URL it asked for; ``complaints``: what it wrote to its console, and its errors."""
 
-    def __init__(self, browser: Browser, session: str) -> None:
-        self._browser, self._session = browser, session
+    def __init__(self, browser: Browser, session: str, target: str) -> None:
+        self._browser, self._session, self.target = browser, session, target
         self.requests: list[str] = []
         self.complaints: list[str] = []
         for domain in ("Page", "Network", "Runtime", "Log", "Accessibility"):
@@ -61,13 +61,17 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def press(self, key: str, code: int) -> None:
-        """A key, down and up."""
-        for kind in ("rawKeyDown", "keyUp"):
+    def press(self, key: str, code: int, text: str = "") -> None:
+        """A key, down and up; ``text`` is what it types."""
+        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
             self.send(
                 "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
-                nativeVirtualKeyCode=code,
+                nativeVirtualKeyCode=code, text=text if kind == "keyDown" else "",
             )  # fmt: skip
+
+    def close(self) -> None:
+        """Close the tab."""
+        self._browser.send("Target.closeTarget", {"targetId": self.target})
 
     def screenshot(self, file: Path, *, whole: bool = True) -> None:
         """A PNG of the whole page, or of what is in view."""
@@ -107,7 +111,7 @@ class Browser:
         """A new tab."""
         target = self.send("Target.createTarget", {"url": "about:blank"})["targetId"]
         session = self.send("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
-        made = self._pages[session] = Page(self, session)
+        made = self._pages[session] = Page(self, session, target)
         return made
 
     def send(self, method: str, parameters: Mapping[str, Any], session: str = "") -> dict[str, Any]:

@@ -131,7 +131,7 @@ def _canary(n: int) -> ProbeRow:
     return ProbeRow(
         f"raw/osd.{n}", "disk", "hdd", "randread-4k-qd1-j1", "read", True, 0.4,
         Comparison(0.0045 * slow, 0.0044, 1.3), Comparison(0.012 * slow, 0.013, 1.3), "measured here", True,
-        trend=Trend("p50, a minute each, the last 60", medians, 0.0044),
+        trend=Trend("p50, last 60 min", medians, 0.0044),
     )  # fmt: skip
 
 
@@ -139,13 +139,13 @@ def _others() -> tuple[ProbeRow, ...]:
     rados = ProbeRow(
         "rados-canary", "rados", "hdd", "rados-write-4k-t1", "write", True, 0.9,
         Comparison(0.041, 0.012, 1.3), Comparison(0.3, 0.04, 1.3), "measured here", True,
-        trend=Trend("p50, a minute each, the last 12", (0.012,) * 6 + (0.04,) * 6, 0.012),
+        trend=Trend("p50, last 12 min", (0.012,) * 6 + (0.04,) * 6, 0.012),
     )  # fmt: skip
     iperf = ProbeRow(
         "iperf3/10.0.0.12", "network", "25g", "tcp-throughput-s1", "send", True, 3000.0,
         baseline="measured here", judges=True, next_s=600.0, skipped={"nic-busy": 4},
         rate=Comparison(2.9e9, 2.94e9, 1.25, Measure.THROUGHPUT),
-        trend=Trend("throughput of the last 9 runs", (2.9e9, 2.8e9, 2.94e9) * 3, 2.94e9, Measure.THROUGHPUT),
+        trend=Trend("throughput, last 9 runs", (2.9e9, 2.8e9, 2.94e9) * 3, 2.94e9, Measure.THROUGHPUT),
     )  # fmt: skip
     unjudged = ProbeRow(
         "rbd", "rbd", "hdd", "rbd-randwrite-4k-qd1", "write", True, 900.0, Comparison(0.02), Comparison(0.09)

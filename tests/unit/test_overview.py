@@ -239,7 +239,7 @@ def test_the_last_runs_are_a_trend_beside_the_baseline(node: Node, tmp_path: Pat
         "latency: {p50: 0.5ms}}]\n"
     )
     row = node.row(BaselineConfig(files=(str(site),)))
-    assert row.trend == Trend("p50 of the last 3 runs", (0.001, 0.002, 0.003), 0.0005, Measure.LATENCY)
+    assert row.trend == Trend("p50, last 3 runs", (0.001, 0.002, 0.003), 0.0005, Measure.LATENCY)
     assert row.p50 == Comparison(
         0.003, 0.0005, 1.5
     )  # what does not say how far it strays gets the default, as alerts do
@@ -267,7 +267,7 @@ def test_a_probe_that_tells_a_rate_alone(node: Node) -> None:
     assert row.rate is not None
     assert (row.rate.measured, row.rate.measure) == (1e7, Measure.THROUGHPUT)
     assert row.trend is not None
-    assert (row.trend.of, row.trend.values) == ("throughput of the last 2 runs", (5e6, 1e7))
+    assert (row.trend.of, row.trend.values) == ("throughput, last 2 runs", (5e6, 1e7))
 
 
 def test_osds_with_their_last_minutes_and_disks(node: Node, tmp_path: Path) -> None:
