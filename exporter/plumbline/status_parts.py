@@ -91,7 +91,7 @@ def link(target: str, text: str) -> Html:
 
 def mark(level: Level) -> Html:
     """A sign for those who look; who listens has the word beside it."""
-    return tag("span", _MARKS[level], aria_hidden="true")
+    return tag("span", _MARKS[level], class_="" if level is Level.NEUTRAL else level, aria_hidden="true")
 
 
 def sign(level: Level) -> str:

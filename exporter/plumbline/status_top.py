@@ -53,7 +53,7 @@ def _state(each: LayerVerdict) -> Html:
     if each.suspected:
         below = small(f"not judged below it: {', '.join(each.unjudged_below)}") if each.unjudged_below else ""
         return joined(said, " ", tag("span", "suspected", class_="tag"), below)
-    return joined(said, small(f"may only show what {each.above} does")) if each.above else said
+    return joined(said, small(f"may only show what the {each.above} layer does")) if each.above else said
 
 
 def _basis(basis: Basis) -> Html:

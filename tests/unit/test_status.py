@@ -187,7 +187,7 @@ def test_sixty_disks_and_two_hundred_findings_stay_in_view() -> None:
 def test_the_lowest_layer_out_of_line_is_named() -> None:
     said = " ".join(" ".join(Page(render_status(large_model())).texts).split())
     assert "network ✖ out of line suspected" in said
-    assert "disk ✖ out of line may only show what network does" in said
+    assert "disk ✖ out of line may only show what the network layer does" in said
     assert "rbd ○ not judged here: no baseline" in said
 
 
