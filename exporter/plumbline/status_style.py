@@ -75,13 +75,14 @@ summary { padding: .25rem 0; cursor: pointer; font-size: .9375rem; }
 summary + table, summary + p { margin-top: .25rem; }
 .verdict summary { font-size: .875rem; }
 .number { font-variant-numeric: tabular-nums; }
-.spark + small { white-space: nowrap; }
 .spark { display: block; width: 7.5rem; height: 2rem; overflow: visible; }
 .spark polyline { fill: none; stroke: var(--spark); stroke-width: 1.5; stroke-linejoin: round; }
 .spark circle { fill: var(--spark); }
 .spark .accepted { stroke: var(--accepted); stroke-width: 1.5; stroke-dasharray: 4 3; }
 @media (min-width: 48.01rem) { td.number, th.number { text-align: right; white-space: nowrap; }
-  th, td { overflow-wrap: break-word; } .layers tbody th { width: 7rem; } .layers td:nth-child(2) { width: 17rem; } }
+  th, td { overflow-wrap: break-word; }
+  .spark + small { white-space: nowrap; }
+  .layers tbody th { width: 7rem; } .layers td:nth-child(2) { width: 17rem; } }
 @media (max-width: 48rem) {
   body { padding: .75rem; }
   header nav { margin-left: 0; }
