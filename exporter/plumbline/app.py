@@ -45,6 +45,7 @@ from plumbline.roots import Roots
 from plumbline.running import Running, World
 from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
+from plumbline.sharing import Shared
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.genetlink import settings_group
@@ -158,7 +159,6 @@ class Daemon:
         self._environment = environment
         self._reload_error = ""
         self._overview = Overview(host=self._host, started=time.time())
-        self._page_lock = threading.Lock()
         self._network_server: IperfServer | None = None
         self._vantage = found_vantage(config, roots, environment)
         self._cluster = CephGuard(config.ceph, config.gates, host=self._host)
@@ -214,7 +214,7 @@ class Daemon:
         self._exposition = Exposition(
             (), clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
         )
-        site = Site(self._exposition, status=self._status_page, ready=self._not_ready_because)
+        site = Site(self._exposition, status=Shared(self._status_page), ready=self._not_ready_because)
         host, port = split_address(config.web.listen_address)
         self._server = Server(host, port, site.respond, logger=log, max_requests=config.web.max_requests)
 
@@ -261,7 +261,9 @@ class Daemon:
 
     def _look(self, _cancel: threading.Event) -> None:
         """Judge the host as it is now."""
-        self._judge.look(self._exposition.scrape(), time.monotonic())
+        snapshot = self._exposition.scrape()
+        self._judge.look(snapshot, time.monotonic())
+        self._overview.remember(snapshot)
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
@@ -430,20 +432,18 @@ class Daemon:
         return None if self._started_at else "the host's facts are being read"
 
     def _status_page(self) -> str:
-        snapshot = self._exposition.scrape()
-        with self._page_lock:
-            return render_status(
-                self._overview.model(
-                    snapshot,
-                    probing=self._probing,
-                    book=self._running.book,
-                    findings=self._judge.findings,
-                    waiting_for=self._not_ready_because(),
-                    config_error=self._reload_error,
-                    recordable=recordable(self._running.plan),
-                    fingerprint=self._what_it_is(),
-                )
+        return render_status(
+            self._overview.model(
+                self._exposition.scrape(),
+                probing=self._probing,
+                book=self._running.book,
+                findings=self._judge.findings,
+                waiting_for=self._not_ready_because(),
+                config_error=self._reload_error,
+                recordable=recordable(self._running.plan),
+                fingerprint=self._what_it_is(),
             )
+        )
 
 
 def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) -> str:
