@@ -158,7 +158,7 @@ def _probes(probes: list[ProbeRow], seen: _Seen) -> None:
         seen.add(level, f"worst: {row.name}, {name} {_ratio(figure)}{many}", "probes")
     unjudged = sum(not row.judges for row in probes)
     if unjudged:
-        what = "measurement has" if unjudged == 1 else "measurements have"
+        what = "measurements has" if unjudged == 1 else "measurements have"
         seen.add(Level.NEUTRAL, f"{unjudged} of {len(probes)} {what} no baseline", "probes")
     if overdue:
         seen.add(Level.NOTE, _counted(overdue, "is overdue", "are overdue"), "probes")
@@ -189,7 +189,11 @@ def _losses(model: StatusModel, seen: _Seen) -> None:
     if softnet is not None and softnet.dropped_grew:
         seen.add(Level.BAD, f"backlog overflow: {softnet.dropped_grew:,} more packets dropped", "softnet")
     if softnet is not None and softnet.time_squeeze_grew:
-        seen.add(Level.NOTE, f"{softnet.time_squeeze_grew:,} more time squeezes", "softnet")
+        seen.add(
+            Level.NOTE,
+            f"{softnet.time_squeeze_grew:,} more time {'squeeze' if softnet.time_squeeze_grew == 1 else 'squeezes'}",
+            "softnet",
+        )
     if model.nics and not grew and model.window_s is not None:
         seen.add(Level.NEUTRAL, f"no packet lost in the last {seconds_text(round(model.window_s))}", "network")
 

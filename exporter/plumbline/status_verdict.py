@@ -107,7 +107,8 @@ def _judge_losses(model: StatusModel, found: _Findings) -> None:
         found.problems.append(f"The kernel's backlog overflows: {softnet.dropped_grew:,} more packets dropped")
     if softnet is not None and softnet.time_squeeze_grew:
         found.notes.append(
-            f"Packet processing ran out of its time slice {softnet.time_squeeze_grew:,} more times (time squeeze)"
+            "Packet processing ran out of its time slice "
+            f"{softnet.time_squeeze_grew:,} more {'time' if softnet.time_squeeze_grew == 1 else 'times'} (time squeeze)"
         )
 
 

@@ -95,7 +95,7 @@ def test_partly_judged_is_not_good_either() -> None:
     disk = layers(probes=(GOOD, replace(GOOD, probe="other", judges=False)))["disk"]
     assert disk.state is LayerState.PARTLY
     assert disk.state.level is not Level.GOOD
-    assert "1 of 2 measurement has no baseline" in texts(disk)
+    assert "1 of 2 measurements has no baseline" in texts(disk)
 
 
 @pytest.mark.parametrize(
