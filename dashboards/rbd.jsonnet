@@ -52,7 +52,7 @@ local state = [
 
 local block = [
   [drawn('RBD latency by vantage', 'The latest run of each probe on an image of ours through librbd, held until the next: what a virtual machine\'s disk would get from there. ' + lines + 'Bad looks like: several runs above the dashed line; one vantage alone is that client or its network.', 's', rbd, 'latency'), 12, 9],
-  [p.heatmap('RBD latency distribution over the range', 'How many operations of the RBD probes took how long in the chosen range, all runs together. Bad looks like: a second hump far from the first.', 's', p.target(q.heatmap, '{{le}}')), 12, 9],
+  [p.heatmap('RBD latency distribution', 'How many operations of the RBD probes took how long, a column where a run was. Bad looks like: a second band far above the first, or the band moving up from run to run.', 's', p.target(q.heatmap, '{{le}}')), 12, 9],
   [drawn('RBD operations by vantage', 'Operations a second of the latest run of each RBD probe. ' + lines + 'Bad looks like: several runs below the dashed line.', 'iops', rbd, 'iops'), 8, 8],
   [drawn('RBD throughput by vantage', 'Bytes a second of the latest run of each RBD probe. ' + lines + 'Bad looks like: several runs below the dashed line.', 'Bps', rbd, 'throughput'), 8, 8],
   [p.timeSeries(

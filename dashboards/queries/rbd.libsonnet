@@ -20,7 +20,7 @@ local documented(layer, metric, more='') =
   'max by (device_class, workload, operation, profile) (%s{%s, layer="%s", source="documented"%s}) and on (workload, operation) plumbline_probe_%s{%s, layer="%s"}'
   % [metric, cluster, layer, more, std.substr(metric, std.length('plumbline_baseline_'), 100), cluster, layer];
 
-// What judges, as the alerts do it: the median, or the mean where a baseline has no median, and what comes per second.
+// What is judged: medians, means, and what comes per second; not a single run's tail.
 local judged = 'plumbline:degradation:ratio{%s, %s, statistic=~"p50|mean|iops|throughput"}' % [cluster, above];
 local compared = 'cluster, instance, layer, device_class, workload, operation, source, profile';
 local within = |||
@@ -62,7 +62,7 @@ local client = 'cluster, instance, probe, layer, workload, operation';
     throughputBaseline: inForce(name, 'throughput_bytes_per_second'),
     throughputDocumented: documented(name, 'plumbline_baseline_throughput_bytes_per_second'),
   },
-  heatmap: 'sum by (le) (increase(plumbline_probe_operation_latency_seconds_bucket{%s, layer="rbd"}[$__range]))' % cluster,
+  heatmap: 'sum by (le) (increase(plumbline_probe_operation_latency_seconds_bucket{%s, layer="rbd"}[$__rate_interval]))' % cluster,
   ratio: 'topk(10, %s)' % judged,
   vantage: 'max by (vantage, layer) (%s)' % std.rstripChars(seen(judged), '\n'),
   images: {
