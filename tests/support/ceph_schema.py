@@ -1,4 +1,4 @@
-"""Ceph's metrics that rules and dashboards read → their labels as the manager and the ceph-exporter write them, 16.2 to 20.
+"""Ceph's metrics that rules and pages read → their labels as the manager and the ceph-exporter write them, 16.2 to 20.
 
 Where releases differ (`message` on checks and `application` on pools come later) they are given as 16.2 has them.
 """
