@@ -33,3 +33,19 @@ def folded_table(name: str, summary: str, heads: Sequence[str], rows: Sequence[S
         tag("div", table, class_="wide", tabindex="0", role="region", aria_label=name),
         class_="plot-data",
     )
+
+
+def stacked_table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
+    """A table that on a phone is a list: each cell under its head. The roles are lost there otherwise."""
+    head = tag("thead", tag("tr", *(tag("th", each, scope="col", role="columnheader") for each in heads), role="row"))
+    lines = (
+        tag(
+            "tr",
+            tag("th", row[0], scope="row", role="rowheader"),
+            *(tag("td", cell, data_label=label, role="cell") for label, cell in zip(heads[1:], row[1:], strict=True)),
+            role="row",
+        )
+        for row in rows
+    )
+    caption = tag("caption", name, class_="unseen")
+    return tag("table", caption, head, tag("tbody", *lines, role="rowgroup"), class_="main", role="table")

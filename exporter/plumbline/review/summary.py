@@ -1,0 +1,178 @@
+"""The three things that matter, in sentences: did it perform, what changed, how long does it last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from plumbline.review import phrases as say
+from plumbline.review.document import Point
+from plumbline.review.model import Attainment, Change, ClassCapacity, Review
+
+GOOD, NOTE, BAD, UNKNOWN = "good", "note", "bad", "unknown"
+FINE_SHARE, POOR_SHARE = 0.999, 0.99
+"""Colours of the page alone: three nines are as good as accepted, below two nines a person should look."""
+SOON_DAYS, NEAR_DAYS = 90.0, 365.0
+"""Within the next quarter, within the budget year: by when hardware has to be there."""
+
+
+def points(review: Review) -> tuple[Point, ...]:
+    """Always these three; what is not known is said, too."""
+    return performance(review), change(review), capacity(review)
+
+
+def lead(review: Review) -> Iterator[str]:
+    """What the page is about, and how much of the period it knows."""
+    period = review.period
+    first, last = say.day(period.start_s), say.day(period.end_s - 1)
+    hosts = sum(each.hosts for each in review.coverage)
+    named = [each.cluster for each in review.coverage if each.cluster]
+    of = f" of {say.listed([f'cluster {name}' for name in named], 6)}" if named else ""
+    yield (
+        f"From {first} to {last} (UTC), {say.duration(period.length_s)}: {say.count(hosts, 'storage host')}{of}, as a"
+        f" Prometheus server remembers them. Written {say.moment(review.made_s)} UTC by Plumbline {review.version}."
+    )
+    for each in review.coverage:
+        name = f"Cluster {each.cluster}" if each.cluster else "The cluster"
+        if not each.gaps:
+            yield f"{name} was observed all the time."
+            continue
+        gaps = [f"{say.moment(gap.start_s)} to {say.moment(gap.end_s)}" for gap in each.gaps]
+        yield (
+            f"{name} was observed for {say.share(each.observed_s / period.length_s)} of the period. Nothing is known"
+            f" and nothing is claimed of: {say.listed(gaps)}."
+        )
+
+
+def performance(review: Review) -> Point:
+    """The worst layer, and who is to blame."""
+    question = "Did it perform as accepted?"
+    rows = review.attainment
+    if not rows:
+        return Point(
+            question, "Not known: in this period nothing was compared with a baseline that may judge.", UNKNOWN
+        )
+    judged, beyond = sum(row.judged_s for row in rows), sum(row.beyond_s for row in rows)
+    within = 1 - beyond / judged
+    worst = min(rows, key=lambda row: row.within)
+    tone = GOOD if worst.within >= FINE_SHARE else NOTE if worst.within >= POOR_SHARE else BAD
+    if not beyond:
+        return Point(question, "Yes: every judged figure was within its tolerance whenever it was measured.", tone)
+    word = "Yes" if tone == GOOD else "Mostly" if tone == NOTE else "Not everywhere"
+    text = f"{word}: judged figures were within tolerance for {say.share(within)} of the measured time. {_worst(worst)}"
+    first = next((each for each in review.figures if each.layer == worst.layer), None)
+    if first is not None:
+        text += f" Longest beyond was {first.what} on {first.host}, for {say.duration(first.beyond_s)}"
+        if first.worst is not None and first.worst_day_s is not None:
+            text += f", at worst {say.times(first.worst)} its baseline ({say.day(first.worst_day_s)})"
+        text += "."
+    return Point(question, text, tone)
+
+
+def _worst(row: Attainment) -> str:
+    of = f" of cluster {row.cluster}" if row.cluster else ""
+    return (
+        f"The worst layer was {say.layer(row.layer)}{of} with {say.share(row.within)}; at least one of its"
+        f" {say.count(row.figures, 'figure')} was out of line for {say.duration(row.out_of_line_s)}."
+    )
+
+
+def change(review: Review) -> Point:
+    """The largest change for the worse."""
+    question = "What changed?"
+    if not review.changes_looked_at:
+        return Point(question, "Not known: no latency or degradation ratio was there to look through.", UNKNOWN)
+    real = [each for each in review.changes if not each.rerecorded]
+    worse = [each for each in real if each.factor > 1]
+    if not worse:
+        better = [each for each in real if each.factor < 1]
+        text = (
+            f"Nothing for the worse that lasted: {say.count(review.changes_looked_at, 'series', 'series')} were looked"
+        )
+        text += f" through, {len(better)} changed for the better." if better else " through."
+        return Point(question, text, GOOD)
+    first = max(worse, key=lambda each: each.factor)
+    text = described(first) + "."
+    near = [each for each in worse if each is not first and _together(first, each)]
+    if near:
+        text += f" Within a day of it changed: {say.listed([name(each) for each in near])}."
+    rest = [each for each in worse if each is not first and each not in near]
+    if rest:
+        text += f" {say.count(len(rest), 'other change')} for the worse: {say.listed([name(each) for each in rest])}."
+    lasting = first.until_s >= review.period.end_s - 86400
+    return Point(question, text, BAD if lasting else NOTE)
+
+
+def _together(one: Change, other: Change) -> bool:
+    return not one.gradual and not other.gradual and abs(one.at_s - other.at_s) <= 86400
+
+
+def name(change: Change) -> str:
+    """``stor03, disk sdc: median write latency``."""
+    return change.what if change.what.startswith(change.host) else f"{change.host}, {change.what}"
+
+
+def described(change: Change) -> str:
+    """``…: from 0.8 ms to 1.9 ms (2.4 times) on 14 September 2026, about 13:00 UTC``."""
+    levels = f"{say.level(change.before, change.kind)} to {say.level(change.after, change.kind)}"
+    of = " of its baseline" if change.kind == "ratio" else ""
+    text = f"{name(change)}: from {levels}{of} ({say.times(change.factor)})"
+    if change.gradual:
+        return f"{text}, gradually, from {say.day(change.at_s)} to {say.day(change.until_s - 1)}"
+    if change.at_s - change.not_before_s > 86400:
+        return (
+            f"{text}, between {say.moment(change.not_before_s)} and {say.moment(change.at_s)} UTC, without data between"
+        )
+    return f"{text} on {say.day(change.at_s)}, about {say.moment(change.at_s)[-5:]} UTC"
+
+
+def capacity(review: Review) -> Point:
+    """What is full first, and whether a host may be lost."""
+    question = "How long does the capacity last?"
+    known = [each for each in review.classes if each.days_to_full or each.used or each.host_loss]
+    if not known:
+        return Point(
+            question,
+            "Not known: this Prometheus has none of the recorded figures of capacity for the end of it.",
+            UNKNOWN,
+        )
+    sentences, soonest = [], float("inf")
+    for each in sorted(known, key=_first_full)[:2]:
+        soonest = min(soonest, _first_full(each))
+        sentences.append(_full(each))
+    unsafe = [each for each in known if each.host_loss and each.host_loss[-1][1] > 1]
+    safe = [each for each in known if each.host_loss and each.host_loss[-1][1] <= 1]
+    if unsafe:
+        classes = say.listed([class_name(each) for each in unsafe])
+        sentences.append(f"Losing the largest host is not safe now: {classes} could not take its data.")
+    elif safe:
+        soon = min((days for each in safe for _, days in each.days_to_unsafe), default=None)
+        forecast = [(slope, days) for each in safe for slope, days in each.days_to_unsafe]
+        sentences.append(
+            "Losing the largest host is safe"
+            + (f" for another {say.days_range(forecast)}." if soon is not None and soon < 3650 else ".")
+        )
+        soonest = min(soonest, soon if soon is not None else soonest)
+    tone = BAD if unsafe or soonest < SOON_DAYS else NOTE if soonest < NEAR_DAYS else GOOD
+    return Point(question, " ".join(sentences), tone)
+
+
+def class_name(each: ClassCapacity) -> str:
+    """``hdd``, of several clusters ``hdd of north``."""
+    return f"{each.device_class or 'all devices'}{f' of cluster {each.cluster}' if each.cluster else ''}"
+
+
+def _first_full(each: ClassCapacity) -> float:
+    return min((days for _, days in each.days_to_full), default=float("inf"))
+
+
+def _full(each: ClassCapacity) -> str:
+    used = f"{say.share(each.used[-1][1])} used" if each.used else "in use"
+    when = say.days_range(each.days_to_full)
+    if not when:
+        return f"{class_name(each)}: {used}; no forecast is there."
+    return f"{class_name(each)}: {used}, full in {when} at the present growth."
+
+
+def sorted_changes(changes: Sequence[Change]) -> list[Change]:
+    """For the worse first, the largest first."""
+    return sorted(changes, key=lambda each: -each.factor)
