@@ -44,6 +44,8 @@ class TimePlot:
     gaps: tuple[Span, ...] = ()
     level: tuple[str, float] | None = None
     moments: tuple[tuple[str, float], ...] = ()
+    picture_only: bool = False
+    """A table says it already; Markdown leaves it out."""
 
 
 Block = Paragraph | Table | TimePlot

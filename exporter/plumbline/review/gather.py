@@ -1,4 +1,4 @@
-"""Asks a Prometheus for everything a review tells, in three waves: who is there, what was, and the hours of changes."""
+"""Asks a Prometheus for all that a review tells, in waves: who is there, how much, what was, the hours of changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
     """The facts. :class:`PlumblineError` where nothing was observed in the period, or no such cluster."""
     queries = Queries(period, cluster)
     seen = _wanted(coverage(server.answers(tuple(queries.coverage()))["nodes seen"], period), server, queries)
-    answers = server.answers(tuple(queries.everything()))
+    counted = server.answers(tuple(queries.sizes()))
+    sizes = {
+        key.removeprefix("size of "): int(max((value for track in tracks for _, value in track.points), default=0))
+        for key, tracks in counted.items()
+    }
+    answers = server.answers(tuple(queries.everything(sizes)))
     looked, found = changes.candidates(answers, period)
     hours = tuple(changes.closer(found, queries, period))
     recorded = fates.recorded(answers["baselines"], period)

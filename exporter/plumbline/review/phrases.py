@@ -101,6 +101,12 @@ def years(seconds: float) -> str:
     return f"{seconds / _YEAR:.1f} years" if seconds > 2 * _YEAR else _days(seconds / _DAY)
 
 
+def host(instance: str) -> str:
+    """``stor01.example`` of ``stor01.example:10047``: the port is the exporter's."""
+    name, _, port = instance.rpartition(":")
+    return name if name and port.isdigit() else instance
+
+
 def layer(name: str) -> str:
     """``Disks``."""
     return LAYER_TITLES.get(name, name.capitalize() or "no layer")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from plumbline.review.asking import WINDOW, Ask, each_day, moment, over
-from plumbline.review.period import DAY_S, Period
+from plumbline.review.period import DAY_S, MINUTE_S, Period
 
 COVERAGE_STEP_S = 300
 """A scrape is remembered for five minutes, so nothing shorter is seen as a gap anyway."""
@@ -38,6 +38,13 @@ LEVELS = {
     "osd": ("plumbline:osd_latency:mean5m", 'part="total"'),
 }
 """What is looked through for changes of level."""
+PEERS = {
+    "disks": ("plumbline:disk_latency_peers:ratio", "cluster, instance, device"),
+    "OSDs": ("plumbline:osd_class:ratio", "cluster, ceph_daemon"),
+}
+"""How far parts are from their peers."""
+QUERY_POINTS = 5_000_000
+"""Of all series of one query together: 80 MB of Prometheus's memory, a tenth of what it allows by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +65,15 @@ class Queries:
         step = COVERAGE_STEP_S
         return over("nodes seen", "count by (cluster) (plumbline_build_info)", self.period, step)
 
-    def everything(self) -> Iterator[Ask]:
-        """All but what depends on the answers."""
-        yield from self._attainment()
-        yield from self._levels()
+    def sizes(self) -> Iterator[Ask]:
+        """How many series stand behind what is asked for whole days: that decides how many days at once."""
+        for key, name in self._daily().items():
+            yield from over(f"size of {key}", f"count({name})", self.period, DAY_S)
+
+    def everything(self, sizes: Mapping[str, int]) -> Iterator[Ask]:
+        """All but what depends on the answers. ``sizes``: key of :meth:`sizes` → series."""
+        yield from self._attainment(sizes)
+        yield from self._levels(sizes)
         yield from self._alerts()
         yield from self._capacity()
         yield from self._looks()
@@ -72,31 +84,33 @@ class Queries:
         matchers = (f"{name}={quoted(value)}" for name, value in sorted(labels.items()) if name != "__name__")
         return f"max(quantile_over_time(0.5, {metric}{{{', '.join(matchers)}}}[1h]))"
 
-    def _attainment(self) -> Iterator[Ask]:
-        figures = self.sel("plumbline:degradation_beyond:bool")
+    def _daily(self) -> dict[str, str]:
+        levels = {f"levels {kind}": self.sel(*found) for kind, found in LEVELS.items()}
+        peers = {f"{kind} against peers": self.sel(metric) for kind, (metric, _) in PEERS.items()}
+        return {"figures": self.sel("plumbline:degradation_beyond:bool"), **levels, **peers}
+
+    def _attainment(self, sizes: Mapping[str, int]) -> Iterator[Ask]:
+        figures = self._daily()["figures"]
+        together = days_together(sizes["figures"], DAY_S // MINUTE_S)
         share = self.sel("plumbline:layer_beyond:share")
         for key, of in (("beyond", "sum_over_time"), ("judged", "count_over_time")):
-            yield from each_day(f"figures {key}", f"max by ({FIGURE}) ({of}({figures}[{WINDOW}]))", self.period, "1m")
+            yield from each_day(
+                f"figures {key}", f"max by ({FIGURE}) ({of}({figures}[{WINDOW}]))", self.period, "1m", together=together
+            )
         yield from each_day(
             "layers out of line", f"sum_over_time(({share} > bool 0)[{WINDOW}])", self.period, "1m", together=14
         )
         yield from each_day("layers judged", f"count_over_time({share}[{WINDOW}])", self.period, "1m", together=14)
 
-    def _levels(self) -> Iterator[Ask]:
-        for kind, (metric, matchers) in LEVELS.items():
-            found = self.sel(metric, matchers)
-            yield from each_day(f"levels {kind}", f"quantile_over_time(0.5, {found}[{WINDOW}])", self.period, "5m")
-        for kind, metric, by in (
-            ("disks", "plumbline:disk_latency_peers:ratio", "cluster, instance, device"),
-            ("OSDs", "plumbline:osd_class:ratio", "cluster, ceph_daemon"),
-        ):
-            found = self.sel(metric)
-            yield from each_day(
-                f"{kind} against peers",
-                f"max by ({by}) (quantile_over_time(0.5, {found}[{WINDOW}])) > 1.1",
-                self.period,
-                "5m",
-            )
+    def _levels(self, sizes: Mapping[str, int]) -> Iterator[Ask]:
+        for key, found in self._daily().items():
+            if key == "figures":
+                continue
+            query = f"quantile_over_time(0.5, {found}[{WINDOW}])"
+            kind = key.removesuffix(" against peers")
+            if kind in PEERS:
+                query = f"max by ({PEERS[kind][1]}) ({query}) > 1.1"
+            yield from each_day(key, query, self.period, "5m", together=days_together(sizes[key], DAY_S // 300))
 
     def _alerts(self) -> Iterator[Ask]:
         """Beginnings and ends alone: an alert that fires for weeks is two points, not a hundred thousand."""
@@ -155,6 +169,11 @@ class Queries:
         yield moment("wear last", f"topk(50, max by ({disk}) (last_over_time({wear}[1d])))", end)
         yield moment("wear first", f"max by ({disk}) (last_over_time({wear}[1d]))", self.period.start_s + DAY_S)
         yield moment("disks", f"group by ({disk}, model, serial) (last_over_time({info}[1d]))", end)
+
+
+def days_together(series: int, points_a_day: int) -> int:
+    """How many days one query may ask for."""
+    return max(1, min(31, QUERY_POINTS // (max(series, 1) * points_a_day)))
 
 
 def quoted(text: str) -> str:

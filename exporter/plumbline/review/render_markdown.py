@@ -47,6 +47,8 @@ def _block(block: Block) -> Iterator[str]:
             yield f"### {escaped(block.title)}"
             yield ""
             yield from table(block.heads, block.rows)
+        case TimePlot(picture_only=True):
+            pass
         case TimePlot():
             yield f"### {escaped(block.title)}"
             yield ""

@@ -102,7 +102,7 @@ def offenders(review: Review) -> Section:
             and_cluster(
                 review,
                 (
-                    each.host,
+                    say.host(each.host),
                     each.what,
                     say.layer(each.layer),
                     say.duration(each.beyond_s),
@@ -130,7 +130,7 @@ def _parts(review: Review, title: str, parts: tuple[PartOffender, ...]) -> Table
             review,
             (
                 each.part,
-                each.host,
+                say.listed([say.host(one) for one in each.host.split(", ")]),
                 ", ".join(alert.removeprefix("Plumbline") for alert in each.alerts),
                 f"{each.times:,}",
                 say.duration(each.total_s),
@@ -217,5 +217,6 @@ def _change_plot(each: Change, review: Review) -> TimePlot:
         end_s=review.period.end_s,
         lines=(Line(each.what, each.days),),
         gaps=known,
+        picture_only=True,
         moments=() if each.gradual else ((f"changed {say.moment(each.at_s)}", each.at_s),),
     )

@@ -183,4 +183,4 @@ def _worn(each: Wear, review: Review) -> tuple[str, ...]:
         if each.left_s < 20 * 365 * 86400:
             out += f" ({say.date(review.period.end_s + each.left_s)[:7]})"
     first, last = (say.share(value) if value is not None else "" for value in (each.wear_first, each.wear_last))
-    return each.device, each.host, ", ".join(filter(None, (each.model, each.serial))), first, last, out
+    return each.device, say.host(each.host), ", ".join(filter(None, (each.model, each.serial))), first, last, out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from plumbline.review import phrases as say
 from plumbline.review.document import Block, Paragraph, Section, Table
 from plumbline.review.model import FindingFate, Firing, Review, Upgrade
+from plumbline.review.queries import LOOK_S
 from plumbline.review.sections import and_cluster, with_cluster
 
 SAME_CHECK = 3
@@ -57,9 +58,9 @@ def _finding_rows(review: Review, found: list[FindingFate]) -> list[tuple[str, .
             (
                 check,
                 severity,
-                say.listed([" ".join(filter(None, (each.host, each.subject))) for each in group], SAME_CHECK),
+                say.listed([" ".join(filter(None, (say.host(each.host), each.subject))) for each in group], SAME_CHECK),
                 say.date(min(each.first_open_s for each in group)),
-                say.date(max(each.last_open_s for each in group)),
+                _until(review, max(each.last_open_s for each in group)),
             ),
             cluster,
         )
@@ -67,12 +68,17 @@ def _finding_rows(review: Review, found: list[FindingFate]) -> list[tuple[str, .
     ]
 
 
+def _until(review: Review, at_s: float) -> str:
+    return "the end" if at_s > review.period.end_s - LOOK_S else say.date(at_s)
+
+
 def alerts(review: Review) -> Section:
     """What fired."""
     about = (
         "Alerts that fired, critical ones (they wake somebody) first, to the minute. “Together” adds up all"
         " subjects. Alerts"
-        " that Alertmanager held back for a deeper cause are counted, too; the severity info is left out."
+        " that Alertmanager held back for a deeper cause are counted, too; one that fires before and after a gap without"
+        " data counts twice; the severity info is left out."
     )
     if not review.firings:
         return Section("alerts", "Alerts", about, (Paragraph("None fired in the observed time."),))
@@ -116,7 +122,7 @@ def events(review: Review) -> Section:
                 review,
                 (
                     say.moment(each.at_s),
-                    each.host,
+                    say.host(each.host),
                     say.layer(each.layer),
                     each.device_class,
                     each.source,

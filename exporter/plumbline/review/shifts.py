@@ -21,6 +21,8 @@ from statistics import median
 LEAST_DAYS = 3
 """Of a level: two days are a weekend."""
 LEAST_CHANGE = math.log(1.1)
+SHORT_LEAST_CHANGE = math.log(1.15)
+"""Of less than four weeks, which don't show how weekends differ."""
 LEAST_NOISES = 2.5
 """A change in the noise of the days: beyond, the two levels hardly overlap."""
 ORDERS = 500
@@ -62,10 +64,14 @@ def shifts(days: Mapping[int, float], *, seed: int = 1) -> tuple[Shift, ...]:
     return tuple(sorted(found, key=lambda shift: shift.day_s))
 
 
+def _least(values: Sequence[float]) -> float:
+    return LEAST_CHANGE if len(values) >= 4 * _WEEK else SHORT_LEAST_CHANGE
+
+
 def _may_have_changed(values: Sequence[float]) -> bool:
     """Spares most series the orders: medians of three days in a row that are never a tenth apart hold no level."""
     smooth = [median(values[index : index + LEAST_DAYS]) for index in range(len(values) - LEAST_DAYS + 1)]
-    return max(smooth) - min(smooth) >= LEAST_CHANGE
+    return max(smooth) - min(smooth) >= _least(values)
 
 
 def _without_weekends(at: Sequence[int], values: Sequence[float]) -> list[float]:
@@ -86,18 +92,19 @@ def _split(at: Sequence[int], values: Sequence[float], chance: random.Random) ->
     if len(values) < 2 * LEAST_DAYS:
         return []
     where, strayed = _farthest(_ranks(values))
+    where = _best_place(values, median(values[:where]), median(values[where:]), where)
     before, after = values[:where], values[where:]
     low, high = median(before), median(after)
     if _drifts(values, before, after):
         first, last = _line_ends(values)
-        if abs(last - first) >= LEAST_CHANGE and _significant(values, strayed, chance):
+        if abs(last - first) >= _least(values) and _significant(values, strayed, chance):
             return [Shift(at[0], at[0], at[-1], math.exp(first), math.exp(last), gradual=True)]
         return []
     noise = _noise(before, after)
-    matters = abs(high - low) >= max(LEAST_CHANGE, LEAST_NOISES * noise)
+    matters = abs(high - low) >= max(_least(values), LEAST_NOISES * noise)
     plain = matters and abs(high - low) >= PLAIN_NOISES * noise
     if not plain and not _significant(values, strayed, chance):
-        return []
+        return _excursion(at, values)
     inner = [*_split(at[:where], before, chance), *_split(at[where:], after, chance)]
     if matters or inner:
         # levels of the neighbouring stretches, not of all that came before
@@ -105,9 +112,38 @@ def _split(at: Sequence[int], values: Sequence[float], chance: random.Random) ->
         left = max((at.index(day) for day in known if day < at[where]), default=0)
         right = min((at.index(day) for day in known if day > at[where]), default=len(at))
         low, high = median(values[left:where]), median(values[where:right])
-        if abs(high - low) >= max(LEAST_CHANGE, LEAST_NOISES * _noise(values[left:where], values[where:right])):
+        if abs(high - low) >= max(_least(values), LEAST_NOISES * _noise(values[left:where], values[where:right])):
             inner.append(Shift(at[where], at[where - 1], at[right - 1], math.exp(low), math.exp(high), gradual=False))
     return inner
+
+
+def _best_place(values: Sequence[float], low: float, high: float, where: int) -> int:
+    """Where the distances to both levels together are least, within a week of where the ranks say."""
+    left = [0.0, *accumulate(abs(value - low) for value in values)]
+    right = [0.0, *accumulate(abs(value - high) for value in values)]
+    places = range(max(LEAST_DAYS, where - _WEEK), min(len(values) - LEAST_DAYS, where + _WEEK) + 1)
+    return min(places, key=lambda place: left[place] + right[-1] - right[place])
+
+
+def _excursion(at: Sequence[int], values: Sequence[float]) -> list[Shift]:
+    """A stretch of some days at another level, which sums of ranks over a quarter hardly notice: up, and back."""
+    usual = median(values)
+    least = max(_least(values), PLAIN_NOISES * _noise(values))
+    sides = [(value - usual >= least) - (usual - value >= least) for value in values]
+    runs, begin = [], 0
+    for end in range(1, len(sides) + 1):
+        if end == len(sides) or sides[end] != sides[begin]:
+            if sides[begin] and end - begin >= LEAST_DAYS:
+                runs.append((begin, end))
+            begin = end
+    found = []
+    for begin, end in runs:
+        level = median(values[begin:end])
+        if begin:
+            found.append(Shift(at[begin], at[begin - 1], at[end - 1], math.exp(usual), math.exp(level), gradual=False))
+        if end < len(values):
+            found.append(Shift(at[end], at[end - 1], at[-1], math.exp(level), math.exp(usual), gradual=False))
+    return found
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

@@ -27,9 +27,10 @@ def lead(review: Review) -> Iterator[str]:
     hosts = sum(each.hosts for each in review.coverage)
     named = [each.cluster for each in review.coverage if each.cluster]
     of = f" of {say.listed([f'cluster {name}' for name in named], 6)}" if named else ""
+    length = say.count(round(period.length_s / 86400), "day")
     yield (
-        f"From {first} to {last} (UTC), {say.duration(period.length_s)}: {say.count(hosts, 'storage host')}{of}, as a"
-        f" Prometheus server remembers them. Written {say.moment(review.made_s)} UTC by Plumbline {review.version}."
+        f"From {first} to {last} (UTC), {length}: {say.count(hosts, 'storage host')}{of}, as a Prometheus server remembers"
+        f" them. Written {say.moment(review.made_s)} UTC by Plumbline {review.version}."
     )
     for each in review.coverage:
         name = f"Cluster {each.cluster}" if each.cluster else "The cluster"
@@ -59,9 +60,12 @@ def performance(review: Review) -> Point:
         return Point(question, "Yes: every judged figure was within its tolerance whenever it was measured.", tone)
     word = "Yes" if tone == GOOD else "Mostly" if tone == NOTE else "Not everywhere"
     text = f"{word}: judged figures were within tolerance for {say.share(within)} of the measured time. {_worst(worst)}"
+    others = [row for row in rows if row is not worst and row.within < FINE_SHARE]
+    if others:
+        text += f" Others: {say.listed([f'{say.layer(row.layer)} {say.share(row.within)}' for row in others])}."
     first = next((each for each in review.figures if each.layer == worst.layer), None)
     if first is not None:
-        text += f" Longest beyond was {first.what} on {first.host}, for {say.duration(first.beyond_s)}"
+        text += f" Longest beyond was {first.what} on {say.host(first.host)}, for {say.duration(first.beyond_s)}"
         if first.worst is not None and first.worst_day_s is not None:
             text += f", at worst {say.times(first.worst)} its baseline ({say.day(first.worst_day_s)})"
         text += "."
@@ -108,7 +112,7 @@ def _together(one: Change, other: Change) -> bool:
 
 def name(change: Change) -> str:
     """``stor03, disk sdc: median write latency``."""
-    return change.what if change.what.startswith(change.host) else f"{change.host}, {change.what}"
+    return change.what if change.what.startswith(change.host) else f"{say.host(change.host)}, {change.what}"
 
 
 def described(change: Change) -> str:
@@ -152,6 +156,9 @@ def capacity(review: Review) -> Point:
             + (f" for another {say.days_range(forecast)}." if soon is not None and soon < 3650 else ".")
         )
         soonest = min(soonest, soon if soon is not None else soonest)
+    stuck = [each.pool for each in review.pools if each.self_healing is False]
+    if stuck:
+        sentences.append(f"After a host's loss these pools can't heal by themselves: {say.listed(stuck)}.")
     tone = BAD if unsafe or soonest < SOON_DAYS else NOTE if soonest < NEAR_DAYS else GOOD
     return Point(question, " ".join(sentences), tone)
 
