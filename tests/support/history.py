@@ -27,7 +27,12 @@ STALE = struct.unpack("<d", struct.pack("<Q", 0x7FF0000000000002))[0]
 """The NaN by which Prometheus marks that a series has ended (model/value/value.go)."""
 TOLERANCE = 1.25
 CLUSTER = "north"
-WORKLOAD = "randwrite-4k-qd1-j1"
+WORKLOADS = {
+    "disk": {"workload": "randwrite-4k-qd1-j1", "operation": "write"},
+    "network": {"workload": "tcp-rtt", "operation": "round-trip"},
+}
+SLOW_MINUTES = 4
+"""What changes slowly is told as often as Prometheus must be told not to forget it: it remembers for five minutes."""
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
@@ -53,6 +58,7 @@ class Told:
     labels: tuple[tuple[str, str], ...]
     values: Floats
     there: Flags
+    slow: bool
 
 
 @dataclass
@@ -82,12 +88,14 @@ class History:
         self._hosts()
         self._ceph()
 
-    def add(self, name: str, labels: Mapping[str, str], values: Any, there: Flags | None = None) -> None:
-        """Where Prometheus was alive, and the series ``there``."""
+    def add(
+        self, name: str, labels: Mapping[str, str], values: Any, there: Flags | None = None, *, slow: bool = False
+    ) -> None:
+        """Where Prometheus was alive, and the series ``there``; ``slow``: each fourth minute."""
         present = self.alive if there is None else self.alive & there
         filled = np.broadcast_to(np.asarray(values, np.float64), self.times.shape)
         self.series.append(
-            Told(tuple(sorted({**labels, "__name__": name, "cluster": CLUSTER}.items())), filled, present)
+            Told(tuple(sorted({**labels, "__name__": name, "cluster": CLUSTER}.items())), filled, present, slow)
         )
 
     def pieces(self, hours: int = 12) -> Iterator[list[tuple[tuple[tuple[str, str], ...], NDArray[np.int64], Floats]]]:
@@ -101,6 +109,9 @@ class History:
                 before = np.concatenate(([each.there[begin - 1] if begin else False], there[:-1]))
                 ended = ~there & before
                 written = there | ended
+                if each.slow:
+                    # beginnings, too, so that a week without data ends to the minute
+                    written &= ended | ~before | ((self.times[window] // MINUTE) % SLOW_MINUTES == 0)
                 if written.any():
                     values = np.where(ended, STALE, each.values[window])[written]
                     piece.append((each.labels, self.times[window][written] * 1000, values))
@@ -142,8 +153,8 @@ class History:
 
     def _figure(self, instance: str, layer: str, probe: str, device_class: str, ratio: Floats) -> None:
         labels = {
-            "instance": instance, "layer": layer, "probe": probe, "device_class": device_class, "workload": WORKLOAD,
-            "operation": "write", "source": "measured", "profile": "baseline.yaml",
+            "instance": instance, "layer": layer, "probe": probe, "device_class": device_class, **WORKLOADS[layer],
+            "source": "measured", "profile": "baseline.yaml",
         }  # fmt: skip
         beyond = ratio > TOLERANCE
         self.beyond[instance, layer, probe] = beyond
@@ -156,7 +167,9 @@ class History:
         if self.eventful and layer == "network" and instance == self.names[0]:
             moment = np.where(self.times >= RERECORDED_AT, RERECORDED_AT, recorded).astype(np.float64)
         named = {name: labels[name] for name in labels if name != "probe"}
-        self.add("plumbline_baseline_measured_timestamp_seconds", {**named, "config_hash": "f8ebba40cbad"}, moment)
+        self.add(
+            "plumbline_baseline_measured_timestamp_seconds", {**named, "config_hash": "f8ebba40cbad"}, moment, slow=True
+        )
 
     def _disk(self, instance: str, device: str, osd: str, ratio: Floats) -> None:
         for operation, usual in (("read", 0.004), ("write", 0.0008)):
@@ -193,7 +206,12 @@ class History:
 
     def _hosts(self) -> None:
         for host, instance in enumerate(self.names):
-            self.add("plumbline_build_info", {"instance": instance, "version": "0.1.0", "python_version": "3.11"}, 1.0)
+            self.add(
+                "plumbline_build_info",
+                {"instance": instance, "version": "0.1.0", "python_version": "3.11"},
+                1.0,
+                slow=True,
+            )
             for number in range(self.findings):
                 opened: Any = 0.0
                 if self.eventful and number == 1 and host == 0:
@@ -207,12 +225,17 @@ class History:
                     "subject": "",
                     "severity": "warning",
                 }
-                self.add("plumbline_finding", {"instance": instance, **subject}, opened)
+                self.add("plumbline_finding", {"instance": instance, **subject}, opened, slow=True)
             wear = 0.55 + host * 0.1 + np.linspace(0, 0.02, len(self.times))
             nvme = {"instance": instance, "device": "nvme0n1"}
-            self.add("plumbline_disk_wear_ratio", nvme, wear)
-            self.add("plumbline:disk_endurance_left:seconds", nvme, (1 - wear) * 5 * 365 * DAY)
-            self.add("plumbline_disk_info", {**nvme, "model": "INTEL SSDPE2KX010T8", "serial": f"PHLJ{host:04}"}, 1.0)
+            self.add("plumbline_disk_wear_ratio", nvme, wear, slow=True)
+            self.add("plumbline:disk_endurance_left:seconds", nvme, (1 - wear) * 5 * 365 * DAY, slow=True)
+            self.add(
+                "plumbline_disk_info",
+                {**nvme, "model": "INTEL SSDPE2KX010T8", "serial": f"PHLJ{host:04}"},
+                1.0,
+                slow=True,
+            )
 
     def _ceph(self) -> None:
         """From one manager, then from another; for ten minutes from both, as seen of real ones."""
@@ -224,24 +247,34 @@ class History:
                 labels = {"ceph_daemon": f"osd.{number}", "instance": manager}
                 version = "ceph version {} (0123abcd) pacific (stable)"
                 before = there & (self.times < moved) if self.eventful else there
-                self.add("ceph_osd_metadata", {**labels, "ceph_version": version.format("16.2.10")}, 1.0, before)
+                self.add(
+                    "ceph_osd_metadata", {**labels, "ceph_version": version.format("16.2.10")}, 1.0, before, slow=True
+                )
                 if self.eventful:
                     after = there & (self.times >= moved)
-                    self.add("ceph_osd_metadata", {**labels, "ceph_version": version.format("16.2.11")}, 1.0, after)
+                    self.add(
+                        "ceph_osd_metadata",
+                        {**labels, "ceph_version": version.format("16.2.11")},
+                        1.0,
+                        after,
+                        slow=True,
+                    )
         part = (self.times - self.times[0]) / (self.times[-1] - self.times[0])
         hdd = {"device_class": "hdd"}
-        self.add("plumbline:capacity_used:ratio", hdd, 0.60 + 0.14 * part)
+        self.add("plumbline:capacity_used:ratio", hdd, 0.60 + 0.14 * part, slow=True)
         loss = 1.0 + 0.2 * (self.times - UNSAFE_FROM + MINUTE) / (90 * DAY) if self.eventful else 0.8
-        self.add("plumbline:capacity_host_loss:ratio", hdd, loss)
+        self.add("plumbline:capacity_host_loss:ratio", hdd, loss, slow=True)
         for slope, days in (("3d", 61.0), ("14d", 94.0), ("30d", 82.0)):
-            self.add("plumbline:capacity_days_to_full:days", {**hdd, "slope": slope}, days)
+            self.add("plumbline:capacity_days_to_full:days", {**hdd, "slope": slope}, days, slow=True)
             pool = {"pool_id": "3", "pool": "vms", "slope": slope}
-            self.add("plumbline:capacity_days_to_full_pool:days", pool, days - 20)
-            self.add("plumbline:capacity_growth:bytes_per_second", {**hdd, "slope": slope}, 5e6 - days * 1e4)
-        self.add("plumbline:capacity_self_healing:bool", {"pool_id": "3", "pool": "vms"}, 0.0)
-        self.add("plumbline:capacity_rebuild:seconds", hdd, 9.5 * HOUR)
+            self.add("plumbline:capacity_days_to_full_pool:days", pool, days - 20, slow=True)
+            self.add("plumbline:capacity_growth:bytes_per_second", {**hdd, "slope": slope}, 5e6 - days * 1e4, slow=True)
+        self.add("plumbline:capacity_self_healing:bool", {"pool_id": "3", "pool": "vms"}, 0.0, slow=True)
+        self.add("plumbline:capacity_rebuild:seconds", hdd, 9.5 * HOUR, slow=True)
         headroom = {"layer": "disk", "device_class": "hdd", "figure": "iops"}
-        self.add("plumbline:capacity_headroom:ratio", headroom, 0.3 + 0.2 * part + 0.1 * self._cycle(0.3, 0.02))
+        self.add(
+            "plumbline:capacity_headroom:ratio", headroom, 0.3 + 0.2 * part + 0.1 * self._cycle(0.3, 0.02), slow=True
+        )
 
 
 CHECKS = ("sysctl-net-core-rmem", "cpu-governor", "nic-ring-small")

@@ -20,12 +20,12 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     report = commands.add_parser(
         "report",
         help="review a quarter: one HTML page, or Markdown, from Prometheus",
-        description="What a Prometheus server remembers of a period, for the quarterly review: how much of the time each"
-        " layer was within its baseline, who was not, what changed and when, capacity, headroom, findings, alerts,"
-        " wear-out, upgrades. Days are whole days of UTC. Anywhere with Python; no daemon need run.",
+        description="What a Prometheus server remembers of a period, for the quarterly review: how much of the time"
+        " each layer was within its baseline, who was not, what changed and when, capacity, headroom, findings, alerts,"
+        " wear-out, upgrades. Days are whole days of UTC. No daemon need run here.",
         epilog="docs/report.md says how each section is computed. Of baselines alone: plumbline baseline report.",
     )
-    report.add_argument("--prometheus", required=True, metavar="URL", help="http://host:9090, with the path it has")
+    report.add_argument("--prometheus", required=True, metavar="URL", help="http://host:9090 and its path")
     report.add_argument("--from", dest="first", metavar="DAY", help="the first day, such as 2026-08-01")
     report.add_argument("--to", dest="last", metavar="DAY", help="the last day (yesterday)")
     report.add_argument("--days", type=int, metavar="N", help="so many days, where --from or --to is left out (90)")

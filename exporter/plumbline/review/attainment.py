@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from plumbline.baseline.report_words import described
 from plumbline.review.asking import day_starts
 from plumbline.review.model import Attainment, Coverage, FigureOffender, Span
 from plumbline.review.period import MINUTE_S, Period
 from plumbline.review.queries import COVERAGE_STEP_S
 from plumbline.sources.prometheus import Track
-from plumbline.workloads import LAYERS
+from plumbline.workloads import LAYERS, WorkloadCatalogue
 
 OFFENDERS = 15
 """Figures in the table of the worst; who has more has one cause for many."""
@@ -80,7 +81,9 @@ def _height(layer: str) -> int:
     return LAYERS.index(layer) if layer in LAYERS else len(LAYERS)
 
 
-def figure_offenders(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[FigureOffender, ...]:
+def figure_offenders(
+    answers: Mapping[str, Sequence[Track]], period: Period, catalogue: WorkloadCatalogue
+) -> tuple[FigureOffender, ...]:
     """The figures that were longest beyond, with the median of their worst day."""
     judged = {_figure(track): sum(value for _, value in track.points) for track in answers["figures judged"]}
     ratios: dict[_Figure, list[tuple[float, int]]] = defaultdict(list)
@@ -97,7 +100,7 @@ def figure_offenders(answers: Mapping[str, Sequence[Track]], period: Period) -> 
                     cluster=track.labels.get("cluster", ""),
                     host=track.labels.get("instance", ""),
                     layer=track.labels.get("layer", ""),
-                    what=figure_words(track.labels),
+                    what=figure_words(track.labels, catalogue),
                     beyond_s=seconds,
                     judged_s=judged.get(key, 0.0) * MINUTE_S,
                     worst=worst,
@@ -107,15 +110,15 @@ def figure_offenders(answers: Mapping[str, Sequence[Track]], period: Period) -> 
     return tuple(sorted(found, key=lambda each: (-each.beyond_s, each.host, each.what))[:OFFENDERS])
 
 
-def figure_words(labels: Mapping[str, str]) -> str:
-    """``randwrite-4k-qd1-j1 write, median latency (probe canary-sdb, ssd)``."""
-    names = {"p50": "median latency", "mean": "mean latency", "iops": "IOPS", "throughput": "throughput"}
-    statistic = labels.get("statistic", "")
-    operation = labels.get("operation", "")
-    workload = labels.get("workload", "")
-    said = workload if operation in workload.split("-")[0] else f"{workload} {operation}"
+def figure_words(labels: Mapping[str, str], catalogue: WorkloadCatalogue) -> str:
+    """``median latency of random writes, 4 KiB, 1 in flight (probe canary-sdb, ssd)``; what the site added to the
+    workloads goes by its id."""
+    names = {"p50": "median latency", "mean": "mean latency", "iops": "operations per second"}
+    statistic, operation, workload = (labels.get(name, "") for name in ("statistic", "operation", "workload"))
+    known = catalogue.by_id.get(workload)
+    said = described(known, operation) if known is not None else " ".join(filter(None, (workload, operation)))
     of = ", ".join(filter(None, (f"probe {labels.get('probe', '')}", labels.get("device_class", ""))))
-    return f"{said}, {names.get(statistic, statistic)} ({of})"
+    return f"{names.get(statistic, statistic)} of {said[:1].lower()}{said[1:]} ({of})"
 
 
 _LABELS = ("cluster", "instance", "probe", "layer", "device_class", "workload", "operation", "statistic")

@@ -12,6 +12,7 @@ from plumbline.review.period import DAY_S, Period
 from plumbline.review.queries import LEVELS, Queries
 from plumbline.review.shifts import Shift, moment_of, shifts
 from plumbline.sources.prometheus import Track
+from plumbline.workloads import WorkloadCatalogue
 
 MOST = 40
 """Changes that are dated to the hour and told; the largest. More have a cause in common."""
@@ -76,7 +77,10 @@ def hours_key(index: int) -> str:
 
 
 def told(
-    found: Sequence[Candidate], answers: Mapping[str, Sequence[Track]], recorded: Sequence[Recorded]
+    found: Sequence[Candidate],
+    answers: Mapping[str, Sequence[Track]],
+    recorded: Sequence[Recorded],
+    catalogue: WorkloadCatalogue,
 ) -> tuple[Change, ...]:
     """Dated, named, in the order of size."""
     made = []
@@ -97,7 +101,7 @@ def told(
             Change(
                 cluster=cluster,
                 host=host or labels.get("ceph_daemon", ""),
-                what=_what(each.kind, labels),
+                what=_what(each.kind, labels, catalogue),
                 kind="ratio" if each.kind == "ratio" else "latency",
                 at_s=at,
                 not_before_s=not_before,
@@ -112,10 +116,10 @@ def told(
     return tuple(made)
 
 
-def _what(kind: str, labels: Mapping[str, str]) -> str:
+def _what(kind: str, labels: Mapping[str, str], catalogue: WorkloadCatalogue) -> str:
     operation = labels.get("operation", "")
     if kind == "disk":
         return f"disk {labels.get('device', '')}: median {operation} latency"
     if kind == "osd":
         return f"{labels.get('ceph_daemon', '')}: mean {operation} latency"
-    return figure_words(labels)
+    return figure_words(labels, catalogue)

@@ -68,6 +68,7 @@ class Point:
     question: str
     answer: str
     tone: str
+    more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

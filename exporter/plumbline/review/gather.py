@@ -9,6 +9,7 @@ from plumbline.review.attainment import attainment, coverage, figure_offenders
 from plumbline.review.model import Coverage, Review
 from plumbline.review.period import Period
 from plumbline.review.queries import CAPACITY, FORECASTS, Queries, moment_text
+from plumbline.workloads import load_catalogue
 
 __all__ = ["gather"]
 
@@ -25,6 +26,7 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
     answers = server.answers(tuple(queries.everything(sizes)))
     looked, found = changes.candidates(answers, period)
     hours = tuple(changes.closer(found, queries, period))
+    catalogue = load_catalogue()
     recorded = fates.recorded(answers["baselines"], period)
     alerts = episodes.alerts_of(answers, period)
     return Review(
@@ -34,10 +36,10 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
         source=server.url,
         coverage=seen,
         attainment=attainment(answers, period),
-        figures=figure_offenders(answers, period),
+        figures=figure_offenders(answers, period, catalogue),
         disks=episodes.offenders(alerts, answers["disks against peers"], period, label="device", layer="disk"),
         osds=episodes.offenders(alerts, answers["OSDs against peers"], period, label="ceph_daemon", layer="osd"),
-        changes=changes.told(found, server.answers(hours) if hours else {}, recorded),
+        changes=changes.told(found, server.answers(hours) if hours else {}, recorded, catalogue),
         changes_looked_at=looked,
         classes=capacity.classes(answers, period),
         pools=capacity.pools(answers),

@@ -44,8 +44,9 @@ def duration(seconds: float) -> str:
 
 
 def minutes(seconds: float) -> str:
-    """``1,234 min``."""
-    return f"{seconds / _MINUTE:,.0f} min"
+    """``1,234 min (20 h 34 min)``."""
+    text = f"{seconds / _MINUTE:,.0f} min"
+    return text if seconds < 2 * _HOUR else f"{text} ({duration(seconds)})"
 
 
 def share(value: float) -> str:

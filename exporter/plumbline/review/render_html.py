@@ -24,7 +24,9 @@ body > header p { max-width: 52rem; margin: 0 0 .375rem; }
   margin: 1.5rem 0; }
 .point { padding: .875rem 1.125rem; border-radius: .5rem; border-left: .375rem solid var(--line);
   background: var(--card); }
-.point p { margin: .375rem 0 0; }
+.point p { margin: .375rem 0 0; font-size: .9375rem; }
+.point p.answer { font-weight: 600; font-size: 1rem; }
+.plots { margin-top: 1.25rem; } figure.of1 { flex: 1 1 30rem; max-width: 38rem; }
 .point.good { background: var(--good-ground); border-color: var(--good); }
 .point.note { background: var(--note-ground); border-color: var(--note); }
 .point.bad { background: var(--bad-ground); border-color: var(--bad); }
@@ -74,7 +76,8 @@ def render_html(document: Document) -> str:
 
 def _point(point: Point) -> Html:
     tone = tag("span", _TONES[point.tone], class_="tone")
-    return tag("article", tone, tag("h3", point.question), tag("p", point.answer), class_=f"point {point.tone}")
+    said = [tag("p", point.answer, class_="answer"), *(tag("p", sentence) for sentence in point.more)]
+    return tag("article", tone, tag("h3", point.question), *said, class_=f"point {point.tone}")
 
 
 def _section(section: Section) -> Iterator[Html]:

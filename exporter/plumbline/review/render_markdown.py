@@ -23,7 +23,7 @@ def _lines(document: Document) -> Iterator[str]:
     yield "## What matters"
     yield ""
     for point in document.points:
-        yield f"- **{escaped(point.question)}** {escaped(point.answer)}"
+        yield f"- **{escaped(point.question)}** {escaped(' '.join((point.answer, *point.more)))}"
     yield ""
     for section in document.sections:
         yield f"## {escaped(section.title)}"

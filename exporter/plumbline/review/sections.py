@@ -115,7 +115,9 @@ def offenders(review: Review) -> Section:
         )
         blocks.append(Table("Figures longest beyond their baseline's tolerance", with_cluster(review, heads), rows))
     else:
-        blocks.append(Paragraph("No judged figure was beyond its tolerance."))
+        blocks.append(
+            Paragraph("No judged figure was beyond its tolerance." if review.attainment else "No figure was judged.")
+        )
     for title, parts, nobody in (
         ("Disks", review.disks, "No alert named a disk."),
         ("OSDs", review.osds, "No alert named an OSD."),

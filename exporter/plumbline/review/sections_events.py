@@ -20,7 +20,7 @@ def findings(review: Review) -> Section:
         " came and went between two looks is not here. Advice of the severity info is left out."
     )
     if not review.findings:
-        return Section("findings", "Findings", about, (Paragraph("None was open in the period."),))
+        return Section("findings", "Findings", about, (Paragraph("None was seen open in the period."),))
     fates = (
         ("opened", "Opened in the period, still open"),
         ("closed", "Closed in the period"),
@@ -77,8 +77,8 @@ def alerts(review: Review) -> Section:
     about = (
         "Alerts that fired, critical ones (they wake somebody) first, to the minute. “Together” adds up all"
         " subjects. Alerts"
-        " that Alertmanager held back for a deeper cause are counted, too; one that fires before and after a gap without"
-        " data counts twice; the severity info is left out."
+        " that Alertmanager held back for a deeper cause are counted, too; one that fires before and after a gap in"
+        " the data counts twice; the severity info is left out."
     )
     if not review.firings:
         return Section("alerts", "Alerts", about, (Paragraph("None fired in the observed time."),))

@@ -11,6 +11,7 @@ from plumbline.review.model import Attainment, Change, ClassCapacity, Review
 GOOD, NOTE, BAD, UNKNOWN = "good", "note", "bad", "unknown"
 FINE_SHARE, POOR_SHARE = 0.999, 0.99
 """Colours of the page alone: three nines are as good as accepted, below two nines a person should look."""
+MOST_NAMED = 3
 SOON_DAYS, NEAR_DAYS = 90.0, 365.0
 """Within the next quarter, within the budget year: by when hardware has to be there."""
 
@@ -29,8 +30,8 @@ def lead(review: Review) -> Iterator[str]:
     of = f" of {say.listed([f'cluster {name}' for name in named], 6)}" if named else ""
     length = say.count(round(period.length_s / 86400), "day")
     yield (
-        f"From {first} to {last} (UTC), {length}: {say.count(hosts, 'storage host')}{of}, as a Prometheus server remembers"
-        f" them. Written {say.moment(review.made_s)} UTC by Plumbline {review.version}."
+        f"From {first} to {last} (UTC), {length}: {say.count(hosts, 'storage host')}{of}, as a Prometheus server"
+        f" remembers them. Written {say.moment(review.made_s)} UTC by Plumbline {review.version}."
     )
     for each in review.coverage:
         name = f"Cluster {each.cluster}" if each.cluster else "The cluster"
@@ -59,17 +60,18 @@ def performance(review: Review) -> Point:
     if not beyond:
         return Point(question, "Yes: every judged figure was within its tolerance whenever it was measured.", tone)
     word = "Yes" if tone == GOOD else "Mostly" if tone == NOTE else "Not everywhere"
-    text = f"{word}: judged figures were within tolerance for {say.share(within)} of the measured time. {_worst(worst)}"
+    more = [_worst(worst)]
     others = [row for row in rows if row is not worst and row.within < FINE_SHARE]
     if others:
-        text += f" Others: {say.listed([f'{say.layer(row.layer)} {say.share(row.within)}' for row in others])}."
+        more.append(f"Others: {say.listed([f'{say.layer(row.layer)} {say.share(row.within)}' for row in others])}.")
     first = next((each for each in review.figures if each.layer == worst.layer), None)
     if first is not None:
-        text += f" Longest beyond was {first.what} on {say.host(first.host)}, for {say.duration(first.beyond_s)}"
+        text = f"Longest beyond was {first.what} on {say.host(first.host)}, for {say.duration(first.beyond_s)}"
         if first.worst is not None and first.worst_day_s is not None:
             text += f", at worst {say.times(first.worst)} its baseline ({say.day(first.worst_day_s)})"
-        text += "."
-    return Point(question, text, tone)
+        more.append(f"{text}.")
+    answer = f"{word}: judged figures were within tolerance for {say.share(within)} of the measured time."
+    return Point(question, answer, tone, tuple(more))
 
 
 def _worst(row: Attainment) -> str:
@@ -95,15 +97,22 @@ def change(review: Review) -> Point:
         text += f" through, {len(better)} changed for the better." if better else " through."
         return Point(question, text, GOOD)
     first = max(worse, key=lambda each: each.factor)
-    text = described(first) + "."
+    more = []
     near = [each for each in worse if each is not first and _together(first, each)]
     if near:
-        text += f" Within a day of it changed: {say.listed([name(each) for each in near])}."
+        more.append(f"Within a day of it: {'; '.join([name(each) for each in near[:MOST_NAMED]])}{_rest(near)}.")
     rest = [each for each in worse if each is not first and each not in near]
     if rest:
-        text += f" {say.count(len(rest), 'other change')} for the worse: {say.listed([name(each) for each in rest])}."
+        named = "; ".join([name(each) for each in rest[:MOST_NAMED]])
+        more.append(f"{say.count(len(rest), 'other change')} for the worse: {named}{_rest(rest)}.")
     lasting = first.until_s >= review.period.end_s - 86400
-    return Point(question, text, BAD if lasting else NOTE)
+    if not first.gradual and not lasting:
+        more.append(f"It lasted until {say.day(first.until_s)}.")
+    return Point(question, f"{described(first)}.", BAD if lasting else NOTE, tuple(more))
+
+
+def _rest(found: Sequence[Change]) -> str:
+    return f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
 
 
 def _together(one: Change, other: Change) -> bool:
@@ -136,7 +145,7 @@ def capacity(review: Review) -> Point:
     if not known:
         return Point(
             question,
-            "Not known: this Prometheus has none of the recorded figures of capacity for the end of it.",
+            "Not known: this Prometheus has no recorded figures of capacity for the end of the period.",
             UNKNOWN,
         )
     sentences, soonest = [], float("inf")
@@ -160,7 +169,7 @@ def capacity(review: Review) -> Point:
     if stuck:
         sentences.append(f"After a host's loss these pools can't heal by themselves: {say.listed(stuck)}.")
     tone = BAD if unsafe or soonest < SOON_DAYS else NOTE if soonest < NEAR_DAYS else GOOD
-    return Point(question, " ".join(sentences), tone)
+    return Point(question, sentences[0], tone, tuple(sentences[1:]))
 
 
 def class_name(each: ClassCapacity) -> str:
