@@ -74,7 +74,7 @@ def test_each_day_is_asked_once_and_the_last_one_for_what_it_has() -> None:
     cut = Period(WEEK.start_s, WEEK.end_s + 6 * 3600)
     asks = list(each_day("x", "sum_over_time(up[WINDOW])", cut, "1m", together=3))
     ends = [t for ask in asks for t in range(int(ask.start_s), int(ask.end_s) + 1, DAY_S)]
-    assert ends == [end for _, end in cut.days]
+    assert ends == [end - 60 for _, end in cut.days]
     assert asks[0].query == "sum_over_time(up[86370s:1m])"
     assert asks[-1].query == "sum_over_time(up[21570s:1m])"
     points = [(float(end), float(index)) for index, end in enumerate(ends)]
@@ -121,7 +121,7 @@ def test_parse_matrix() -> None:
 
 def test_minutes_are_counted_by_layer_and_cluster() -> None:
     def figure(probe: str, values: list[float]) -> Track:
-        ends = [float(end) for _, end in WEEK.days]
+        ends = [float(end - 60) for _, end in WEEK.days]
         labels = {"cluster": "north", "layer": "disk", "instance": "a", "probe": probe}
         return Track(labels, tuple(zip(ends, values, strict=False)))
 

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from plumbline.errors import PlumblineError
-from plumbline.review.period import DAY_S, Period
+from plumbline.review.period import DAY_S, MINUTE_S, Period
 from plumbline.sources.prometheus import Track, read_matrix, read_vector
 
 AT_ONCE = 4
@@ -99,23 +99,24 @@ def over(key: str, query: str, period: Period, step_s: int, *, first_s: int | No
 
 
 def each_day(key: str, query: str, period: Period, resolution: str, *, together: int = 1) -> Iterator[Ask]:
-    """``query`` over each day (its ``WINDOW`` is filled in), asked at the day's end; ``together`` days in one request.
+    """``query`` over each day (its ``WINDOW`` is filled in), asked at
+    its last minute, for midnight is the next day's; ``together`` days in one request.
 
     The window is half a minute short: with Prometheus 2 a window holds both its ends, with 3 only its last, and this
     one holds the same full minutes in both.
     """
     days = period.days
-    whole = [end for start, end in days if end - start == DAY_S]
+    whole = [end - MINUTE_S for start, end in days if end - start == DAY_S]
     for index in range(0, len(whole), together):
         piece = whole[index : index + together]
         asked = query.replace(WINDOW, f"{DAY_S - 30}s:{resolution}")
         yield Ask(key, asked, piece[0], piece[-1], DAY_S) if len(piece) > 1 else moment(key, asked, piece[0])
     start, end = days[-1]
     if end - start < DAY_S:
-        yield moment(key, query.replace(WINDOW, f"{end - start - 30}s:{resolution}"), end)
+        yield moment(key, query.replace(WINDOW, f"{end - start - 30}s:{resolution}"), end - MINUTE_S)
 
 
 def day_starts(points: Iterable[tuple[float, float]], period: Period) -> dict[int, float]:
-    """Values that were asked at the end of a day by the beginning of that day."""
-    starts: Mapping[int, int] = {end: start for start, end in period.days}
+    """Values that were asked at the last minute of a day by the beginning of that day."""
+    starts: Mapping[int, int] = {end - MINUTE_S: start for start, end in period.days}
     return {starts[int(at)]: value for at, value in points if int(at) in starts}

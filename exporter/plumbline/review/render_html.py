@@ -33,7 +33,7 @@ body > header p { max-width: 52rem; margin: 0 0 .375rem; }
 .point .tone { font-size: .8125rem; font-weight: 600; float: right; margin-left: .5rem; }
 .point.good .tone { color: var(--good); } .point.note .tone { color: var(--note); }
 .point.bad .tone { color: var(--bad); }
-section > p { max-width: 52rem; margin: 0 0 1rem; }
+section > p { max-width: 52rem; margin: 1rem 0; }
 section h3 { margin: 1.5rem 0 .5rem; }
 figure h3 { margin: 0; }
 .main td, .main tbody th { font-variant-numeric: tabular-nums; }

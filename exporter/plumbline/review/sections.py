@@ -10,6 +10,7 @@ from plumbline.review.model import Attainment, Change, Coverage, PartOffender, R
 from plumbline.review.summary import name, sorted_changes
 
 DRAWN_CHANGES = 6
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def with_cluster(review: Review, heads: tuple[str, ...]) -> tuple[str, ...]:
@@ -195,7 +196,8 @@ def _changed(each: Change, review: Review) -> tuple[str, ...]:
     remark = ", ".join(_remarks(each))
     until = "the end" if lasts else say.date(each.until_s)
     before, after = say.level(each.before, each.kind), say.level(each.after, each.kind)
-    return when, name(each), before, after, say.times(each.factor), until, remark
+    figures = (text.replace(" ", NO_BREAK) for text in (before, after, f"× {say.number(each.factor)}"))
+    return when, name(each), *figures, until, remark
 
 
 def _remarks(each: Change) -> Iterator[str]:

@@ -66,7 +66,7 @@ def performance(review: Review) -> Point:
         more.append(f"Others: {say.listed([f'{say.layer(row.layer)} {say.share(row.within)}' for row in others])}.")
     first = next((each for each in review.figures if each.layer == worst.layer), None)
     if first is not None:
-        text = f"Longest beyond was {first.what} on {say.host(first.host)}, for {say.duration(first.beyond_s)}"
+        text = f"Longest beyond was the {first.what} on {say.host(first.host)}, for {say.duration(first.beyond_s)}"
         if first.worst is not None and first.worst_day_s is not None:
             text += f", at worst {say.times(first.worst)} its baseline ({say.day(first.worst_day_s)})"
         more.append(f"{text}.")
@@ -77,7 +77,7 @@ def performance(review: Review) -> Point:
 def _worst(row: Attainment) -> str:
     of = f" of cluster {row.cluster}" if row.cluster else ""
     return (
-        f"The worst layer was {say.layer(row.layer)}{of} with {say.share(row.within)}; at least one of its"
+        f"The worst layer was “{say.layer(row.layer)}”{of} with {say.share(row.within)}; at least one of its"
         f" {say.count(row.figures, 'figure')} was out of line for {say.duration(row.out_of_line_s)}."
     )
 
