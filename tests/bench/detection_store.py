@@ -116,6 +116,11 @@ class Store:
         """Where it is served."""
         return f"http://127.0.0.1:{self._port}"
 
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._process.pid
+
     def __enter__(self) -> Store:
         return self
 
