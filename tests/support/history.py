@@ -162,6 +162,8 @@ class History:
         self.add("plumbline:degradation:ratio", {**labels, "statistic": "p99"}, ratio * 3)
         self.add("plumbline:degradation:ratio", {**labels, "statistic": "mean"}, ratio * 1.1)
         self.add("plumbline:degradation_beyond:bool", {**labels, "statistic": "p50"}, beyond)
+        if layer == "disk" and probe != "canary-sdb":
+            return  # one entry for all disks of a class
         recorded = at(self.first) - 30 * DAY
         moment = np.full(len(self.times), recorded, np.float64)
         if self.eventful and layer == "network" and instance == self.names[0]:

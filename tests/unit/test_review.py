@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
+from rich.console import Console
 
 from plumbline.errors import ConfigError, ParseError
 from plumbline.review import episodes, fates, phrases
@@ -15,6 +17,8 @@ from plumbline.review.period import DAY_S, Period, parse_period
 from plumbline.review.queries import Queries, days_together, quoted
 from plumbline.review.telling import tell
 from plumbline.sources.prometheus import MAX_POINTS, Track, parse_matrix
+from plumbline.terminal_review import progress
+from plumbline.textout import make_console
 from support.history import at
 from support.review_facts import empty_review, full_review
 
@@ -267,3 +271,14 @@ def test_forecasts_are_ranges(found: tuple[tuple[str, float], ...], said: str) -
 def test_what_is_not_known_is_said_and_never_good() -> None:
     assert {point.tone for point in tell(empty_review()).points} == {"unknown"}
     assert {point.tone for point in tell(full_review()).points} == {"bad"}
+
+
+def test_progress_is_drawn_on_a_terminal_alone() -> None:
+    terminal, pipe = io.StringIO(), io.StringIO()
+    for console in (Console(file=terminal, force_terminal=True, width=100), make_console(pipe)):
+        with progress(console) as told:
+            told(0, 4, "nodes seen")
+            told(4, 4, "alerts begun")
+    assert "asking Prometheus" in terminal.getvalue()
+    assert "4/4" in terminal.getvalue()
+    assert pipe.getvalue() == ""
