@@ -43,7 +43,7 @@ def attainment(review: Review) -> Section:
             " or the recording rule plumbline:degradation_beyond:bool is not loaded in this Prometheus."
         )
         return Section("attainment", "Attainment", about, (Paragraph(text),))
-    heads = ("Layer", "Figures", "Within tolerance", "Figure-time beyond", "Out of line", "Observed")
+    heads = ("Layer", "Figures", "Within tolerance", "Figure-time beyond", "Out of line", "Observed", "Measured")
     rows = tuple(and_cluster(review, _attained(row, review), row.cluster) for row in review.attainment)
     plots = (_beyond_plot(review, rows) for rows in _by_cluster(review.attainment).values())
     return Section(
@@ -59,6 +59,7 @@ def _attained(row: Attainment, review: Review) -> tuple[str, ...]:
         say.minutes(row.beyond_s),
         say.minutes(row.out_of_line_s),
         say.share(row.observed_s / review.period.length_s),
+        say.share(row.judged_s / row.figures / review.period.length_s),
     )
 
 

@@ -25,6 +25,8 @@ GLOSSARY = (
     ("Observed", "The share of the period with at least one judged figure. What was not observed counts neither as"
      " good nor"
      " as bad."),
+    ("Measured", "Of the time in which every figure could have been measured, the share in which it was. Much less than"
+     " observed: some hosts, disks or probes were missing for long, and nothing is known of them then."),
     ("Layer", "The stack from the bottom up: network, disks, OSDs, RADOS pools, RBD images, file systems, object"
      " storage,"
      " clients. A slow lower layer slows all above it."),
