@@ -87,7 +87,7 @@ def alerts(review: Review) -> Section:
         f"{say.count(sum(each.times for each in pages), 'time')} critical,"
         f" {say.count(sum(each.times for each in review.firings) - sum(each.times for each in pages), 'time')} a"
         f" warning;"
-        f" {sum(each.still for each in review.firings)} were firing at the end."
+        f" still firing at the end: {sum(each.still for each in review.firings)}."
     )
     heads = ("Alert", "Severity", "Layer", "Times", "Subjects", "Together", "Longest", "At the end")
     rows = tuple(and_cluster(review, _fired(each), each.cluster) for each in review.firings)
@@ -95,7 +95,8 @@ def alerts(review: Review) -> Section:
 
 
 def _fired(each: Firing) -> tuple[str, ...]:
-    longest = f"{say.duration(each.longest_s)}{f' ({each.longest_on})' if each.longest_on else ''}"
+    on = ", ".join(say.host(part) for part in each.longest_on.split(", "))
+    longest = f"{say.duration(each.longest_s)}{f' ({on})' if on else ''}"
     still = f"{each.still} firing" if each.still else ""
     name = each.alert.removeprefix("Plumbline")
     total = say.duration(each.total_s)
