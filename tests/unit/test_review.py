@@ -12,9 +12,10 @@ from plumbline.errors import ConfigError, ParseError
 from plumbline.review import episodes, fates, phrases
 from plumbline.review.asking import POINTS, day_starts, each_day, joined, over
 from plumbline.review.attainment import attainment, coverage
-from plumbline.review.model import Span
+from plumbline.review.model import ClassCapacity, Span
 from plumbline.review.period import DAY_S, Period, parse_period
 from plumbline.review.queries import Queries, days_together, quoted
+from plumbline.review.summary import NEVER, full_in
 from plumbline.review.telling import tell
 from plumbline.sources.prometheus import MAX_POINTS, Track, parse_matrix
 from plumbline.terminal_review import progress
@@ -282,3 +283,19 @@ def test_progress_is_drawn_on_a_terminal_alone() -> None:
     assert "asking Prometheus" in terminal.getvalue()
     assert "4/4" in terminal.getvalue()
     assert pipe.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("days", "growth", "said"),
+    [
+        ({"3d": 61.0, "30d": 82.0}, {"3d": 5.0, "30d": 4.0}, "61 to 82 days"),
+        ({"30d": 82.0}, {"3d": -5.0, "30d": 4.0}, "82 days, or not at all"),
+        ({}, {"3d": -5.0, "30d": 0.0}, NEVER),
+        ({}, {}, ""),
+    ],
+)
+def test_what_does_not_grow_has_no_forecast_and_that_is_said(
+    days: dict[str, float], growth: dict[str, float], said: str
+) -> None:
+    hdd = ClassCapacity("north", "hdd", (), tuple(days.items()), (), tuple(growth.items()), (), None)
+    assert full_in(hdd) == said

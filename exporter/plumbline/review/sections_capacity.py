@@ -7,7 +7,7 @@ from plumbline.review import phrases as say
 from plumbline.review.document import Block, Line, Paragraph, Section, Table, TimePlot
 from plumbline.review.model import ClassCapacity, Review, Wear
 from plumbline.review.sections import and_cluster, gaps, with_cluster
-from plumbline.review.summary import class_name
+from plumbline.review.summary import class_name, full_in
 
 WORTH_DRAWING = 0.01
 """A class that is less full than this is a line on the ground."""
@@ -45,7 +45,12 @@ def capacity(review: Review) -> Section:
             for each in review.pools
         )
         blocks.append(Table("By pool", with_cluster(review, pool_heads), pool_rows))
-    missing = [name for name in review.absent if name != "plumbline:capacity_headroom:ratio"]
+    grown = any(each.growth for each in review.classes)  # then a forecast is absent where there is nothing to forecast
+    missing = [
+        name
+        for name in review.absent
+        if name != "plumbline:capacity_headroom:ratio" and not (grown and name.endswith(":days"))
+    ]
     if missing:
         what = "Nothing is said of capacity" if not blocks else "Parts are missing"
         blocks.append(
@@ -65,7 +70,7 @@ def _class(each: ClassCapacity) -> tuple[str, ...]:
         say.share(each.used[0][1]) if each.used else "",
         say.share(each.used[-1][1]) if each.used else "",
         _growth(growth),
-        say.days_range(each.days_to_full) or "not known",
+        full_in(each) or "not known",
         _loss(each),
         say.duration(each.rebuild_s) if each.rebuild_s is not None else "",
     )

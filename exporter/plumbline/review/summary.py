@@ -12,6 +12,7 @@ GOOD, NOTE, BAD, UNKNOWN = "good", "note", "bad", "unknown"
 FINE_SHARE, POOR_SHARE = 0.999, 0.99
 """Colours of the page alone: three nines are as good as accepted, below two nines a person should look."""
 MOST_NAMED = 3
+NEVER = "does not grow"
 SOON_DAYS, NEAR_DAYS = 90.0, 365.0
 """Within the next quarter, within the budget year: by when hardware has to be there."""
 
@@ -177,13 +178,24 @@ def class_name(each: ClassCapacity) -> str:
     return f"{each.device_class or 'all devices'}{f' of cluster {each.cluster}' if each.cluster else ''}"
 
 
+def full_in(each: ClassCapacity) -> str:
+    """``61 to 94 days``; a slope that does not grow has no forecast, and says so. Empty: not known."""
+    flat = [rate for _, rate in each.growth if rate <= 0]
+    when = say.days_range(each.days_to_full)
+    if when:
+        return f"{when}, or not at all" if flat else when
+    return NEVER if flat else ""
+
+
 def _first_full(each: ClassCapacity) -> float:
     return min((days for _, days in each.days_to_full), default=float("inf"))
 
 
 def _full(each: ClassCapacity) -> str:
     used = f"{say.share(each.used[-1][1])} used" if each.used else "in use"
-    when = say.days_range(each.days_to_full)
+    when = full_in(each)
+    if when == NEVER:
+        return f"{class_name(each)}: {used}; it did not grow lately."
     if not when:
         return f"{class_name(each)}: {used}; no forecast is there."
     return f"{class_name(each)}: {used}, full in {when} at the present growth."
