@@ -10,9 +10,9 @@ import pytest
 
 from plumbline.review.render_html import render_html
 from plumbline.review.telling import tell
+from support import browser as browsers
 from support.review_facts import empty_review, full_review
 
-browsers = pytest.importorskip("support.browser", reason="comes with the status page's tests")
 PHONE, DESK = 360, 1280
 
 
