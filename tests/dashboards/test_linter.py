@@ -1,4 +1,4 @@
-"""Grafana's dashboard-linter over every page; what it may not ask of a panel is in ``exclusions.yaml`` with the reason."""
+"""Grafana's dashboard-linter over every page; what it may not ask of a panel stands in ``exclusions.yaml``, argued."""
 
 from __future__ import annotations
 

@@ -16,8 +16,15 @@ DASHBOARDS = sorted(p for p in (ROOT / "dashboards" / "out").glob("*.json") if p
 Dashboard = dict[str, Any]
 Panel = dict[str, Any]
 
-_PLACE = re.compile(r"\$\{(\w+)(?::\w+)?\}|\$(\w+)")
-GRAFANAS = {"__rate_interval": "1m", "__interval": "15s", "__range": "1h", "__range_s": "3600", "__from": "0", "__to": "0"}
+_PLACE = re.compile(r"\$\{([a-zA-Z_]\w*)(?::\w+)?\}|\$([a-zA-Z_]\w*)")  # not $1, which is a regular expression's
+GRAFANAS = {
+    "__rate_interval": "1m",
+    "__interval": "15s",
+    "__range": "1h",
+    "__range_s": "3600",
+    "__from": "0",
+    "__to": "0",
+}
 """What Grafana itself knows, for a query over an hour."""
 
 
@@ -105,5 +112,14 @@ def _link(where: str, url: str, panel: Panel | None) -> Link:
     found = re.fullmatch(r"/d/([\w-]+)(?:/.*)?", parts.path)
     if not found:
         raise ValueError(f"{where}: not a page of ours: {url}")
-    pairs = [each.partition("=") for each in parts.query.split("&") if each]
-    return Link(where, found[1], {name[4:]: value for name, _, value in pairs if name.startswith("var-")}, panel)
+    carried: dict[str, str] = {}
+    for each in filter(None, parts.query.split("&")):
+        own = re.fullmatch(r"\$\{(\w+):queryparam\}", each)
+        if own:  # Grafana writes var-x=… for the page's own choice
+            carried[own[1]] = f"${{{own[1]}}}"
+        elif each.startswith("var-"):
+            name, _, value = each.partition("=")
+            carried[name[4:]] = value
+        elif each != "${__url_time_range}":
+            raise ValueError(f"{where}: {each} in a link")
+    return Link(where, found[1], carried, panel)

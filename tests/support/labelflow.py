@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -32,7 +31,7 @@ _WITHOUT_SERIES = frozenset({"time", "vector", "scalar", "pi"})
 @cache
 def known() -> Labels:
     """Our catalogue, what others export, our recording rules, and the alerts as Prometheus records them."""
-    return of_rules(_exported(), _rules(sorted((metrics.ROOT / "alerts" / "out").glob("*.yaml"))))
+    return of_rules(_exported(), committed_rules())
 
 
 def of_rules(exported: Labels, rules: Iterable[Mapping[str, Any]]) -> Labels:
@@ -78,7 +77,9 @@ def faults(node: Node, known: Labels) -> Iterator[str]:
             case Aggregate(by=by, without=without):
                 has = of(each.argument, known)
                 yield from (f"{each.operator} by {label}: not there" for label in by or () if label not in has)
-                yield from (f"{each.operator} without {label}: not there" for label in without or () if label not in has)
+                yield from (
+                    f"{each.operator} without {label}: not there" for label in without or () if label not in has
+                )
             case Binary():
                 yield from _binary_faults(each, known)
             case Call(function="label_replace" | "label_join") if len(each.arguments) > 3:
@@ -174,7 +175,7 @@ def _takes_empty(matcher: promql.Matcher) -> bool:
 
 
 def _exported() -> dict[str, frozenset[str]]:
-    found = {name: TARGET for name in metrics.PROCESS}
+    found = dict.fromkeys(metrics.PROCESS, TARGET)
     for spec in every_spec():
         own = TARGET | set(spec.labels)
         if spec.kind is Kind.HISTOGRAM:
@@ -201,6 +202,8 @@ def _captured() -> dict[str, frozenset[str]]:
     return found
 
 
-def _rules(files: Iterable[Path]) -> list[dict[str, Any]]:
+def committed_rules() -> list[dict[str, Any]]:
+    """Every rendered rule, recording and alerting."""
+    files = sorted((metrics.ROOT / "alerts" / "out").glob("*.yaml"))
     groups = [group for file in files for group in yaml.safe_load(file.read_text("utf-8")).get("groups", [])]
     return [rule for group in groups for rule in group["rules"]]
