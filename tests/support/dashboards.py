@@ -22,8 +22,6 @@ GRAFANAS = {
     "__interval": "15s",
     "__range": "1h",
     "__range_s": "3600",
-    "__from": "0",
-    "__to": "0",
 }
 """What Grafana itself knows, for a query over an hour."""
 

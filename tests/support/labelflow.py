@@ -1,7 +1,7 @@
 """Which labels the result of a query can have, and which of the labels it names nothing can have.
 
-*Can have* is an upper bound: every label that the exporters, the rules or a scrape may put on a series. What lies beyond
-it is a mistake for certain: a misspelt label in ``by (…)``, in a matcher, in a legend.
+*Can have* is an upper bound: every label that the exporters, the rules or a scrape may put on a series. What lies
+beyond it is a mistake for certain: a misspelt label in ``by (…)``, in a matcher, in a legend.
 """
 
 from __future__ import annotations
@@ -76,10 +76,8 @@ def faults(node: Node, known: Labels) -> Iterator[str]:
                 yield from _selector_faults(each, known)
             case Aggregate(by=by, without=without):
                 has = of(each.argument, known)
-                yield from (f"{each.operator} by {label}: not there" for label in by or () if label not in has)
-                yield from (
-                    f"{each.operator} without {label}: not there" for label in without or () if label not in has
-                )
+                for word, labels in (("by", by), ("without", without)):
+                    yield from (f"{each.operator} {word} {one}: not there" for one in labels or () if one not in has)
             case Binary():
                 yield from _binary_faults(each, known)
             case Call(function="label_replace" | "label_join") if len(each.arguments) > 3:
@@ -113,10 +111,7 @@ def _of_aggregate(node: Aggregate, known: Labels) -> frozenset[str]:
     has = of(node.argument, known)
     if node.operator in _KEEPS_LABELS:
         return has
-    if node.by is not None:
-        kept = has & set(node.by)
-    else:
-        kept = has - set(node.without) if node.without is not None else NONE
+    kept = has & set(node.by or ()) if node.without is None else has - set(node.without)
     made = node.parameter if node.operator == "count_values" else None
     return kept | {made.text} if isinstance(made, Literal) else kept
 

@@ -1,4 +1,4 @@
-"""What a panel's legends, columns and links may speak of: the labels its queries can return, the columns of its table."""
+"""What a panel's legends, columns and links may speak of: labels that its queries can return, columns of its table."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def table_faults(panel: Panel) -> Iterator[str]:
 
 def table_columns(panel: Panel) -> Columns:
     """The columns after all transformations."""
-    names, renamed, is_open = _raw(panel), {}, False
+    names, is_open = _raw(panel), False
+    renamed: dict[str, str] = {}
     for each in panel.get("transformations", []):
         options = each["options"]
         if each["id"] == "groupingToMatrix":

@@ -29,6 +29,7 @@ AGGREGATIONS = frozenset(
 )  # fmt: skip
 COMPARISONS = frozenset({"==", "!=", ">", "<", ">=", "<="})
 SETS = frozenset({"and", "or", "unless"})
+_NO_LABELS: tuple[str, ...] = ()
 _BINDS = (
     {"or": 1, "and": 2, "unless": 2}
     | dict.fromkeys(COMPARISONS, 3)
@@ -181,7 +182,7 @@ class _Parser:
                 self.at += 1
             on = self.labels() if self.took("on") else None
             ignoring = self.labels() if on is None and self.took("ignoring") else None
-            group, include = "", ()
+            group, include = "", _NO_LABELS
             for side in ("left", "right"):
                 if self.took(f"group_{side}"):
                     group, include = side, self.labels() if self.peek() == "(" else ()
