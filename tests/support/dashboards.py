@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from dashboards.preview import variables as preview
+
 ROOT = Path(__file__).parents[2]
 DASHBOARDS = sorted(p for p in (ROOT / "dashboards" / "out").glob("*.json") if p.name != "manifest.json")
+
+label_values = preview.label_values
+placeholders = preview.placeholders
 
 Dashboard = dict[str, Any]
 Panel = dict[str, Any]
 
-_PLACE = re.compile(r"\$\{([a-zA-Z_]\w*)(?::\w+)?\}|\$([a-zA-Z_]\w*)")  # not $1, which is a regular expression's
 GRAFANAS = {
     "__rate_interval": "1m",
     "__interval": "15s",
@@ -66,23 +70,9 @@ def variables(dashboard: Dashboard) -> dict[str, dict[str, Any]]:
     return {each["name"]: each for each in dashboard["templating"]["list"]}
 
 
-def label_values(query: str) -> tuple[str, str]:
-    """(selector, label) of a variable's ``label_values(selector, label)``."""
-    found = re.fullmatch(r"label_values\((.+),\s*(\w+)\)", query, re.DOTALL)
-    if not found:
-        raise ValueError(f"not a query of label values: {query}")
-    return found[1], found[2]
-
-
 def substitute(expr: str, **variables: str) -> str:
     """The query as Grafana sends it, over an hour; a variable that isn't given matches anything."""
-    values = {**GRAFANAS, "instance": "node", "statistic": "p50", **variables}
-    return _PLACE.sub(lambda found: values.get(found[1] or found[2], ".*"), expr)
-
-
-def placeholders(expr: str) -> set[str]:
-    """The names of the variables in a text, Grafana's own too."""
-    return {found[1] or found[2] for found in _PLACE.finditer(expr)}
+    return preview.substitute(expr, {**GRAFANAS, "instance": "node", "statistic": "p50", **variables})
 
 
 def links(dashboard: Dashboard) -> Iterator[Link]:

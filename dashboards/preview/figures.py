@@ -1,0 +1,109 @@
+"""Panels of what is now: one big figure, bars, tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from . import frames, series
+from .answers import Source, Window
+from .fields import Look, look
+from .sheet import FAINT, FRAME, INK, PAD_PX, PALETTE, PAPER, ROW_PX, SMALL, TITLE_PX, Place, cut, say
+
+
+def stat(place: Place, given: Mapping[str, Any], source: Source, values: Mapping[str, str], window: Window) -> bool:
+    found = [line for line in series.lines(source, given, values, window) if line.last is not None]
+    how = look(given, found[0].name if found else "")
+    figure = found[0].last if found else None
+    shown = how.text(figure, empty=how.settings.get("noValue", "no data"))
+    colour = how.colour(figure)
+    inner = place.axes(2, TITLE_PX, 2, 2)
+    inner.set_axis_off()
+    dark = given["options"].get("colorMode") == "background" and colour is not None
+    if dark:
+        inner.axhspan(0, 1, color=colour)
+    if len(found) == 1 and len(found[0].points) > 1 and given["options"].get("graphMode") == "area":
+        spark = place.axes(2, TITLE_PX + (place.height - TITLE_PX) * 0.6, 2, 2)
+        spark.set_axis_off()
+        spark.fill_between([at for at, _ in found[0].points], [value for _, value in found[0].points],
+                           color=PAPER if dark else FAINT, alpha=0.35)  # fmt: skip
+    size = min(22.0, 0.32 * place.height, 1.25 * place.width / max(1, len(shown)))
+    inner.text(0.5, 0.5, shown, transform=inner.transAxes, ha="center", va="center", fontsize=size,
+               color=PAPER if dark else colour or INK)  # fmt: skip
+    return figure is not None
+
+
+def bar_gauge(
+    place: Place, given: Mapping[str, Any], source: Source, values: Mapping[str, str], window: Window
+) -> bool:
+    found = [line for line in series.lines(source, given, values, window) if line.last is not None]
+    found.sort(key=lambda line: -(line.last or 0.0))
+    if not found:
+        say(place, given["fieldConfig"]["defaults"].get("noValue", "No data"))
+        return False
+    sheet = place.blank()
+    width, height = place.width - 2 * PAD_PX, place.height - TITLE_PX - PAD_PX
+    shown = found[: max(1, int(height // ROW_PX))]
+    defaults = look(given, "").settings
+    finite = [abs(line.last or 0.0) for line in found if math.isfinite(line.last or 0.0)]
+    most = defaults.get("max") or max(finite, default=0.0) or 1.0
+    row = min(height / len(shown), 26.0)
+    for index, line in enumerate(shown):
+        how, value = look(given, line.name, ref_id=line.ref_id), line.last or 0.0
+        middle = (index + 0.5) * row
+        share = min(1.0, max(0.0, value / most)) if math.isfinite(value) else 1.0
+        sheet.barh(middle, 0.55 * width, left=0.3 * width, height=0.6 * row, color="#EEF0F2")
+        sheet.barh(
+            middle, 0.55 * width * share, left=0.3 * width, height=0.6 * row, color=how.colour(value) or PALETTE[0]
+        )
+        sheet.text(0.29 * width, middle, cut(line.name, 0.29 * width), ha="right", va="center", fontsize=SMALL)
+        sheet.text(0.86 * width, middle, how.text(value), ha="left", va="center", fontsize=SMALL)
+    if len(found) > len(shown):
+        sheet.text(
+            width, height, f"{len(found) - len(shown)} more", ha="right", va="bottom", fontsize=SMALL, color=FAINT
+        )
+    return True
+
+
+def table(place: Place, given: Mapping[str, Any], source: Source, values: Mapping[str, str], window: Window) -> bool:
+    frame = series.table(source, given, values, window)
+    if not frame.columns or not frame.rows:
+        say(place, given["fieldConfig"]["defaults"].get("noValue", "No data"))
+        return False
+    sheet = place.blank()
+    width, height = place.width - 2 * PAD_PX, place.height - TITLE_PX - PAD_PX
+    rows = len(frame.rows)
+    shown = min(rows, max(1, int(height // ROW_PX) - 1))
+    looks = [look(given, column.heading) for column in frame.columns]
+    texts = [
+        [_cell(how, cell) for cell in column.cells[:shown]] for how, column in zip(looks, frame.columns, strict=True)
+    ]
+    wanted = [
+        max(len(column.heading), 3, *map(len, text)) + 2 for column, text in zip(frame.columns, texts, strict=True)
+    ]
+    at = 0.0
+    for column, how, text, share in zip(frame.columns, looks, texts, wanted, strict=True):
+        size = width * share / sum(wanted)
+        sheet.text(
+            at + 3, ROW_PX / 2, cut(column.heading, size), fontsize=SMALL, fontweight="bold", va="center", color=INK
+        )
+        for index in range(shown):
+            top = (index + 1) * ROW_PX
+            cell = column.cells[index]
+            figure = cell if isinstance(cell, float) else None
+            colour = how.colour(figure) if how.custom.get("cellOptions", {}).get("type") == "color-background" else None
+            if colour:
+                sheet.barh(top + ROW_PX / 2, size - 1, left=at, height=ROW_PX - 1, color=colour)
+            sheet.text(at + 3, top + ROW_PX / 2, cut(text[index], size), fontsize=SMALL, va="center",
+                       color=PAPER if colour else INK)  # fmt: skip
+        at += size
+    for index in range(1, shown + 1):
+        sheet.axhline(index * ROW_PX, color=FRAME, linewidth=0.4)
+    if rows > shown:
+        sheet.text(width, height, f"{rows - shown} more rows", ha="right", va="bottom", fontsize=SMALL, color=FAINT)
+    return True
+
+
+def _cell(how: Look, cell: frames.Cell) -> str:
+    return cell if isinstance(cell, str) else how.text(cell)
