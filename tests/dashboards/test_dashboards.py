@@ -13,7 +13,7 @@ from support.dashboards import DASHBOARDS, data_panels, expressions, load, subst
 from support.metrics import FOREIGN, known_metrics
 
 ROOT = Path(__file__).parents[2]
-BASE_UNITS = {"none", "s", "bytes", "Bps", "bps", "pps", "iops", "ops", "percentunit", "short"}
+BASE_UNITS = {"none", "s", "bytes", "Bps", "bps", "pps", "iops", "ops", "percentunit", "celsius", "short"}
 # Prometheus' own annotation fields: Grafana's schema leaves datasource-specific fields open
 ANNOTATION_FIELDS = {"expr", "titleFormat", "textFormat", "step", "useValueForTime"}
 
