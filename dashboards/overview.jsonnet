@@ -54,7 +54,7 @@ local now = [
       'Degradation by layer and cluster',
       'Measured divided by baseline for latency, baseline divided by measured for IOPS and throughput, worst host of each cluster and layer: 1 is as accepted, 2 is twice as bad. The baseline is the one in force on each host: recorded there, else the site\'s, else a documented profile the site chose. "not judged": measured, but no baseline is in force; empty: not measured at all. Bad looks like: yellow from %g on, red from %g on; a click leads to the layer.' % [tolerance, t.degradation[2][0]],
       'none', q.matrix, 'cluster', 'layer', layers, steps,
-      links={ [each[0]]: [rowOf(each[1], { layer: each[0] })] for each in pageOf },
+      links={ [each[0]]: [rowOf(each[1], if each[1] == 'probes' then { layer: each[0] } else {})] for each in pageOf },
       decimals=2, words={ '-1': 'not judged' }
     ),
     11,
