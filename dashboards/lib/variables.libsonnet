@@ -47,4 +47,18 @@ local v = g.dashboard.variable;
     + v.custom.selectionOptions.withIncludeAll(true, '.*')
     + v.custom.selectionOptions.withMulti(false)
     + v.custom.generalOptions.withLabel('Operation'),
+
+  // One disk, where the page is about just that.
+  disk: self.device + v.query.selectionOptions.withIncludeAll(false),
+
+  // What disks are compared within.
+  diskClass:
+    v.query.new('device_class')
+    + v.query.withDatasourceFromVariable(self.datasource)
+    + v.query.queryTypes.withLabelValues('device_class', 'plumbline_disk_info{cluster=~"$cluster"}')
+    + v.query.generalOptions.withLabel('Class')
+    + v.query.selectionOptions.withIncludeAll(true, '.*')
+    + v.query.selectionOptions.withMulti(false)
+    + v.query.refresh.onTime()
+    + v.query.withSort(1),
 }
