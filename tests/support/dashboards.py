@@ -18,6 +18,10 @@ _VALUES = {
     "$statistic": "p50",
     "$device": ".*",
     "$operation": ".*",
+    "$severity": ".*",
+    "$probe": ".*",
+    "$layer": ".*",
+    "$workload": ".*",
 }
 
 
