@@ -48,6 +48,7 @@ local v = g.dashboard.variable;
     + v.custom.selectionOptions.withMulti(false)
     + v.custom.generalOptions.withLabel('Operation'),
 
+<<<<<<< HEAD
   // One disk, where the page is about just that.
   disk: self.device + v.query.selectionOptions.withIncludeAll(false),
 
@@ -57,8 +58,39 @@ local v = g.dashboard.variable;
     + v.query.withDatasourceFromVariable(self.datasource)
     + v.query.queryTypes.withLabelValues('device_class', 'plumbline_disk_info{cluster=~"$cluster"}')
     + v.query.generalOptions.withLabel('Class')
+=======
+  // A port of one node; called `device`, because links carry it under that name.
+  nic:
+    v.query.new('device')
+    + v.query.withDatasourceFromVariable(self.datasource)
+    + v.query.queryTypes.withLabelValues('device', 'plumbline_nic_info{cluster=~"$cluster", instance="$instance", driver!="loopback"}')
+    + v.query.generalOptions.withLabel('Port')
+    + v.query.selectionOptions.withIncludeAll(false)
+    + v.query.refresh.onTime()
+    + v.query.withSort(1),
+
+  // What probes are and measure; each may be all.
+  local ofProbes(name, label, metric) =
+    v.query.new(name)
+    + v.query.withDatasourceFromVariable(self.datasource)
+    + v.query.queryTypes.withLabelValues(name, metric + '{cluster=~"$cluster"}')
+    + v.query.generalOptions.withLabel(label)
+>>>>>>> net
     + v.query.selectionOptions.withIncludeAll(true, '.*')
     + v.query.selectionOptions.withMulti(false)
     + v.query.refresh.onTime()
     + v.query.withSort(1),
+<<<<<<< HEAD
+=======
+  layer: ofProbes('layer', 'Layer', 'plumbline_probe_info'),
+  probe: ofProbes('probe', 'Probe', 'plumbline_probe_info'),
+  workload: ofProbes('workload', 'Workload', 'plumbline_baseline_missing'),
+
+  // How much a finding matters.
+  severity:
+    v.custom.new('severity', ['critical|warning', 'critical', 'warning', 'info'])
+    + v.custom.selectionOptions.withIncludeAll(true, '.*')
+    + v.custom.selectionOptions.withMulti(false)
+    + v.custom.generalOptions.withLabel('Severity'),
+>>>>>>> net
 }
