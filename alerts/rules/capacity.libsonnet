@@ -136,7 +136,7 @@ local promql = import '../lib/promql.libsonnet';
               or on (%(lost)s)
               (
                 0 * plumbline:capacity_lost_top:ratio
-                + on (%(others)s)
+                + on (%(others)s) group_left ()
                 max by (%(others)s) (
                   plumbline:capacity_lost_fullest:ratio
                   unless on (%(lost)s)
@@ -160,6 +160,12 @@ local promql = import '../lib/promql.libsonnet';
                 - on (%(lost)s)
                 plumbline:capacity_lost:bytes
                 > 0
+              )
+              or on (%(lost)s)
+              (
+                plumbline:capacity_left_fullest:ratio
+                and on (%(others)s)
+                (sum by (%(others)s) (plumbline:capacity_lost:bytes) == 0)
               )
             ||| % labels,
           },
@@ -188,6 +194,10 @@ local promql = import '../lib/promql.libsonnet';
                          times(verdict.copies, with('plumbline:capacity_pool_heals:bool{failure_domain=~"host|rack"} == 0')), 'why', 'copies'
                        ),
                        labelled(times(verdict.data, with('plumbline:capacity_pool_heals:bool{failure_domain="osd"}')), 'why', 'domain'),
+                       labelled(
+                         times(verdict.data, with('plumbline:capacity_pool:info{}\nand on (%s)\nplumbline:capacity_pool_copies:count == 1' % labels.pool)),
+                         'why', 'copy'
+                       ),
                        labelled(
                          times(verdict.data, |||
                            count by (%(class)s) (

@@ -100,13 +100,15 @@ local promql = import '../lib/promql.libsonnet';
             ||| % (labels { map: std.strReplace(nested(fresh('plumbline_ceph_osd_place_info')), '\n', '\n  ') }),
           },
           {
-            // Of OSDs that are in: one that is out holds nothing that stays there.
+            // Of OSDs that are to hold data: one that is out, or has no weight in CRUSH, is being emptied.
             record: 'plumbline:capacity_osd_size:bytes',
             expr: |||
               %(size)s
               > 0
               and on (%(daemon)s)
               %(in)s == 1
+              unless on (%(daemon)s)
+              %(weight)s == 0
             ||| % (labels {
                      size: std.rstripChars(|||
                        (
@@ -115,6 +117,7 @@ local promql = import '../lib/promql.libsonnet';
                          plumbline:capacity_osd_place:info
                        )
                      ||| % [nested(ofOsd('plumbline_ceph_osd_size_bytes', 'ceph_osd_stat_bytes')), labels.daemon], '\n'),
+                     weight: freshest('daemon', 'plumbline_ceph_osd_crush_weight'),
                      'in': std.rstripChars(ofOsd('plumbline_ceph_osd_in', 'ceph_osd_in'), '\n'),
                    }),
           },
