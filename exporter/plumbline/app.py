@@ -20,6 +20,7 @@ from prometheus_client import ProcessCollector
 
 from plumbline import __version__, registry
 from plumbline.catalogue import Sample
+from plumbline.cephmapwatch import CEPH_MAP, CephMapWatch
 from plumbline.checks.model import Finding
 from plumbline.collectors import daemon
 from plumbline.collectors.softnet import SoftnetUnwrapper
@@ -76,7 +77,7 @@ PLAN_ANEW_EVERY_S = 60.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "finding", "latency", "probe"})
+NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "cephmap", "finding", "latency", "probe"})
 """Collectors that have nothing to say in a daemon that does not run."""
 
 
@@ -181,6 +182,7 @@ class Daemon:
         self._ceph = ceph = Latest[ClusterView](
             self._look_at_cluster, what="the Ceph cluster", stale_after_s=4 * CEPH_EVERY_S
         )
+        self._ceph_map = ceph_map = CephMapWatch(lambda: self._running.config, roots=roots, environment=environment)
         self._fingerprint = Latest[Fingerprint](
             lambda: read_fingerprint(roots, environment=environment, ceph=self._running.config.ceph),
             what="what this node consists of",
@@ -204,6 +206,7 @@ class Daemon:
             disks_seen=lambda: watch.presence.seen,
             latency=lambda: watch.latency.value,
             ceph=lambda: ceph.value,
+            ceph_map=lambda: ceph_map.map.value,
             osds=watch.osds,
             fingerprint=self._what_it_is,
         )
@@ -232,7 +235,7 @@ class Daemon:
         try:
             findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
             fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
-            self._housekeeping.replace([*self._slow_tier(), findings, fingerprint])
+            self._housekeeping.replace([*self._slow_tier(), *self._ceph_map.jobs(), findings, fingerprint])
             for each in events:
                 _start_events(each)
             self._await_facts()
@@ -325,6 +328,7 @@ class Daemon:
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
         self._cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
         self._watch.stop()
+        self._ceph_map.stop()
         self._housekeeping.stop(0.1)
         for each in events:
             each.stop()
@@ -349,7 +353,7 @@ class Daemon:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         self._apply(running)
         self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
-        self._housekeeping.kick(CEPH)
+        self._kick((CEPH, CEPH_MAP))
         self._reload_error = ""
         log.info("configuration reloaded")
         return True
