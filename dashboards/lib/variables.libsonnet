@@ -48,7 +48,6 @@ local v = g.dashboard.variable;
     + v.custom.selectionOptions.withMulti(false)
     + v.custom.generalOptions.withLabel('Operation'),
 
-<<<<<<< HEAD
   // One disk, where the page is about just that.
   disk: self.device + v.query.selectionOptions.withIncludeAll(false),
 
@@ -58,7 +57,11 @@ local v = g.dashboard.variable;
     + v.query.withDatasourceFromVariable(self.datasource)
     + v.query.queryTypes.withLabelValues('device_class', 'plumbline_disk_info{cluster=~"$cluster"}')
     + v.query.generalOptions.withLabel('Class')
-=======
+    + v.query.selectionOptions.withIncludeAll(true, '.*')
+    + v.query.selectionOptions.withMulti(false)
+    + v.query.refresh.onTime()
+    + v.query.withSort(1),
+
   // A port of one node; called `device`, because links carry it under that name.
   nic:
     v.query.new('device')
@@ -75,13 +78,11 @@ local v = g.dashboard.variable;
     + v.query.withDatasourceFromVariable(self.datasource)
     + v.query.queryTypes.withLabelValues(name, metric + '{cluster=~"$cluster"}')
     + v.query.generalOptions.withLabel(label)
->>>>>>> net
     + v.query.selectionOptions.withIncludeAll(true, '.*')
     + v.query.selectionOptions.withMulti(false)
     + v.query.refresh.onTime()
     + v.query.withSort(1),
-<<<<<<< HEAD
-=======
+
   layer: ofProbes('layer', 'Layer', 'plumbline_probe_info'),
   probe: ofProbes('probe', 'Probe', 'plumbline_probe_info'),
   workload: ofProbes('workload', 'Workload', 'plumbline_baseline_missing'),
@@ -92,5 +93,4 @@ local v = g.dashboard.variable;
     + v.custom.selectionOptions.withIncludeAll(true, '.*')
     + v.custom.selectionOptions.withMulti(false)
     + v.custom.generalOptions.withLabel('Severity'),
->>>>>>> net
 }

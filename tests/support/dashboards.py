@@ -15,7 +15,6 @@ from dashboards.preview import variables as preview
 ROOT = Path(__file__).parents[2]
 DASHBOARDS = sorted(p for p in (ROOT / "dashboards" / "out").glob("*.json") if p.name != "manifest.json")
 
-<<<<<<< HEAD
 label_values = preview.label_values
 placeholders = preview.placeholders
 
@@ -27,20 +26,6 @@ GRAFANAS = {
     "__interval": "15s",
     "__range": "1h",
     "__range_s": "3600",
-=======
-_VALUES = {
-    "$__rate_interval": "1m",
-    "$__interval": "15s",
-    "$__range": "1h",
-    "$cluster": ".*",
-    "$statistic": "p50",
-    "$device": ".*",
-    "$operation": ".*",
-    "$severity": ".*",
-    "$probe": ".*",
-    "$layer": ".*",
-    "$workload": ".*",
->>>>>>> net
 }
 """What Grafana itself knows, for a query over an hour."""
 
