@@ -86,3 +86,17 @@ def test_each_rule_is_noticed_when_broken(rule: str) -> None:
     _broken(broken, rule)
     where = PAGE if rule in PAGE_RULES else next(data_panels(page))["title"]
     assert {(each.rule, each.panel) for each in lint(broken)} - before == {(rule, where)}
+
+
+def test_a_label_may_come_by_matching_and_a_counter_may_be_asked_for_alone() -> None:
+    page = load(next(path for path in DASHBOARDS if path.stem == "plumbline-node"))
+    ours = '{cluster=~"$cluster", instance="$instance"}'
+    shown = copy.deepcopy(page)
+    next(data_panels(shown))["targets"][0]["expr"] = f"up{ours} and on (cluster, instance) x_total"
+    assert set(lint(shown)) == set(lint(page))
+    next(data_panels(shown))["targets"][0]["expr"] = f"up{ours} or on (cluster, instance) x_total"
+    assert {each.rule for each in set(lint(shown)) - set(lint(page))} == {
+        "target-cluster",
+        "target-instance",
+        "target-counter-agg",
+    }

@@ -80,10 +80,10 @@ def links(dashboard: Dashboard) -> Iterator[Link]:
     uid = dashboard["uid"]
     for each in dashboard["links"]:
         if each["type"] == "link":
-            yield _link(f"{uid} / link {each['title']}", each["url"], None)
+            yield from _links(f"{uid} / link {each['title']}", each["url"], None)
     for panel in data_panels(dashboard):
         for each in panel_links(panel):
-            yield _link(f"{uid} / {panel['title']} / {each['title']}", each["url"], panel)
+            yield from _links(f"{uid} / {panel['title']} / {each['title']}", each["url"], panel)
 
 
 def panel_links(panel: Panel) -> Iterator[dict[str, Any]]:
@@ -95,11 +95,15 @@ def panel_links(panel: Panel) -> Iterator[dict[str, Any]]:
                 yield from each["value"]
 
 
-def _link(where: str, url: str, panel: Panel | None) -> Link:
+def _links(where: str, url: str, panel: Panel | None) -> Iterator[Link]:
+    """One, or one to each page that a column of the panel's own queries may name (``/d/${__data.fields.page}``)."""
     parts = urlsplit(url)
-    found = re.fullmatch(r"/d/([\w-]+)(?:/.*)?", parts.path)
+    found = re.fullmatch(r"/d/([\w-]+|\$\{__data\.fields\.\w+\})", parts.path)
     if not found:
         raise ValueError(f"{where}: not a page of ours: {url}")
+    uids = [found[1]]
+    if found[1].startswith("$") and panel is not None:
+        uids = [uid for target in panel["targets"] for uid in re.findall(r'"(plumbline-[a-z]+)"', target["expr"])]
     carried: dict[str, str] = {}
     for each in filter(None, parts.query.split("&")):
         own = re.fullmatch(r"\$\{(\w+):queryparam\}", each)
@@ -110,4 +114,5 @@ def _link(where: str, url: str, panel: Panel | None) -> Link:
             carried[name[4:]] = value
         elif each != "${__url_time_range}":
             raise ValueError(f"{where}: {each} in a link")
-    return Link(where, found[1], carried, panel)
+    for uid in dict.fromkeys(uids):
+        yield Link(where, uid, carried, panel)

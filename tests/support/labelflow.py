@@ -48,7 +48,7 @@ def of_rules(exported: Labels, rules: Iterable[Mapping[str, Any]]) -> Labels:
             now = found.get(name, NONE) | of(tree, found) | own
             if now != found.get(name):
                 found[name], grown = now, True
-    return found
+    return found | {"ALERTS_FOR_STATE": found["ALERTS"] - {"alertstate"}}
 
 
 def of(node: Node, known: Labels) -> frozenset[str]:

@@ -128,7 +128,8 @@ def _target_counter_agg(_: Dashboard, panel: Panel) -> Iterator[str]:
     for node, above in _nodes(panel):
         if isinstance(node, promql.Selector) and node.metric.endswith("_total"):
             call = above[-1] if above else None
-            if not (node.window and isinstance(call, promql.Call) and call.function in _RATES):
+            rated = node.window and isinstance(call, promql.Call) and call.function in _RATES
+            if not rated and not _only_filters(node, above):
                 yield f"{node.metric} is not inside rate, irate or increase"
 
 
@@ -142,9 +143,32 @@ def _target_instance(dashboard: Dashboard, panel: Panel) -> Iterator[str]:
 
 
 def _without(panel: Panel, wanted: promql.Matcher) -> Iterator[str]:
-    for node, _ in _nodes(panel):
-        if isinstance(node, promql.Selector) and wanted not in node.matchers:
+    for node, above in _nodes(panel):
+        if isinstance(node, promql.Selector) and wanted not in node.matchers and not _joined(node, above, wanted):
             yield f'{node.metric} without {wanted.label}{wanted.op}"{wanted.value}"'
+
+
+def _joined(node: promql.Selector, above: tuple[promql.Node, ...], wanted: promql.Matcher) -> bool:
+    """Whether the label is matched with a side that is narrowed to what the page shows."""
+    inner: promql.Node = node
+    for outer in reversed(above):
+        if isinstance(outer, promql.Binary) and outer.operator != "or":
+            on = wanted.label in outer.on if outer.on is not None else wanted.label not in (outer.ignoring or ())
+            other = outer.right if inner is outer.left else outer.left
+            if on and any(wanted in each.matchers for each in promql.selectors(other)):
+                return True
+        inner = outer
+    return False
+
+
+def _only_filters(node: promql.Selector, above: tuple[promql.Node, ...]) -> bool:
+    """Whether only its being there counts, not its value: behind ``and`` or ``unless``."""
+    inner: promql.Node = node
+    for outer in reversed(above):
+        if isinstance(outer, promql.Binary) and outer.operator in {"and", "unless"} and inner is outer.right:
+            return True
+        inner = outer
+    return False
 
 
 def _nodes(panel: Panel) -> Iterator[tuple[promql.Node, tuple[promql.Node, ...]]]:

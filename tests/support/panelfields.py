@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from . import labelflow, promql
 from .dashboards import Panel, panel_links
@@ -26,6 +27,7 @@ class Columns:
     open: bool
 
 
+@cache
 def labels(expr: str) -> frozenset[str]:
     """Every label that a query's result can have."""
     return labelflow.of(promql.parse(expr), labelflow.known())

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 _TOKEN = re.compile(
@@ -116,6 +117,7 @@ class Literal:
 Node: TypeAlias = Selector | Call | Aggregate | Binary | Subquery | Literal
 
 
+@cache
 def parse(query: str) -> Node:
     """The tree of a whole query. Raise ``ValueError`` that says where it isn't understood."""
     parser = _Parser(query, _tokens(query))
