@@ -24,6 +24,7 @@ local tolerance = t.config.minimumTolerance;
 local steps = [[null, p.colour.neutral], [0, p.colour.good]] + t.degradation[1:];
 local layerColours = [p.fixedColour('/^%s$/' % layer, p.colour.layer[layer]) for layer in layers];
 local rowOf(page, more={}) = links.to(page, { cluster: '${__data.fields.cluster:percentencode}' } + more);
+local matrixLinks = { [each[0]]: [rowOf(each[1], if each[1] == 'probes' then { layer: each[0] } else {})] for each in pageOf };
 local node = links.fromRow('node', ['cluster', 'instance']);
 local disk = links.fromRow('disk', ['cluster', 'instance', 'device']);
 local nic = links.fromRow('nic', ['cluster', 'instance', 'device']);
@@ -52,9 +53,9 @@ local now = [
   [
     p.matrix(
       'Degradation by layer and cluster',
-      'Measured divided by baseline for latency, baseline divided by measured for IOPS and throughput, worst host of each cluster and layer: 1 is as accepted, 2 is twice as bad. The baseline is the one in force on each host: recorded there, else the site\'s, else a documented profile the site chose. "not judged": measured, but no baseline is in force; empty: not measured at all. Bad looks like: yellow from %g on, red from %g on; a click leads to the layer.' % [tolerance, t.degradation[2][0]],
+      'Measured divided by baseline for latency, baseline divided by measured for IOPS and throughput, worst host of each cluster and layer: 1 is as accepted, 2 is twice as bad. The baseline is the one in force on each host: recorded there, else the site\'s, else a documented profile the site chose. "not judged": measured, but no baseline is in force; empty: not measured at all. What fires without a baseline is in the matrix below. Bad looks like: yellow from %g on, red from %g on; a click leads to the layer.' % [tolerance, t.degradation[2][0]],
       'none', q.matrix, 'cluster', 'layer', layers, steps,
-      links={ [each[0]]: [rowOf(each[1], if each[1] == 'probes' then { layer: each[0] } else {})] for each in pageOf },
+      links=matrixLinks,
       decimals=2, words={ '-1': 'not judged' }
     ),
     11,
@@ -86,6 +87,16 @@ local now = [
 
 local blame = [
   [
+    p.matrix(
+      'Firing alerts by layer and cluster',
+      'How many alerts fire for each layer, without mere information: also what no baseline judges, as a disk that is slower than its twins or a port that loses frames. "self" is the hosts: their daemons, and what watches the probes. Bad looks like: any number; a click leads to the layer.',
+      'none', q.blame.firing, 'cluster', 'layer', ['self'] + layers, [[null, p.colour.neutral], [1, p.colour.warning]],
+      links=matrixLinks { 'self': [rowOf('probes')] }, decimals=0
+    ),
+    9,
+    7,
+  ],
+  [
     p.figures(
       'Suspected layer of each cluster',
       'The lowest layer that is out of line in a way that makes other hosts wait: the layers above it wait for this one. Taken from the alerts themselves; beside it its worst ratio to the baseline in force, and on how many hosts it is out of line. Bad looks like: any row; none means that no layer is suspected.',
@@ -97,7 +108,7 @@ local blame = [
       ],
       sort='degradation'
     ),
-    8,
+    6,
     7,
   ],
   [
@@ -112,7 +123,7 @@ local blame = [
       ],
       sort='degradation'
     ),
-    16,
+    9,
     7,
   ],
 ];

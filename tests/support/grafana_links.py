@@ -23,11 +23,14 @@ ALL = "$__all"
 """The value of a variable that stands for all of them."""
 
 
+NOTHING = Frame(())
+
+
 @dataclass(frozen=True, slots=True)
 class Click:
     """What was clicked on: a cell of a table, or a point of a series with its labels."""
 
-    frame: Frame = Frame(())
+    frame: Frame = NOTHING
     row: int = 0
     labels: Mapping[str, str] | None = None
 
@@ -89,7 +92,11 @@ class Grafana:
             name = each["name"]
             if name in wanted:
                 # "All" and the text that stands for all are taken for it
-                chosen = ALL if each.get("includeAll") and wanted[name] in (ALL, "All", each.get("allValue")) else wanted[name]
+                chosen = (
+                    ALL
+                    if each.get("includeAll") and wanted[name] in (ALL, "All", each.get("allValue"))
+                    else wanted[name]
+                )
             elif each["type"] == "datasource":
                 chosen = "prometheus"
             elif each.get("includeAll"):

@@ -9,7 +9,8 @@ MATRIX = [
     {"id": "groupingToMatrix",
      "options": {"rowField": "cluster", "columnField": "layer", "valueField": "Value", "emptyValue": "null"}},
     {"id": "organize",
-     "options": {"indexByName": {"cluster\\layer": 0, "disk": 1, "osd": 2}, "renameByName": {"cluster\\layer": "cluster"}}},
+     "options": {"indexByName": {"cluster\\layer": 0, "disk": 1, "osd": 2},
+                 "renameByName": {"cluster\\layer": "cluster"}}},
 ]  # fmt: skip
 RANGE = ("now-1h", "now")
 
@@ -70,10 +71,9 @@ def test_rows_are_merged_wherever_they_agree():
 
 def test_placeholders_are_replaced_from_the_row_the_series_and_the_page():
     row = frame(({"instance": "a b:1", "device": "sda"}, 1.0))
-    url = "/d/x?${ds:queryparam}&${__url_time_range}&var-i=${__data.fields.instance:percentencode}&var-c=${__data.fields.cluster}"
-    assert (
-        resolve(url, Click(row), {"ds": "p"}, RANGE) == "/d/x?var-ds=p&from=now-1h&to=now&var-i=a%20b%3A1&var-c="
-    )
+    url = "/d/x?${ds:queryparam}&${__url_time_range}"
+    url += "&var-i=${__data.fields.instance:percentencode}&var-c=${__data.fields.cluster}"
+    assert resolve(url, Click(row), {"ds": "p"}, RANGE) == "/d/x?var-ds=p&from=now-1h&to=now&var-i=a%20b%3A1&var-c="
     assert resolve('${__data.fields["device"]}', Click(row), {}, RANGE) == "sda"
     assert resolve("${__field.labels.device}", Click(labels={"device": "sdb"}), {}, RANGE) == "sdb"
 
