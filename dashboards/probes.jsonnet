@@ -10,20 +10,10 @@ local config = thresholds.config;
 local toNode = links.fromRow('node', ['cluster', 'instance']);
 local nodeOfSeries = p.linked([links.fromSeries('node', ['cluster', 'instance'])]);
 // One kind of figure, on this page.
-local ofWorkload = p.linked([links.to('probes', { layer: '${__field.labels.layer}', workload: '${__field.labels.workload}', statistic: '${statistic}' })]);
-// The page of a layer, which the row knows.
-local toLayer = {
-  title: "Open the layer's page",
-  url: '/d/${__data.fields.page}?${datasource:queryparam}&${__url_time_range}&var-cluster=${__data.fields.cluster}',
-  targetBlank: false,
-};
+local ofWorkload = p.linked([links.to('probes', { layer: '${__field.labels.layer:percentencode}', workload: '${__field.labels.workload:percentencode}', statistic: '${statistic}' })]);
+// A row knows its layer, but no page of Grafana's can choose by it: the reader does.
+local toLayer = [links.fromRow(page, ['cluster']) for page in ['network', 'disks', 'osds', 'pools', 'rbd']];
 local toProbe = links.fromRow('probes', ['cluster', 'probe']);
-local hidden(column) = { matcher: { id: 'byName', options: column }, properties: [{ id: 'custom.hidden', value: true }] };
-local inWords(column, zero, one) = {
-  matcher: { id: 'byName', options: column },
-  properties: [{ id: 'mappings', value: [{ type: 'value', options: { '0': { text: zero, index: 0 }, '1': { text: one, index: 1 } } }] }],
-};
-local more(overrides) = { fieldConfig+: { overrides+: overrides } };
 local stale = config.probe.staleIntervals;
 
 local stat(title, description, expr, steps, decimals=0, noValue='no data') =
@@ -45,10 +35,9 @@ local verdict = [
       ['cluster', 'cluster', null],
       ['instance', 'node', [toNode]],
       ['probe', 'probe', [toProbe]],
-      ['layer', 'layer', [toLayer]],
+      ['layer', 'layer', toLayer],
       ['device_class', 'class', null],
       ['kind', 'kind', null],
-      ['page', 'page', null],
     ],
     [
       { expr: q.schedule.info, name: null, unit: 'none' },
@@ -62,7 +51,7 @@ local verdict = [
       { expr: q.schedule.degradation, name: 'degradation', unit: 'none', steps: thresholds.degradation },
     ],
     sort='intervals since success'
-  ) + more([hidden('page'), inWords('result', 'failed', 'success')]), 24, 11],
+  ) + p.words('result', { '0': 'failed', '1': 'success' }), 24, 11],
 ];
 
 // Worst, median, baseline and documented of one kind of figure.
@@ -165,6 +154,8 @@ local schedule = [
 
 local entry = [['cluster', 'cluster', null], ['instance', 'node', [toNode]]];
 local what = entry + [['probe', 'probe', [toProbe]], ['layer', 'layer', null], ['device_class', 'class', null], ['workload', 'workload', null], ['operation', 'operation', null]];
+// What a baseline's environment is made of, as the daemon names it.
+local parts = ['kernel', 'ceph', 'fio', 'disks', 'nics', 'tuning'];
 local baselines = [
   [p.figures(
     'Figures that nothing judges',
@@ -176,16 +167,16 @@ local baselines = [
     ],
     sort='other parameters'
   ), 12, 9],
-  [p.figures(
+  [std.foldl(function(panel, part) panel + p.words(part, { '0': 'same', '1': 'changed' }), parts, p.figures(
     'Baselines and what has changed since',
     'The baselines of each node: age of the oldest figure in force, and which parts of the node differ from what it was measured on. Documented profiles and site files don\'t say what they were measured on. Bad looks like: older than %s, or any change: record anew.' % config.alerts.PlumblineBaselineOutdated.age,
     entry + [['source', 'source', null], ['profile', 'profile', null]],
     [{ expr: q.baselines.age, name: 'age', unit: 's' }] + [
       { expr: q.baselines.changed(part), name: part, unit: 'none', steps: thresholds.few }
-      for part in ['kernel', 'ceph', 'fio', 'disks', 'nics', 'tuning']
+      for part in parts
     ],
     sort='age'
-  ) + more([inWords(part, 'same', 'changed') for part in ['kernel', 'ceph', 'fio', 'disks', 'nics', 'tuning']]), 12, 9],
+  )), 12, 9],
 ];
 
 dashboard.new(
