@@ -110,8 +110,8 @@ local more = [
   ), 8, 8],
   [p.timeSeries(
     'Link changes',
-    'How often the carrier came or went. A port that flaps loses what was under way, and a bond moves its flows each time. Bad looks like: anything beside maintenance.',
-    'none', [p.target(q.loss.carrier, 'changes')]
+    'How often the carrier came or went, and how often its bond, if it has one, found it without a link. A port that flaps loses what was under way, and a bond moves its flows each time. Bad looks like: anything beside maintenance.',
+    'none', [p.target(q.loss.carrier, 'changes'), p.target(q.loss.bond, 'failures seen by {{device}}')]
   ), 8, 8],
   [p.timeSeries(
     'Packets',
@@ -192,13 +192,12 @@ local settings = [
   ) + p.words('state', onOff), 8, 10],
   [p.figures(
     'Members of its bond',
-    'Each member\'s link and LACP partner, whether it may carry traffic, and how often its link failed; empty where the port is in no bond. Bad looks like: a member that is down, or without a partner.',
+    'Each member\'s link and LACP partner, and whether it may carry traffic; empty where the port is in no bond. Bad looks like: a member that is down, or without a partner.',
     [['device', 'bond', [toPort('device')]], ['slave', 'member', [toPort('slave')]]],
     [
       { expr: q.bond.up, name: 'link', unit: 'none', steps: below(1) },
       { expr: q.bond.active, name: 'active', unit: 'none' },
       { expr: q.bond.partner, name: 'LACP partner', unit: 'none' },
-      { expr: q.bond.failures, name: 'failures', unit: 'none' },
     ]
   ) + p.words('link', { '0': 'down', '1': 'up' }) + p.words('active', { '0': 'no', '1': 'yes' }) + p.words('LACP partner', { '0': 'none', '1': 'yes' }), 8, 10],
   [p.figures(

@@ -30,7 +30,7 @@ local verdict = [
   stat('Outdated baselines', 'Baselines measured on what their node is no longer: another kernel, Ceph, fio, disks, ports or tuning. Bad looks like: more than 0: a verdict may be the change and no fault.', q.verdict.outdated, thresholds.few),
   [p.figures(
     'Schedule and age',
-    'Every probe chosen: when it last ran and last succeeded, the latter in its own intervals; whether the last run succeeded, how long it took and how long one now under way has lasted; its worst figure against the baseline. Canaries run all the time and have no interval. Bad looks like: %g intervals and more, or a run that never ends.' % stale,
+    'Every probe chosen above: when it last ran and last succeeded, the latter in its own intervals; whether the last run succeeded, how long it took and how long one now under way has lasted; its worst figure against the baseline. Canaries run all the time and have no interval. Bad looks like: %g intervals and more, or a run that never ends.' % stale,
     [
       ['cluster', 'cluster', null],
       ['instance', 'node', [toNode]],
@@ -55,20 +55,20 @@ local verdict = [
 ];
 
 // Worst, median, baseline and documented of one kind of figure.
-local history(title, description, unit, of, worst, logarithmic=true) = p.timeSeries(
+local history(title, description, unit, of, worst, statistic='') = p.timeSeries(
   title, description, unit, [
     p.target(of.worst(worst), 'worst {{workload}} {{operation}} {{device_class}}'),
     p.target(of.median, 'median {{workload}} {{operation}} {{device_class}}'),
     p.target(of.baseline, 'baseline {{workload}} {{operation}} {{device_class}} ({{source}})'),
-    p.target(of.documented, 'documented {{workload}} {{operation}} {{statistic}} ({{profile}} {{device_class}})'),
-  ], logarithmic=logarithmic
+    p.target(of.documented, 'documented {{workload}} {{operation}}%s ({{profile}} {{device_class}})' % statistic),
+  ], logarithmic=true
 ) + ofWorkload;
 
 local told = 'The worst node and the median node of each kind of figure, held between runs. Dashed: the median of the nodes\' baselines in force (recorded, else of the site, else a chosen profile). Dotted: documented profiles, another site\'s hardware.';
 local measured = [
   [history(
     'Latency against its baseline', told + ' By the statistic chosen above. Bad looks like: the median leaving the dashed line (all of them), or the worst leaving the median (one of them).',
-    's', q.history.latency, 'max'
+    's', q.history.latency, 'max', ' {{statistic}}'
   ), 12, 9],
   [p.timeSeries(
     'Latency percentiles',
@@ -181,7 +181,7 @@ local baselines = [
 
 dashboard.new(
   'probes',
-  [variables.datasource, variables.cluster, variables.layer, variables.probe, variables.workload, variables.statistic],
+  [variables.datasource, variables.cluster, variables.anyInstance, variables.layer, variables.probe, variables.workload, variables.statistic],
   [
     { title: null, panels: verdict },
     { title: 'Measured, against the baseline', panels: measured },

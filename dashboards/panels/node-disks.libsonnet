@@ -7,7 +7,7 @@ local q = import '../queries/node.libsonnet';
 local alerts = thresholds.config.alerts;
 local toDisk = links.fromRow('disk', ['cluster', 'instance', 'device']);
 local toOsd = links.to('osd', { cluster: '${__data.fields.cluster:percentencode}', ceph_daemon: '${__data.fields.osd:percentencode}' });
-local diskOfSeries = p.linked([links.fromSeries('disk', ['cluster', 'instance', 'device', 'operation'])]);
+local diskOfSeries = p.linked([links.fromSeries('disk', ['cluster', 'instance', 'device'])]);
 local hidden = p.hidden(['cluster', 'instance']);
 // The rows carry cluster and node for their links; the page says both already.
 local disk = [['cluster', 'cluster', null], ['instance', 'instance', null], ['device', 'disk', [toDisk]]];

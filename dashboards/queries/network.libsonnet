@@ -46,8 +46,8 @@ local figures(measured, baseline, documented, more='', documentedMore=more) = {
   worst(aggregation):: '%s by (cluster, %s) (%s%s)' % [aggregation, likeness, measured, networkOnly(more)],
   median: 'quantile by (cluster, %s) (0.5, %s%s)' % [likeness, measured, networkOnly(more)],
   baseline: 'quantile by (cluster, %s, source) (0.5, %s%s)' % [likeness, baseline, networkOnly(more)],
-  documented: 'max by (%s, profile, statistic) (%s%s) and on (workload, operation) %s%s'
-              % [likeness, documented, networkOnly('source="documented"' + (if documentedMore == '' then '' else ', ' + documentedMore)), measured, networkOnly(more)],
+  documented: 'max by (%s, profile%s) (%s%s) and on (workload, operation) %s%s'
+              % [likeness, if more == '' then '' else ', statistic', documented, networkOnly('source="documented"' + (if documentedMore == '' then '' else ', ' + documentedMore)), measured, networkOnly(more)],
 };
 
 {
