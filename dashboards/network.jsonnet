@@ -13,7 +13,7 @@ local toPort = links.fromRow('nic', ['cluster', 'instance', 'device']);
 local toNode = links.fromRow('node', ['cluster', 'instance']);
 local portOfSeries = p.linked([links.fromSeries('nic', ['cluster', 'instance', 'device'])]);
 local nodeOfSeries = p.linked([links.fromSeries('node', ['cluster', 'instance'])]);
-local probesOfSeries = p.linked([links.to('probes', { layer: 'network', workload: '${__field.labels.workload}' })]);
+local probesOfSeries = p.linked([links.to('probes', { layer: 'network', workload: '${__field.labels.workload:percentencode}' })]);
 local portLabels = [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'port', [toPort]]];
 
 local causeColours = [
@@ -183,7 +183,7 @@ local settings = [
   [p.figures(
     'Bond members that carry nothing',
     'Members of bonds without a link, outside the active LACP aggregate, or without an LACP partner. Empty is well. Bad looks like: any row: the bond has less bandwidth than was paid for, and the next failure may be the last.',
-    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'bond', [toPort]], ['slave', 'member', [links.to('nic', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.instance}', device: '${__data.fields.slave}' })]]],
+    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'bond', [toPort]], ['slave', 'member', [links.to('nic', { cluster: '${__data.fields.cluster:percentencode}', instance: '${__data.fields.instance:percentencode}', device: '${__data.fields.slave:percentencode}' })]]],
     [
       { expr: q.bond.down, name: 'link', unit: 'none' },
       { expr: q.bond.elsewhere, name: 'outside the aggregate', unit: 'none' },
@@ -192,14 +192,14 @@ local settings = [
   ), 12, 8],
   [p.figures(
     'InfiniBand and RoCE ports',
-    'State (4 is active), speed, use, errors a second and how often the link went down; empty where there are none. Bad looks like: a state below 4 on a port with a cable, or errors that go on.',
+    'State (4 is active), speed, use, errors a second, and how often a second the port had data and no credit to send it; empty where there are none. Bad looks like: a state below 4 on a port with a cable, errors that go on, or waits on one port alone.',
     [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'adapter', null], ['port', 'port', null]],
     [
       { expr: q.infiniband.state, name: 'state', unit: 'none', steps: below(alerts.PlumblineInfinibandPortDown.activeState) },
       { expr: q.infiniband.rate, name: 'speed', unit: 'bps' },
       { expr: q.infiniband.use, name: 'in use', unit: 'percentunit' },
       { expr: q.infiniband.errors, name: 'errors', unit: 'ops', steps: [[null, p.colour.good], [1e-9, p.colour.warning]] },
-      { expr: q.infiniband.downs, name: 'went down', unit: 'none' },
+      { expr: q.infiniband.waits, name: 'waits for credit', unit: 'ops' },
     ],
     sort='errors'
   ), 12, 8],

@@ -9,19 +9,17 @@ local q = import 'queries/nic.libsonnet';
 local alerts = thresholds.config.alerts;
 local beyond(limit) = [[null, p.colour.good], [limit, p.colour.bad]];
 local below(limit) = [[null, p.colour.bad], [limit, p.colour.good]];
-local words(zero, one) = [{ type: 'value', options: { '0': { text: zero, index: 0 }, '1': { text: one, index: 1 } } }];
-local inWords(column, zero, one) = { matcher: { id: 'byName', options: column }, properties: [{ id: 'mappings', value: words(zero, one) }] };
-local mapped(overrides) = { fieldConfig+: { overrides+: overrides } };
 // Another port of the same node, by the column of a table that names it.
-local toPort(column) = links.to('nic', { instance: '${instance}', device: '${__data.fields.%s}' % column });
+local toPort(column) = links.to('nic', { instance: '${instance}', device: '${__data.fields.%s:percentencode}' % column });
 local toNode = p.linked([links.to('node', { instance: '${instance}' })]);
+local onOff = { '0': 'off', '1': 'on' };
 
 local verdict = [
   [p.stat(
     'Link',
     'Whether the port has a link and can carry packets. Bad looks like: down on a port that is cabled.',
     'none', p.target(q.verdict.up, 'link', instant=true), below(1), noValue='not there'
-  ) + { fieldConfig+: { defaults+: { mappings: words('down', 'up') } } }, 3, 4],
+  ) + { fieldConfig+: { defaults+: { mappings: [{ type: 'value', options: { '0': { text: 'down', index: 0 }, '1': { text: 'up', index: 1 } } }] } } }, 3, 4],
   [p.stat(
     'Speed',
     'Speed of the link, as share of what the port can do where that is known. No link: the port has none, or its driver does not know (virtual ports). Bad looks like: less than was paid for.',
@@ -112,8 +110,8 @@ local more = [
   ), 8, 8],
   [p.timeSeries(
     'Link changes',
-    'How often the carrier came or went. A port that flaps loses what was under way, and a bond moves its flows each time. Bad looks like: anything beside maintenance.',
-    'none', [p.target(q.loss.carrier, 'changes')]
+    'How often the carrier came or went, and how often its bond, if it has one, found it without a link. A port that flaps loses what was under way, and a bond moves its flows each time. Bad looks like: anything beside maintenance.',
+    'none', [p.target(q.loss.carrier, 'changes'), p.target(q.loss.bond, 'failures seen by {{device}}')]
   ), 8, 8],
   [p.timeSeries(
     'Packets',
@@ -185,24 +183,23 @@ local settings = [
       { expr: q.settings.adaptive, name: 'adaptive', unit: 'none' },
       { expr: q.settings.pause, name: 'pause', unit: 'none' },
     ]
-  ) + mapped([inWords('adaptive', 'off', 'on'), inWords('pause', 'off', 'on')]), 12, 7],
+  ) + p.words('adaptive', onOff) + p.words('pause', onOff), 12, 7],
   [p.figures(
     'Offloads',
     'What the port does instead of the CPU, as ethtool -k names it. Bad looks like: checksums, segmentation or receive merging off, or other than on its twins.',
     [['feature', 'feature', null]],
     [{ expr: q.settings.offloads, name: 'state', unit: 'none', steps: [[null, p.colour.neutral], [1, p.colour.good]] }]
-  ) + mapped([inWords('state', 'off', 'on')]), 8, 10],
+  ) + p.words('state', onOff), 8, 10],
   [p.figures(
     'Members of its bond',
-    'Each member\'s link and LACP partner, whether it may carry traffic, and how often its link failed; empty where the port is in no bond. Bad looks like: a member that is down, or without a partner.',
+    'Each member\'s link and LACP partner, and whether it may carry traffic; empty where the port is in no bond. Bad looks like: a member that is down, or without a partner.',
     [['device', 'bond', [toPort('device')]], ['slave', 'member', [toPort('slave')]]],
     [
       { expr: q.bond.up, name: 'link', unit: 'none', steps: below(1) },
       { expr: q.bond.active, name: 'active', unit: 'none' },
       { expr: q.bond.partner, name: 'LACP partner', unit: 'none' },
-      { expr: q.bond.failures, name: 'failures', unit: 'none' },
     ]
-  ) + mapped([inWords('link', 'down', 'up'), inWords('active', 'no', 'yes'), inWords('LACP partner', 'none', 'yes')]), 8, 10],
+  ) + p.words('link', { '0': 'down', '1': 'up' }) + p.words('active', { '0': 'no', '1': 'yes' }) + p.words('LACP partner', { '0': 'none', '1': 'yes' }), 8, 10],
   [p.figures(
     'Stands on',
     'What this port stands on, and what stands on it: VLAN, bond, bridge. A frame lost below may be counted above once more. Bad looks like: nothing by itself.',

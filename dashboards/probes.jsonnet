@@ -10,20 +10,10 @@ local config = thresholds.config;
 local toNode = links.fromRow('node', ['cluster', 'instance']);
 local nodeOfSeries = p.linked([links.fromSeries('node', ['cluster', 'instance'])]);
 // One kind of figure, on this page.
-local ofWorkload = p.linked([links.to('probes', { layer: '${__field.labels.layer}', workload: '${__field.labels.workload}', statistic: '${statistic}' })]);
-// The page of a layer, which the row knows.
-local toLayer = {
-  title: "Open the layer's page",
-  url: '/d/${__data.fields.page}?${datasource:queryparam}&${__url_time_range}&var-cluster=${__data.fields.cluster}',
-  targetBlank: false,
-};
+local ofWorkload = p.linked([links.to('probes', { layer: '${__field.labels.layer:percentencode}', workload: '${__field.labels.workload:percentencode}', statistic: '${statistic}' })]);
+// A row knows its layer, but no page of Grafana's can choose by it: the reader does.
+local toLayer = [links.fromRow(page, ['cluster']) for page in ['network', 'disks', 'osds', 'pools', 'rbd']];
 local toProbe = links.fromRow('probes', ['cluster', 'probe']);
-local hidden(column) = { matcher: { id: 'byName', options: column }, properties: [{ id: 'custom.hidden', value: true }] };
-local inWords(column, zero, one) = {
-  matcher: { id: 'byName', options: column },
-  properties: [{ id: 'mappings', value: [{ type: 'value', options: { '0': { text: zero, index: 0 }, '1': { text: one, index: 1 } } }] }],
-};
-local more(overrides) = { fieldConfig+: { overrides+: overrides } };
 local stale = config.probe.staleIntervals;
 
 local stat(title, description, expr, steps, decimals=0, noValue='no data') =
@@ -40,15 +30,14 @@ local verdict = [
   stat('Outdated baselines', 'Baselines measured on what their node is no longer: another kernel, Ceph, fio, disks, ports or tuning. Bad looks like: more than 0: a verdict may be the change and no fault.', q.verdict.outdated, thresholds.few),
   [p.figures(
     'Schedule and age',
-    'Every probe chosen: when it last ran and last succeeded, the latter in its own intervals; whether the last run succeeded, how long it took and how long one now under way has lasted; its worst figure against the baseline. Canaries run all the time and have no interval. Bad looks like: %g intervals and more, or a run that never ends.' % stale,
+    'Every probe chosen above: when it last ran and last succeeded, the latter in its own intervals; whether the last run succeeded, how long it took and how long one now under way has lasted; its worst figure against the baseline. Canaries run all the time and have no interval. Bad looks like: %g intervals and more, or a run that never ends.' % stale,
     [
       ['cluster', 'cluster', null],
       ['instance', 'node', [toNode]],
       ['probe', 'probe', [toProbe]],
-      ['layer', 'layer', [toLayer]],
+      ['layer', 'layer', toLayer],
       ['device_class', 'class', null],
       ['kind', 'kind', null],
-      ['page', 'page', null],
     ],
     [
       { expr: q.schedule.info, name: null, unit: 'none' },
@@ -62,24 +51,24 @@ local verdict = [
       { expr: q.schedule.degradation, name: 'degradation', unit: 'none', steps: thresholds.degradation },
     ],
     sort='intervals since success'
-  ) + more([hidden('page'), inWords('result', 'failed', 'success')]), 24, 11],
+  ) + p.words('result', { '0': 'failed', '1': 'success' }), 24, 11],
 ];
 
 // Worst, median, baseline and documented of one kind of figure.
-local history(title, description, unit, of, worst, logarithmic=true) = p.timeSeries(
+local history(title, description, unit, of, worst, statistic='') = p.timeSeries(
   title, description, unit, [
     p.target(of.worst(worst), 'worst {{workload}} {{operation}} {{device_class}}'),
     p.target(of.median, 'median {{workload}} {{operation}} {{device_class}}'),
     p.target(of.baseline, 'baseline {{workload}} {{operation}} {{device_class}} ({{source}})'),
-    p.target(of.documented, 'documented {{workload}} {{operation}} {{statistic}} ({{profile}} {{device_class}})'),
-  ], logarithmic=logarithmic
+    p.target(of.documented, 'documented {{workload}} {{operation}}%s ({{profile}} {{device_class}})' % statistic),
+  ], logarithmic=true
 ) + ofWorkload;
 
 local told = 'The worst node and the median node of each kind of figure, held between runs. Dashed: the median of the nodes\' baselines in force (recorded, else of the site, else a chosen profile). Dotted: documented profiles, another site\'s hardware.';
 local measured = [
   [history(
     'Latency against its baseline', told + ' By the statistic chosen above. Bad looks like: the median leaving the dashed line (all of them), or the worst leaving the median (one of them).',
-    's', q.history.latency, 'max'
+    's', q.history.latency, 'max', ' {{statistic}}'
   ), 12, 9],
   [p.timeSeries(
     'Latency percentiles',
@@ -165,6 +154,8 @@ local schedule = [
 
 local entry = [['cluster', 'cluster', null], ['instance', 'node', [toNode]]];
 local what = entry + [['probe', 'probe', [toProbe]], ['layer', 'layer', null], ['device_class', 'class', null], ['workload', 'workload', null], ['operation', 'operation', null]];
+// What a baseline's environment is made of, as the daemon names it.
+local parts = ['kernel', 'ceph', 'fio', 'disks', 'nics', 'tuning'];
 local baselines = [
   [p.figures(
     'Figures that nothing judges',
@@ -176,21 +167,21 @@ local baselines = [
     ],
     sort='other parameters'
   ), 12, 9],
-  [p.figures(
+  [std.foldl(function(panel, part) panel + p.words(part, { '0': 'same', '1': 'changed' }), parts, p.figures(
     'Baselines and what has changed since',
     'The baselines of each node: age of the oldest figure in force, and which parts of the node differ from what it was measured on. Documented profiles and site files don\'t say what they were measured on. Bad looks like: older than %s, or any change: record anew.' % config.alerts.PlumblineBaselineOutdated.age,
     entry + [['source', 'source', null], ['profile', 'profile', null]],
     [{ expr: q.baselines.age, name: 'age', unit: 's' }] + [
       { expr: q.baselines.changed(part), name: part, unit: 'none', steps: thresholds.few }
-      for part in ['kernel', 'ceph', 'fio', 'disks', 'nics', 'tuning']
+      for part in parts
     ],
     sort='age'
-  ) + more([inWords(part, 'same', 'changed') for part in ['kernel', 'ceph', 'fio', 'disks', 'nics', 'tuning']]), 12, 9],
+  )), 12, 9],
 ];
 
 dashboard.new(
   'probes',
-  [variables.datasource, variables.cluster, variables.layer, variables.probe, variables.workload, variables.statistic],
+  [variables.datasource, variables.cluster, variables.anyInstance, variables.layer, variables.probe, variables.workload, variables.statistic],
   [
     { title: null, panels: verdict },
     { title: 'Measured, against the baseline', panels: measured },

@@ -8,7 +8,7 @@ local variables = import 'lib/variables.libsonnet';
 local q = import 'queries/tuning.libsonnet';
 
 local toNode = links.fromRow('node', ['cluster', 'instance']);
-local toDevice(page, column) = links.to(page, { cluster: '${__data.fields.cluster}', instance: '${__data.fields.instance}', device: '${__data.fields.%s}' % column });
+local toDevice(page, column) = links.to(page, { cluster: '${__data.fields.cluster:percentencode}', instance: '${__data.fields.instance:percentencode}', device: '${__data.fields.%s:percentencode}' % column });
 // All of it is the aim; what falls short of it is for `plumbline check` to explain.
 local whole = [[null, p.colour.warning], [1, p.colour.good]];
 local sortedBy(column) = { options+: { sortBy: [{ displayName: column, desc: false }] } };

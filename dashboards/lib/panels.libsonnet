@@ -168,6 +168,29 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
   // A click on a value of this panel leads there: `links` from links.libsonnet.
   linked(links):: { fieldConfig+: { defaults+: { links: links } } },
 
+  // A column whose figures mean words: number as text → word. Added to a table; an empty cell stays empty.
+  words(column, said):: {
+    fieldConfig+: {
+      overrides+: [{
+        matcher: { id: 'byName', options: column },
+        properties: [{
+          id: 'mappings',
+          value: [
+            { type: 'special', options: { match: 'null', result: { index: 0, text: '', color: 'transparent' } } },
+            { type: 'value', options: { [value]: { index: 1, text: said[value] } for value in std.objectFields(said) } },
+          ],
+        }],
+      }],
+    },
+  },
+
+  // Columns that only the links of a row need.
+  hidden(columns):: {
+    fieldConfig+: {
+      overrides+: [{ matcher: { id: 'byName', options: column }, properties: [{ id: 'custom.hidden', value: true }] } for column in columns],
+    },
+  },
+
   // What adds up to a whole, stacked: parts of one operation's time, shares of one total. Never unlike things.
   stacked(title, description, unit, targets, overrides=[])::
     self.timeSeries(title, description, unit, targets, overrides=overrides)

@@ -27,6 +27,11 @@ local v = g.dashboard.variable;
     + v.query.refresh.onTime()
     + v.query.withSort(1),
 
+  // The same, where a page is about all nodes and can show one.
+  anyInstance:
+    self.instance
+    + v.query.selectionOptions.withIncludeAll(true, '.*'),
+
   statistic:
     v.custom.new('statistic', ['p50', 'p99', 'mean'])
     + v.custom.generalOptions.withLabel('Statistic'),
@@ -76,7 +81,7 @@ local v = g.dashboard.variable;
   local ofProbes(name, label, metric) =
     v.query.new(name)
     + v.query.withDatasourceFromVariable(self.datasource)
-    + v.query.queryTypes.withLabelValues(name, metric + '{cluster=~"$cluster"}')
+    + v.query.queryTypes.withLabelValues(name, metric + '{cluster=~"$cluster", instance=~"$instance"}')
     + v.query.generalOptions.withLabel(label)
     + v.query.selectionOptions.withIncludeAll(true, '.*')
     + v.query.selectionOptions.withMulti(false)

@@ -1,12 +1,19 @@
 // The queries of the network page. A frame that is counted on a VLAN, its bond and the port counts once, for the port.
 local config = (import '../../alerts/config.libsonnet')._config;
-local promql = import '../../alerts/lib/promql.libsonnet';
 
 local sel(more='') = '{cluster=~"$cluster"%s}' % (if more == '' then '' else ', ' + more);
 local notLoopback = 'device!="lo"';
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
 local port = 'cluster, instance, device';
-local lowest(expr) = '(%s %s)' % [expr, std.rstripChars(promql.lowestOnly(config), '\n')];
+// Not on what stands on another port of ours.
+local above = |||
+  (
+    plumbline_nic_relation_info%(sel)s
+    and on (cluster, instance, lower)
+    label_replace(plumbline_nic_mtu_bytes%(sel)s, "lower", "$1", "device", "(.+)")
+  )
+||| % { sel: sel() };
+local lowest(expr) = '(%s unless on (%s) %s)' % [expr, port, std.rstripChars(above, '\n')];
 local perPort(expr) = lowest('sum by (%s) (%s)' % [port, expr]);
 
 local drops(causes) = perPort(rate('plumbline_nic_drops_total', notLoopback + ', cause=~"%s"' % causes));
@@ -24,7 +31,7 @@ local ofTheWorst(expr) = '%s and on (%s) topk(%d, %s)' % [expr, port, worst, los
 
 local speedShare = lowest('max by (%(port)s) (plumbline_nic_speed_bits_per_second%(sel)s) / max by (%(port)s) (plumbline_nic_max_speed_bits_per_second%(sel)s)' % { port: port, sel: sel() });
 local ringShare = 'max by (%(port)s) (plumbline_nic_ring_entries%(sel)s) / max by (%(port)s) (plumbline_nic_ring_max_entries%(sel)s)' % { port: port, sel: sel('ring="rx"') };
-local irqShare = '(max by (%s) (plumbline_nic_irq_share_max_ratio%s) and on (%s) plumbline_nic_irq_active_vectors > 1)' % [port, sel(), port];
+local irqShare = '(max by (%s) (plumbline_nic_irq_share_max_ratio%s) and on (%s) plumbline_nic_irq_active_vectors%s > 1)' % [port, sel(), port, sel()];
 local use = lowest('max by (%(port)s) (%(bytes)s) * 8 / on (%(port)s) max by (%(port)s) (plumbline_nic_speed_bits_per_second%(sel)s)' % { port: port, bytes: rate('plumbline_nic_bytes_total', notLoopback), sel: sel() });
 local retransmitted = 'sum by (cluster, instance) (%s) / (sum by (cluster, instance) (%s) > 0)' % [
   rate('plumbline_tcp_retransmitted_segments_total'),
@@ -39,8 +46,8 @@ local figures(measured, baseline, documented, more='', documentedMore=more) = {
   worst(aggregation):: '%s by (cluster, %s) (%s%s)' % [aggregation, likeness, measured, networkOnly(more)],
   median: 'quantile by (cluster, %s) (0.5, %s%s)' % [likeness, measured, networkOnly(more)],
   baseline: 'quantile by (cluster, %s, source) (0.5, %s%s)' % [likeness, baseline, networkOnly(more)],
-  documented: 'max by (%s, profile, statistic) (%s%s) and on (workload, operation) %s%s'
-              % [likeness, documented, networkOnly('source="documented"' + (if documentedMore == '' then '' else ', ' + documentedMore)), measured, networkOnly(more)],
+  documented: 'max by (%s, profile%s) (%s%s) and on (workload, operation) %s%s'
+              % [likeness, if more == '' then '' else ', statistic', documented, networkOnly('source="documented"' + (if documentedMore == '' then '' else ', ' + documentedMore)), measured, networkOnly(more)],
 };
 
 {
@@ -96,7 +103,7 @@ local figures(measured, baseline, documented, more='', documentedMore=more) = {
     rate: 'max by (%s) (plumbline_infiniband_rate_bits_per_second%s)' % [ibPort, sel()],
     use: 'max by (%s) (%s) * 8 / max by (%s) (plumbline_infiniband_rate_bits_per_second%s > 0)' % [ibPort, rate('plumbline_infiniband_bytes_total'), ibPort, sel()],
     errors: 'sum by (%s) (%s)' % [ibPort, rate('plumbline_infiniband_errors_total', 'error!~"%s"' % config.alerts.PlumblineInfinibandErrors.benign)],
-    downs: 'max by (%s) (plumbline_infiniband_link_downed_total%s)' % [ibPort, sel()],
+    waits: 'sum by (%s) (%s)' % [ibPort, rate('plumbline_infiniband_transmit_wait_ticks_total')],
   },
   probe: {
     throughput: figures('plumbline_probe_throughput_bytes_per_second', 'plumbline:baseline_in_force:throughput_bytes_per_second', 'plumbline_baseline_throughput_bytes_per_second'),

@@ -32,6 +32,7 @@ local packets = 'sum(%s)' % rate('plumbline_nic_packets_total');
     errors: 'sum by (direction, cause) (%s)' % rate('plumbline_nic_errors_total'),
     pause: 'sum by (direction) (%s)' % rate('plumbline_nic_pause_frames_total'),
     carrier: 'sum(increase(plumbline_nic_carrier_changes_total%s[$__rate_interval]))' % sel(),
+    bond: 'sum by (device) (increase(plumbline_bond_slave_link_failures_total%s[$__rate_interval]))' % node('slave="$device"'),
   },
   load: {
     throughput: 'sum by (direction) (%s) * 8' % rate('plumbline_nic_bytes_total'),
@@ -65,7 +66,6 @@ local packets = 'sum(%s)' % rate('plumbline_nic_packets_total');
     up: 'max by (device, slave) (plumbline_bond_slave_up%(bond)s or plumbline_bond_slave_up%(member)s)' % self.of,
     active: 'max by (device, slave) (plumbline_bond_slave_active%(bond)s or plumbline_bond_slave_active%(member)s)' % self.of,
     partner: 'max by (device, slave) (plumbline_bond_slave_partner_mac_valid%(bond)s or plumbline_bond_slave_partner_mac_valid%(member)s)' % self.of,
-    failures: 'max by (device, slave) (plumbline_bond_slave_link_failures_total%(bond)s or plumbline_bond_slave_link_failures_total%(member)s)' % self.of,
     of:: { bond: sel(), member: node('slave="$device"') },
   },
 }

@@ -1,17 +1,14 @@
-// The queries of the probes page: schedule, cost, history against the baseline. `$probe`, `$layer`, `$workload` may be all.
+// The queries of the probes page: schedule, cost, history against the baseline. `$instance`, `$probe`, `$layer`, `$workload` may be all.
 local config = (import '../../alerts/config.libsonnet')._config;
-local promql = import '../../alerts/lib/promql.libsonnet';
-local pages = import '../lib/pages.libsonnet';
 
-local labels = promql.labels(config);
-local cluster = 'cluster=~"$cluster"';
+local nodes = 'cluster=~"$cluster", instance=~"$instance"';
 local join(matchers) = '{%s}' % std.join(', ', std.filter(function(each) each != '', matchers));
-local named(more='') = join([cluster, 'probe=~"$probe"', more]);
-local layered(more='') = join([cluster, 'layer=~"$layer"', 'probe=~"$probe"', more]);
+local named(more='') = join([nodes, 'probe=~"$probe"', more]);
+local layered(more='') = join([nodes, 'layer=~"$layer"', 'probe=~"$probe"', more]);
 // Figures know their workload, too; a canary has several and names none.
-local measured(more='') = join([cluster, 'layer=~"$layer"', 'probe=~"$probe"', 'workload=~"$workload"', more]);
+local measured(more='') = join([nodes, 'layer=~"$layer"', 'probe=~"$probe"', 'workload=~"$workload"', more]);
 // A baseline knows no probe.
-local accepted(more='') = join([cluster, 'layer=~"$layer"', 'workload=~"$workload"', more]);
+local accepted(more='') = join([nodes, 'layer=~"$layer"', 'workload=~"$workload"', more]);
 
 local probe = 'cluster, instance, probe';
 local info = 'max by (%s, layer, device_class, kind) (plumbline_probe_info%s)' % [probe, layered()];
@@ -20,14 +17,6 @@ local chosen(expr) = '(%s and on (%s) plumbline_probe_info%s)' % [expr, probe, l
 local by(metric) = chosen('max by (%s) (%s%s)' % [probe, metric, named()]);
 local age(metric) = chosen('time() - max by (%s) (%s%s)' % [probe, metric, named()]);
 local counted(expr) = 'count(%s) or vector(0)' % expr;
-
-// The page of each layer, for the link of a row.
-local pageOf = { network: pages.network, disk: pages.disks, osd: pages.osds, rados: pages.pools, rbd: pages.rbd, filesystem: pages.rbd, object: pages.rbd, client: pages.rbd };
-local withPage(expr) = std.foldl(
-  function(done, layer) 'label_replace(%s, "page", "%s", "layer", "%s")' % [done, pageOf[layer].uid, layer],
-  std.objectFields(pageOf),
-  expr
-);
 
 local likeness = 'layer, device_class, workload, operation';
 // The worst and the median of all nodes, and what stands beside them.
@@ -67,12 +56,11 @@ local figures(of, statistic='') = {
     degradation: 'max(plumbline:degradation:ratio%s)' % measured(),
     missing: 'sum(plumbline_baseline_missing%s) or vector(0)' % measured(),
     mismatched: 'sum(plumbline_baseline_mismatch%s) or vector(0)' % measured(),
-    outdated: counted('max by (cluster, instance, source, profile) (plumbline_baseline_environment_changed%s) == 1' % join([cluster])),
+    outdated: counted('max by (cluster, instance, source, profile) (plumbline_baseline_environment_changed%s) == 1' % join([nodes])),
   },
   schedule: {
-    info: withPage(info),
-    // The layer's page and the kind come with the first query; the others add figures to its rows.
-    local row(expr) = withPage('(%s) * on (%s) group_left (layer, device_class, kind) (%s)' % [expr, probe, info]),
+    info: info,
+    local row(expr) = '(%s) * on (%s) group_left (layer, device_class, kind) (%s)' % [expr, probe, info],
     lastRun: row(age('plumbline_probe_last_run_timestamp_seconds')),
     lastSuccess: row(age('plumbline_probe_last_success_timestamp_seconds')),
     intervals: row(by('plumbline:probe_since_success:intervals')),
@@ -93,7 +81,7 @@ local figures(of, statistic='') = {
   cost: {
     share: 'topk(10, sum by (cluster, instance) (%s / %s))' % ['(%s)' % by('plumbline_probe_duration_seconds'), '(%s)' % by('plumbline_probe_interval_seconds')],
     duration: 'max by (kind) ((%s) * on (%s) group_left (kind) (%s))' % [by('plumbline_probe_duration_seconds'), probe, info],
-    cpu: 'topk(10, rate(process_cpu_seconds_total%s[$__rate_interval]) and on (cluster, instance) plumbline_build_info)' % join([cluster]),
+    cpu: 'topk(10, rate(process_cpu_seconds_total%s[$__rate_interval]) and on (cluster, instance) plumbline_build_info%s)' % [join([nodes]), join([nodes])],
     canary: 'sum by (layer, device_class, operation) (rate(plumbline_canary_latency_seconds_count%s[$__rate_interval]))' % measured(),
     allowed: config.alerts.PlumblineDaemonHeavy.cpus,
   },
@@ -119,7 +107,7 @@ local figures(of, statistic='') = {
     local entry = 'cluster, instance, source, profile',
     missing: 'max by (cluster, instance, probe, layer, device_class, workload, operation) (plumbline_baseline_missing%s == 1)' % measured(),
     mismatched: 'max by (cluster, instance, probe, layer, device_class, workload, operation) (plumbline_baseline_mismatch%s == 1)' % measured(),
-    age: 'time() - min by (%s) (plumbline_baseline_measured_timestamp_seconds%s and on (%s) plumbline:baseline_in_force:info)' % [entry, join([cluster]), labels.entry],
-    changed(part):: 'max by (%s) (plumbline_baseline_environment_changed%s)' % [entry, join([cluster, 'part="%s"' % part])],
+    age: 'time() - min by (%s) (plumbline_baseline_measured_timestamp_seconds%s and on (%s, %s, config_hash) plumbline:baseline_in_force:info%s)' % [entry, join([nodes]), entry, likeness, join([nodes])],
+    changed(part):: 'max by (%s) (plumbline_baseline_environment_changed%s)' % [entry, join([nodes, 'part="%s"' % part])],
   },
 }

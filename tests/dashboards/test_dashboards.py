@@ -38,7 +38,7 @@ def test_a_changed_input_is_noticed_without_grafonnet(tmp_path):
     queries = tmp_path / "dashboards" / "queries" / "node.libsonnet"
     queries.write_text(queries.read_text() + "// edited\n")
     edited = tmp_path / "dashboards" / "out" / "plumbline-node.json"
-    edited.write_text(edited.read_text().replace("Verdict", "verdict"))
+    edited.write_text(edited.read_text().replace("Plumbline / Node", "Plumbline / node"))
     done = subprocess.run(
         [sys.executable, tmp_path / "dashboards" / "render.py", "--check"],
         capture_output=True,
