@@ -17,4 +17,5 @@
 + (import 'config/ceph.libsonnet')
 + (import 'config/osd.libsonnet')
 + (import 'config/capacity.libsonnet')
++ (import 'config/budget.libsonnet')
 + (import 'config/blame.libsonnet')

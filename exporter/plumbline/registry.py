@@ -122,7 +122,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
     network, kernel, roots = parts.network, parts.kernel, parts.roots
     disks = WholeDisks(roots, exclude=re.compile(config.devices.disk_exclude))
     counted = disks.with_partitions() if config.devices.disk_partitions else disks
-    baselines = tuple(baseline.samples(book.selection))
+    baselines = (*baseline.samples(book.selection), *baseline.budget_samples(book.budgets))
     known = [
         _steady(
             "softnet",

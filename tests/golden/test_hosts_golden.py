@@ -248,8 +248,14 @@ def fabric_node(tmp_path: Path) -> str:
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
-def disks_of(tmp_path: Path, scenario: str, *, disk_partitions: bool = False) -> str:
-    """What the disks are, who uses them, and one that has left since the last start."""
+def disks_of(
+    tmp_path: Path,
+    scenario: str,
+    *others: str,
+    disk_partitions: bool = False,
+    targets: Sequence[Target] = (),
+) -> str:
+    """What the disks are, who uses them, and one that has left since the last start; and ``others``' collectors."""
     roots = tree(tmp_path / "host", scenario)
     store = StateStore(tmp_path / "state")
     store.put_disks([DiskRecord("sdz", "ZA1GONE", NOW - 9e6, NOW - 86400)])
@@ -259,11 +265,11 @@ def disks_of(tmp_path: Path, scenario: str, *, disk_partitions: bool = False) ->
     presence.look()
     given.storage.users.refresh()
     given = dataclasses.replace(given, disks_seen=lambda: presence.seen)
-    names = ("device", "disk", "diskpresence", "diskuse")
+    names = ("device", "disk", "diskpresence", "diskuse", *others)
     config = Config(
         collectors={name: name in names for name in COLLECTORS}, devices=DevicesConfig(disk_partitions=disk_partitions)
     )
-    return page(given, config, book(tmp_path, (), config.baseline))
+    return page(given, config, book(tmp_path, targets, config.baseline))
 
 
 def cephadm_node(tmp_path: Path) -> str:
@@ -272,8 +278,12 @@ def cephadm_node(tmp_path: Path) -> str:
 
 
 def package_node(tmp_path: Path) -> str:
-    """OSDs of packages in every layout, encryption, arrays, paths; no counters, so that collector says why."""
-    return disks_of(tmp_path, "ceph-package-node")
+    """OSDs of packages in every layout, encryption, arrays, paths; no counters, so that collector says why.
+
+    It measures a write in RADOS, so it carries the documented latency budgets.
+    """
+    write = Target("objects/osd.0", "rados", "hdd", "rados-ops-4k", "write", "0123456789ab")
+    return disks_of(tmp_path, "ceph-package-node", "baseline", targets=(write,))
 
 
 def array_node(tmp_path: Path) -> str:
