@@ -60,6 +60,13 @@ local since = 'min by (%s) (ALERTS_FOR_STATE%s and ignoring (alertstate) %s)' % 
     since: '1000 * %s' % since,
   },
   blame: {
+    // Whatever the layer is judged by: a disk among its peers needs no baseline.
+    firing: |||
+      label_replace(
+        count by (cluster, layer) (%s),
+        "cluster", "All", "cluster", ""
+      )
+    ||| % firing('layer!=""'),
     cluster: 'max by (cluster, layer) (plumbline:blamed_layer_cluster:info%s)' % sel(),
     clusterDegradation: 'max by (cluster, layer) (plumbline:layer_degradation:ratio%s) and on (cluster, layer) plumbline:blamed_layer_cluster:info' % sel(),
     clusterHosts: 'count by (cluster, layer) (plumbline:layer_out_of_line:bool%s) and on (cluster, layer) plumbline:blamed_layer_cluster:info' % sel('instance!=""'),

@@ -157,7 +157,7 @@ class Page:
         """Title → address of each link of a cell (``column`` is its heading), or of a series."""
         config = self.panel(title)["fieldConfig"]
         links: Sequence[Mapping[str, Any]] = config["defaults"].get("links", [])
-        for override in config["overrides"]:
+        for override in config.get("overrides", []):
             matcher = override["matcher"]
             if column and matcher["id"] == "byName" and matcher["options"] == column:
                 links = next((each["value"] for each in override["properties"] if each["id"] == "links"), links)
