@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from . import frames, series
+from . import series
 from .answers import Source, Window
 from .fields import Look, look
 from .sheet import FAINT, FRAME, INK, PAD_PX, PALETTE, PAPER, ROW_PX, SMALL, TITLE_PX, Place, cut, say
@@ -68,36 +68,34 @@ def bar_gauge(
 
 def table(place: Place, given: Mapping[str, Any], source: Source, values: Mapping[str, str], window: Window) -> bool:
     frame = series.table(source, given, values, window)
-    if not frame.columns or not frame.rows:
+    if not len(frame):
         say(place, given["fieldConfig"]["defaults"].get("noValue", "No data"))
         return False
     sheet = place.blank()
     width, height = place.width - 2 * PAD_PX, place.height - TITLE_PX - PAD_PX
-    rows = len(frame.rows)
+    rows = len(frame)
     shown = min(rows, max(1, int(height // ROW_PX) - 1))
-    looks = [look(given, column.heading) for column in frame.columns]
-    texts = [
-        [_cell(how, cell) for cell in column.cells[:shown]] for how, column in zip(looks, frame.columns, strict=True)
-    ]
+    columns = [(column, look(given, column.heading)) for column in frame.columns]
+    columns = [(column, how) for column, how in columns if not how.custom.get("hidden")]
+    texts = [[_cell(how, cell) for cell in column.values[:shown]] for column, how in columns]
     wanted = [
-        max(len(column.heading), 3, *map(len, text)) + 2 for column, text in zip(frame.columns, texts, strict=True)
+        max(len(column.heading), 3, *map(len, text)) + 2 for (column, _), text in zip(columns, texts, strict=True)
     ]
-    at = 0.0
-    for column, how, text, share in zip(frame.columns, looks, texts, wanted, strict=True):
+    left = 0.0
+    for (column, how), text, share in zip(columns, texts, wanted, strict=True):
         size = width * share / sum(wanted)
-        sheet.text(
-            at + 3, ROW_PX / 2, cut(column.heading, size), fontsize=SMALL, fontweight="bold", va="center", color=INK
-        )
+        heading = cut(column.heading, size)
+        sheet.text(left + 3, ROW_PX / 2, heading, fontsize=SMALL, fontweight="bold", va="center", color=INK)
+        filled = how.custom.get("cellOptions", {}).get("type") == "color-background"
         for index in range(shown):
-            top = (index + 1) * ROW_PX
-            cell = column.cells[index]
-            figure = cell if isinstance(cell, float) else None
-            colour = how.colour(figure) if how.custom.get("cellOptions", {}).get("type") == "color-background" else None
+            middle = (index + 1.5) * ROW_PX
+            cell = column.values[index]
+            colour = how.colour(cell if isinstance(cell, float) else None) if filled else None
             if colour:
-                sheet.barh(top + ROW_PX / 2, size - 1, left=at, height=ROW_PX - 1, color=colour)
-            sheet.text(at + 3, top + ROW_PX / 2, cut(text[index], size), fontsize=SMALL, va="center",
-                       color=PAPER if colour else INK)  # fmt: skip
-        at += size
+                sheet.barh(middle, size - 1, left=left, height=ROW_PX - 1, color=colour)
+            ink = PAPER if colour else INK
+            sheet.text(left + 3, middle, cut(text[index], size), fontsize=SMALL, va="center", color=ink)
+        left += size
     for index in range(1, shown + 1):
         sheet.axhline(index * ROW_PX, color=FRAME, linewidth=0.4)
     if rows > shown:
@@ -105,5 +103,5 @@ def table(place: Place, given: Mapping[str, Any], source: Source, values: Mappin
     return True
 
 
-def _cell(how: Look, cell: frames.Cell) -> str:
+def _cell(how: Look, cell: str | float | None) -> str:
     return cell if isinstance(cell, str) else how.text(cell)

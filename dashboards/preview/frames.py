@@ -1,154 +1,167 @@
-"""Tables out of instant queries, and the transformations that the dashboards use, as Grafana does them.
+"""What Grafana makes of a table panel's queries: one frame of named columns, by the panel's transformations.
 
-A frame is a list of columns; a row is what stands at the same place of each. ``None`` is an empty cell.
-https://grafana.com/docs/grafana/latest/panels-visualizations/query-transform-data/transform-data/
+Only what our panels use, and after Grafana 11's own behaviour, of which this is surprising:
+
+- The figure of a query is the column "Value #A", of a panel's only query "Value".
+- ``merge`` joins rows that agree wherever both have a value; a query with fewer labels goes to all rows it fits.
+- ``groupingToMatrix`` calls its first column ``row\\column``, and does nothing where a label is missing.
+- ``organize`` renames for the eye; links still find a column by its old name, and also by the new one.
+
+https://grafana.com/docs/grafana/v11.6/panels-visualizations/query-transform-data/transform-data/
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .answers import Series
-
-Cell = str | float | None
+Vector = Sequence[tuple[Mapping[str, str], float]]
+"""An instant vector as Prometheus answers: labels and value of every series."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``name`` is Grafana's, ``heading`` what stands above it; ``of_values``: figures, and no labels."""
+    """``name`` as the data has it, ``heading`` as the table shows it; a value a row, ``None`` where there is none."""
 
     name: str
+    values: tuple[str | float | None, ...]
     heading: str
-    of_values: bool
-    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Columns of the same length."""
+    """Columns of equal length, in the order shown."""
 
     columns: tuple[Column, ...]
 
-    @property
-    def rows(self) -> list[dict[str, Cell]]:
-        """Column's name → cell."""
-        names = [column.name for column in self.columns]
-        return [dict(zip(names, cells, strict=True)) for cells in zip(*(c.cells for c in self.columns), strict=True)]
+    def __len__(self) -> int:
+        return len(self.columns[0].values) if self.columns else 0
 
-    def column(self, name: str) -> Column | None:
-        """By Grafana's name or by the heading."""
-        return next((each for each in self.columns if name in (each.name, each.heading)), None)
+    def rows(self) -> list[dict[str, str | float | None]]:
+        """Heading → value, row by row."""
+        return [{each.heading: each.values[row] for each in self.columns} for row in range(len(self))]
+
+    def find(self, key: str) -> Column | None:
+        """The column a link's ``${__data.fields.<key>}`` means: by name, else by position, else by heading."""
+        for each in self.columns:
+            if each.name == key:
+                return each
+        if key.isdigit() and int(key) < len(self.columns):
+            return self.columns[int(key)]
+        return next((each for each in self.columns if each.heading == key), None)
 
 
-def of_series(series: Sequence[Series], ref_id: str, *, alone: bool) -> Frame:
-    """What a query in table format gives: the time, a column a label, the figure (without its letter where alone)."""
-    labels = sorted({name for each in series for name in each.labels})
+def of_query(vector: Vector, *, ref_id: str, alone: bool) -> Frame:
+    """One query in the format "table": the time, a column a label in alphabetical order, the value."""
+    labels = sorted({label for found, _ in vector for label in found})
     value = "Value" if alone else f"Value #{ref_id}"
-    if not series:
-        return Frame(())
-    return Frame(
-        (
-            Column("Time", "Time", False, tuple(each.points[-1][0] for each in series)),
-            *(Column(name, name, False, tuple(each.labels.get(name) for each in series)) for name in labels),
-            Column(value, value, True, tuple(each.points[-1][1] for each in series)),
-        )
-    )
+    columns: dict[str, tuple[str | float | None, ...]] = {"Time": (0.0,) * len(vector)}
+    columns |= {label: tuple(found.get(label, "") for found, _ in vector) for label in labels}
+    columns[value] = tuple(number for _, number in vector)
+    return Frame(tuple(Column(name, values, name) for name, values in columns.items()))
 
 
-def transformed(frames: Sequence[Frame], transformations: Iterable[Mapping[str, Any]]) -> Frame:
-    """The one table that is left; the first frame where nothing joined them. Unknown ones are left out."""
-    now = [frame for frame in frames if frame.columns]
+def transformed(frames: Sequence[Frame], transformations: Sequence[Mapping[str, Any]]) -> Frame:
+    """The one frame that the table shows; fails for a transformation it does not know, or that leaves several."""
+    now = list(frames)
     for each in transformations:
-        options = each.get("options", {})
-        match each["id"]:
-            case "merge":
-                now = [merged(now)]
-            case "joinByField":
-                now = [joined(now, options["byField"])]
-            case "groupingToMatrix":
-                now = [matrix(frame, options) for frame in now]
-            case "organize":
-                now = [organized(frame, options) for frame in now]
-    return now[0] if now else Frame(())
+        now = _KNOWN[each["id"]](now, each.get("options", {}))
+    (shown,) = now
+    return shown
 
 
-def merged(frames: Sequence[Frame]) -> Frame:
-    """Rows of several frames into one where all columns that every frame has are equal."""
-    kinds = {column.name: column for frame in frames for column in frame.columns}
-    shared = [name for name in kinds if all(frame.column(name) for frame in frames)]
-    rows: dict[tuple[Cell, ...], dict[str, Cell]] = {}
-    others = 0
+def ordered(frame: Frame, by: Sequence[Mapping[str, Any]]) -> Frame:
+    """Rows as ``options.sortBy`` of the panel has them; what has no value comes last in either direction."""
+    order = list(range(len(frame)))
+    for each in reversed(by):
+        column = next((found for found in frame.columns if found.heading == each["displayName"]), None)
+        if column is None:  # Grafana then leaves the order alone
+            continue
+        given = [row for row in order if column.values[row] is not None]
+        given.sort(key=lambda row, of=column: of.values[row], reverse=bool(each.get("desc")))  # type: ignore[misc]
+        order = given + [row for row in order if column.values[row] is None]
+    return Frame(tuple(replace(each, values=tuple(each.values[row] for row in order)) for each in frame.columns))
+
+
+def _merge(frames: list[Frame], _: Mapping[str, Any]) -> list[Frame]:
+    if len(frames) < 2:
+        return frames
+    names = list(dict.fromkeys(column.name for frame in frames for column in frame.columns))
+    rows: list[dict[str, str | float | None]] = []
     for frame in frames:
-        for row in frame.rows:
-            key = tuple(row[name] for name in shared)
-            same = rows.get(key)
-            if same is not None and any(same.get(name, cell) != cell for name, cell in row.items()):
-                others += 1  # the same key with another label: a row of its own
-                key = (*key, float(others))
-                same = None
-            rows[key] = {**(same or {}), **row}
-    return _of_rows(kinds, list(rows.values()))
+        for new in frame.rows():
+            fitting = [row for row in rows if all(row.get(name) in (None, value) for name, value in new.items())]
+            for row in fitting:
+                row.update(new)
+            if not fitting:
+                rows.append(dict(new))
+    return [Frame(tuple(Column(name, tuple(row.get(name) for row in rows), name) for name in names))]
 
 
-def joined(frames: Sequence[Frame], by: str) -> Frame:
-    """All rows of all frames, those with the same ``by`` in one; columns of one name are numbered."""
-    kinds: dict[str, Column] = {}
-    rows: dict[Cell, dict[str, Cell]] = {}
-    frames = [frame for frame in frames if frame.column(by)]
-    times: dict[str, int] = {}
-    for frame in frames:
+def _grouping_to_matrix(frames: list[Frame], options: Mapping[str, Any]) -> list[Frame]:
+    if len(frames) != 1:
+        return frames
+    assert options["emptyValue"] == "null", "an empty text is no number, and takes a colour"
+    row, column = options["rowField"], options["columnField"]
+    wanted = [
+        next((each for each in frames[0].columns if each.heading == name), None)
+        for name in (row, column, options["valueField"])
+    ]
+    if None in wanted:
+        return frames
+    rows, columns, values = (each.values for each in wanted if each is not None)
+    cells = {(r, c): value for r, c, value in zip(rows, columns, values, strict=True)}
+    corner = Column(f"{row}\\{column}", tuple(dict.fromkeys(rows)), f"{row}\\{column}")
+    found = [
+        Column(str(name), tuple(cells.get((each, name)) for each in corner.values), str(name))
+        for name in dict.fromkeys(columns)
+    ]
+    return [Frame((corner, *found))]
+
+
+def _organize(frames: list[Frame], options: Mapping[str, Any]) -> list[Frame]:
+    hidden, names = options.get("excludeByName", {}), options.get("renameByName", {})
+    index = options.get("indexByName", {})
+
+    def one(frame: Frame) -> Frame:
+        kept = [each for each in frame.columns if not hidden.get(each.heading)]
+        kept.sort(key=lambda each: index.get(each.heading, float("inf")))
+        return Frame(tuple(replace(each, heading=names.get(each.heading) or each.heading) for each in kept))
+
+    return [one(frame) for frame in frames]
+
+
+def _join_by_field(frames: list[Frame], options: Mapping[str, Any]) -> list[Frame]:
+    """The outer join; columns of one name are numbered from the second frame on."""
+    assert options["mode"] == "outer"
+    if len(frames) < 2:
+        return frames
+    by = options["byField"]
+    keyed = [{row[by]: row for row in frame.rows()} if frame.find(by) else {} for frame in frames]
+    keys = list(dict.fromkeys(key for rows in keyed for key in rows))
+    columns = [Column(by, tuple(keys), by)]
+    seen: dict[str, int] = {}
+    repeated = {
+        name
+        for name in (column.name for frame in frames for column in frame.columns)
+        if sum(any(column.name == name for column in frame.columns) for frame in frames) > 1
+    }
+    for frame, rows in zip(frames, keyed, strict=True):
         for column in frame.columns:
-            times[column.name] = times.get(column.name, 0) + 1
-    for number, frame in enumerate(frames, 1):
-        names = {
-            column.name: f"{column.name} {number}" if column.name != by and times[column.name] > 1 else column.name
-            for column in frame.columns
-        }
-        kinds |= {names[c.name]: replace(c, name=names[c.name], heading=names[c.name]) for c in frame.columns}
-        for row in frame.rows:
-            rows.setdefault(row[by], {}).update({names[name]: cell for name, cell in row.items()})
-    return _of_rows(kinds, list(rows.values()))
+            if column.name == by:
+                continue
+            name = column.name
+            if name in repeated:
+                seen[name] = seen.get(name, 0) + 1
+                name = f"{name} {seen[name]}"
+            columns.append(Column(name, tuple(rows.get(key, {}).get(column.heading) for key in keys), name))
+    return [Frame(tuple(columns))]
 
 
-def matrix(frame: Frame, options: Mapping[str, str]) -> Frame:
-    """Rows by columns; the corner is called ``row\\column``."""
-    row_field, column_field, value = options["rowField"], options["columnField"], options["valueField"]
-    rows = list(dict.fromkeys(row.get(row_field) for row in frame.rows))
-    columns = list(dict.fromkeys(row.get(column_field) for row in frame.rows))
-    cells = {(row.get(row_field), row.get(column_field)): row.get(value) for row in frame.rows}
-    corner = f"{row_field}\\{column_field}"
-    return Frame(
-        (
-            Column(corner, corner, False, tuple(rows)),
-            *(Column(str(c), str(c), True, tuple(cells.get((row, c)) for row in rows)) for c in columns),
-        )
-    )
-
-
-def organized(frame: Frame, options: Mapping[str, Any]) -> Frame:
-    """Columns left out, put in order and renamed."""
-    out, order, names = (options.get(key, {}) for key in ("excludeByName", "indexByName", "renameByName"))
-    kept = [column for column in frame.columns if not out.get(column.name)]
-    kept.sort(key=lambda column: order.get(column.name, len(order)))
-    return Frame(tuple(replace(column, heading=names.get(column.name) or column.heading) for column in kept))
-
-
-def ordered(frame: Frame, sort_by: Sequence[Mapping[str, Any]]) -> Frame:
-    """As the table's first order says; empty cells last."""
-    column = frame.column(sort_by[0]["displayName"]) if sort_by else None
-    if column is None:
-        return frame
-    sign = -1 if sort_by[0].get("desc") else 1
-
-    def key(index: int) -> tuple[bool, float, str]:
-        cell = column.cells[index]
-        return cell is None, sign * cell if isinstance(cell, float) else 0.0, str(cell)
-
-    places = sorted(range(len(column.cells)), key=key)
-    return Frame(tuple(replace(each, cells=tuple(each.cells[place] for place in places)) for each in frame.columns))
-
-
-def _of_rows(kinds: Mapping[str, Column], rows: Sequence[Mapping[str, Cell]]) -> Frame:
-    return Frame(tuple(replace(column, cells=tuple(row.get(name) for row in rows)) for name, column in kinds.items()))
+_KNOWN: dict[str, Callable[[list[Frame], Mapping[str, Any]], list[Frame]]] = {
+    "merge": _merge,
+    "groupingToMatrix": _grouping_to_matrix,
+    "organize": _organize,
+    "joinByField": _join_by_field,
+}

@@ -75,7 +75,11 @@ def table(source: Source, panel: Mapping[str, Any], values: Mapping[str, str], w
     """The table that is shown, in its order."""
     alone = len(panel["targets"]) == 1
     answered = [
-        frames.of_series(asked(source, target, values, window), target["refId"], alone=alone)
+        frames.of_query(
+            [(each.labels, each.points[-1][1]) for each in asked(source, target, values, window)],
+            ref_id=target["refId"],
+            alone=alone,
+        )
         for target in panel["targets"]
     ]
     shown = frames.transformed(answered, panel.get("transformations", []))

@@ -149,11 +149,16 @@ def _without(panel: Panel, wanted: promql.Matcher) -> Iterator[str]:
 
 
 def _joined(node: promql.Selector, above: tuple[promql.Node, ...], wanted: promql.Matcher) -> bool:
-    """Whether the label is matched with a side that is narrowed to what the page shows."""
+    """Whether another side of a join is narrowed to what the page shows, and the join narrows this one.
+
+    A cluster must be matched itself, because names repeat in clusters; a node's things may be matched by their names.
+    """
     inner: promql.Node = node
     for outer in reversed(above):
         if isinstance(outer, promql.Binary) and outer.operator != "or":
-            on = wanted.label in outer.on if outer.on is not None else wanted.label not in (outer.ignoring or ())
+            on = bool(outer.on) if outer.on is not None else wanted.label not in (outer.ignoring or ())
+            if wanted.label == "cluster" and outer.on is not None:
+                on = "cluster" in outer.on
             other = outer.right if inner is outer.left else outer.left
             if on and any(wanted in each.matchers for each in promql.selectors(other)):
                 return True

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from dashboards.preview.variables import choices
 
 from .dashboards import Dashboard, data_panels, placeholders, substitute
@@ -62,16 +61,16 @@ def exceptions(file: Path) -> list[Exception_]:
     ]
 
 
-def values(dashboard: Dashboard, ask: Callable[[str, str], list[str]]) -> Iterator[dict[str, str]]:
+def offered(dashboard: Dashboard, ask: Callable[[str, str], list[str]]) -> Iterator[dict[str, str]]:
     """Every choice of the page's variables, in the order that a reader would go through them; the opened page first."""
     yield from _chosen([each for each in dashboard["templating"]["list"] if each["type"] != "datasource"], {}, ask)
 
 
-def has_data(query: Query, offered: list[dict[str, str]], ask: Callable[[str], Any]) -> bool:
+def has_data(query: Query, offers: list[dict[str, str]], ask: Callable[[str], Any]) -> bool:
     """For the page as it opens, or for any other choice of the variables that the query names."""
     names = sorted(placeholders(query.expr))
-    told = {tuple(each.get(name, "") for name in names): each for each in reversed(offered)}
-    ordered = dict.fromkeys(tuple(each.get(name, "") for name in names) for each in offered)
+    told = {tuple(each.get(name, "") for name in names): each for each in reversed(offers)}
+    ordered = dict.fromkeys(tuple(each.get(name, "") for name in names) for each in offers)
     return any(ask(substitute(query.expr, **told[key])) for key in itertools.islice(ordered, MOST_CHOICES))
 
 

@@ -40,6 +40,8 @@ HOSTS = {
     "pcie1:10047": "pcie_node",
     "virtual1:10047": "virtual_machine",
 }
+SCRAPE_S = 5
+"""Also how often rules are evaluated: all of them at once cost a second of a small machine."""
 IMAGES = "images"
 """A pool with an image that a client works on."""
 SITE = """\
@@ -95,7 +97,7 @@ def whole_stack(folder: Path, cluster: CephCluster) -> Iterator[Stack]:
                 ],
             },
         ]
-        server = stack.enter_context(prometheus(folder, target=target, interval_s=2, scrapes=scrapes))
+        server = stack.enter_context(prometheus(folder, target=target, interval_s=SCRAPE_S, scrapes=scrapes))
         yield Stack(daemon, server, target, cluster, config["probes"][1]["name"])
 
 
