@@ -48,7 +48,8 @@ VARIABLES: dict[str, Any] = {
     "templating": {
         "list": [
             {"name": "datasource", "type": "datasource", "query": "prometheus"},
-            {"name": "cluster", "type": "query", "query": "label_values(up, cluster)", "includeAll": True, "allValue": ".*"},
+            {"name": "cluster", "type": "query", "query": "label_values(up, cluster)", "includeAll": True,
+             "allValue": ".*"},
             {"name": "instance", "type": "query", "query": 'label_values(up{cluster=~"$cluster"}, instance)'},
             {"name": "statistic", "type": "custom", "query": "median : p50,p99 : p99"},
         ]
@@ -122,7 +123,7 @@ def test_a_recorded_page_is_drawn(tmp_path: Path) -> None:
         "--minutes",
         "10",
     ]
-    argv += ["--out", tmp_path, "--var", "instance=storage1:10047", "--width", "1200"]
+    argv += ["--minutes", "10", "--out", tmp_path, "--var", "instance=storage1:10047", "--width", "1200"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(tmp_path / "plumbline-node.png"))

@@ -17,7 +17,7 @@ from support.ceph_cluster import CephCluster, missing
 from support.daemon import eventually
 from support.dashboards import DASHBOARDS, load
 from support.disks import disk_folder
-from support.paneldata import Query, exceptions, has_data, offered, queries
+from support.paneldata import Query, has_data, listed, offered, queries
 from support.programs import need
 from support.whole_stack import Stack, whole_stack
 
@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.skipif(bool(missing("fio", "iperf3")), reason="Ceph, fio or iperf3 is not installed"),
 ]
-EXCEPTIONS = exceptions(Path(__file__).parents[1] / "dashboards" / "empty.yaml")
+EXCEPTIONS = listed(Path(__file__).parents[1] / "dashboards" / "empty.yaml")
 WITHIN_S = 300.0
 """For the last probe's first run and the rules that look at five minutes, on a busy machine too."""
 MOST_OFFERS = 5000

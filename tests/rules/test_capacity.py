@@ -69,10 +69,7 @@ def of(value: float | None, device_class: str = "hdd") -> dict[str, float]:
 
 
 def pools(**healing: int) -> dict[str, float]:
-    return {
-        f'cluster="north", pool="{name}", pool_id="{number}"': bool(number_heals)
-        for (name, number_heals), number in zip(healing.items(), range(1, 9), strict=False)
-    }  # noqa: E501
+    return {f'cluster="north", pool="{name}", pool_id="{number}"': bool(number_heals) for (name, number_heals), number in zip(healing.items(), range(1, 9), strict=False)}  # noqa: E501
 
 
 def in_map(osds: Iterable[Osd], *of_pools: Pool, **more: object) -> list[Series]:
@@ -233,7 +230,9 @@ def test_a_failover_is_no_step(tmp_path: Path) -> None:
     ]
     new = [
         {**each, "values": "_x11 " + each["values"]}
-        for each in managed(hosts(300, 300, 300, 300), samples=SAMPLES, manager={**MANAGER, "instance": "mgr-y:9283"})
+        for each in managed(
+            hosts(300, 300, 300, 300), samples=SAMPLES, manager={**MANAGER, "instance": "mgr-y:9283"}
+        )
     ]
     of_pool = {"cluster": "north", "pool_id": "1"}
     metadata = {"name": "vms", "type": "replicated", "description": "replica:3", "compression_mode": "none"}
@@ -250,8 +249,5 @@ def test_a_failover_is_no_step(tmp_path: Path) -> None:
 
 def test_without_a_cluster_label(tmp_path: Path) -> None:
     given = list(mapped(hosts(300, 300, 300, 300), [REPLICATED], samples=SAMPLES, step_s=60, cluster=""))
-    expected = {
-        LOSS: {'device_class="hdd"': 0.3 * 1200 / 900 / BACKFILLFULL},
-        HEALING: {'pool="vms", pool_id="1"': 1.0},
-    }
+    expected = {LOSS: {'device_class="hdd"': 0.3 * 1200 / 900 / BACKFILLFULL}, HEALING: {'pool="vms", pool_id="1"': 1.0}}
     assert promtool(tmp_path, given, expected) == ""

@@ -1,4 +1,4 @@
-"""Which queries of a page have data in a real Prometheus, with the values that Grafana would offer for its variables."""
+"""Which queries of a page have data in a real Prometheus, with the values that Grafana offers for its variables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Exception_:
+class Empty:
     """Queries that have no data on test machines. ``sure``: having some is as wrong as missing some elsewhere."""
 
     page: str
@@ -53,10 +53,10 @@ def queries(dashboard: Dashboard) -> Iterator[Query]:
         yield Query(dashboard["uid"], f"annotation {annotation['name']}", "", annotation["expr"])
 
 
-def exceptions(file: Path) -> list[Exception_]:
+def listed(file: Path) -> list[Empty]:
     """What ``file`` lists."""
     return [
-        Exception_(each["page"], each["panel"], frozenset(each.get("queries", ())), each["reason"], each["sure"])
+        Empty(each["page"], each["panel"], frozenset(each.get("queries", ())), each["reason"], each["sure"])
         for each in yaml.safe_load(file.read_text("utf-8")) or []
     ]
 
