@@ -50,12 +50,12 @@ entries:
 - {workload: randwrite-4k-qd1-j1, device_class: ssd, rate_iops: 50, iops: 50, throughput: 200 KiB/s,
    latency: {p50: 1ms, p99: 2ms, mean: 1ms}}
 - {workload: rados-ops-4k, operation: read, device_class: hdd, latency: {p50: 1ms, p99: 5ms}, tolerance_ratio: 1.5}
-- {workload: rados-ops-4k, operation: write, device_class: hdd, latency: {p50: 10ms, p99: 50ms}, tolerance_ratio: 1.5}
+- {workload: rados-ops-4k, operation: write, device_class: hdd, latency: {p50: 200us, p99: 1ms}, tolerance_ratio: 1.5}
 - {workload: rbd-randwrite-4k-qd1-j1, device_class: hdd, latency: {p50: 10ms, p99: 100ms}, tolerance_ratio: 1.5}
 - {workload: icmp-rtt-56, device_class: 10g, latency: {p50: 163us, p99: 300us}}
 - {workload: tcp-throughput-s1, operation: transmit, device_class: 10g, throughput: 9.4 Gb/s}
 """
-"""Baselines of what is not recorded first."""
+"""Baselines of what is not recorded first. RADOS' writes are held against a better cluster: something shall be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,6 @@ class Stack:
     prometheus: Prometheus
     instance: str
     ceph: CephCluster
-    fio: str
-    """The name of the fio probe."""
 
 
 @contextlib.contextmanager
@@ -97,8 +95,12 @@ def whole_stack(folder: Path, cluster: CephCluster) -> Iterator[Stack]:
                 ],
             },
         ]
-        server = stack.enter_context(prometheus(folder, target=target, interval_s=SCRAPE_S, scrapes=scrapes))
-        yield Stack(daemon, server, target, cluster, config["probes"][1]["name"])
+        # as a site has it: so the rules find that this is the host its OSDs name
+        instance = f"{os.uname().nodename}:10047"
+        server = stack.enter_context(
+            prometheus(folder, target=target, interval_s=SCRAPE_S, scrapes=scrapes, instance=instance)
+        )
+        yield Stack(daemon, server, instance, cluster)
 
 
 def _static(targets: list[str], **labels: str) -> dict[str, Any]:
@@ -124,7 +126,7 @@ def _configuration(folder: Path, cluster: CephCluster, ceph: dict[str, Any]) -> 
     ]  # fmt: skip
     return {
         "baseline": {"files": [str(site)]},
-        "ceph": {**ceph, "admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"]},
+        "ceph": {**ceph, "map": "always", "admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"]},
         "network_server": {"listen": server, "allow": ["127.0.0.0/8"]},
         "probes": [
             {"type": "canary", "name": "canary", "device_class": "ssd", "rate": 40, "file_size": "4MiB"},
