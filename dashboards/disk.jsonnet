@@ -291,5 +291,5 @@ dashboard.new(
     { title: 'What stands on it', panels: osd },
     { title: 'Alerts, findings, settings and health', panels: judged },
   ],
-  shown='instance="$instance", device=~"$device|"'
+  shown='instance="$instance", layer="disk"'
 )
