@@ -42,9 +42,11 @@ local promql = import '../lib/promql.libsonnet';
           'plumbline:capacity_host_loss:ratio > %g' % unsafe.ratio,
           rados,
           'A lost host could not be restored from the others.',
-          'Losing the largest host of ' + of + ' would fill the fullest OSD of the others to {{ $value | humanizePercentage }} of backfillfull: Ceph stops copying before every copy is restored.'
-          + '{{ with query ' + query('topk(1, plumbline:capacity_after_loss:ratio{%s})') + ' }}{{ with (first .).Labels }} It is {{ .domain }} {{ .name }}.{{ end }}{{ end }}'
-          + '{{ with query ' + query('-plumbline:capacity_host_loss_left:bytes{%s}') + ' }} {{ . | first | value | humanize1024 }}B of raw data are too much.{{ end }}',
+          'Losing the largest host of ' + of
+          + '{{ with query ' + query('topk(1, plumbline:capacity_after_loss:ratio{%s})') + ' }}{{ with (first .).Labels }} ({{ .domain }} {{ .name }}){{ end }}{{ end }}'
+          + ' would fill the fullest OSD of the others to {{ $value | humanizePercentage }} of backfillfull'
+          + '{{ with query ' + query('-plumbline:capacity_host_loss_left:bytes{%s}') + ' }}: {{ . | first | value | humanize1024 }}B of raw data are too much{{ end }}'
+          + '. Ceph would stop copying before every copy is restored.',
         ),
         alert.new(
           config,

@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 CEPH_MAP, CEPH_MAP_EVERY_S = "ceph map", 60.0
 """Capacity grows in days, and a host that dies is a minute's news."""
 KEPT_S = 300.0
-"""So long the last map is shown when the cluster does not answer: a change of manager or monitor is no loss of a
-host's place. Its age is exported."""
+"""So long the last map is shown when the cluster does not answer, or not wholly: a change of manager takes half a
+minute after a crash, and nothing is lost by it. Its age is exported."""
 _QUESTIONS = 5
 _MAX_BYTES = 64 << 20
 """About 1 KiB an OSD."""
@@ -50,8 +50,8 @@ class CephMapWatch:
         self._processes = ProcessRunner(environment)
         self._runner: Runner = runner or self._processes
         self._known: tuple[CephAccess, CephMap] | None = None
-        self._answers = True
-        self.map = Latest[CephMap](self._read, what="the cluster map", stale_after_s=4 * CEPH_MAP_EVERY_S)
+        self._whole = True
+        self.map = Latest[CephMap](self._read, what="the cluster map's parts", stale_after_s=4 * CEPH_MAP_EVERY_S)
 
     def jobs(self) -> list[Job]:
         """One, bounded by itself."""
@@ -70,11 +70,16 @@ class CephMapWatch:
             access.check()
         except ProbeRefused as refusal:
             raise Unavailable(str(refusal)) from refusal
+        last = self._last(access)
         try:
             found = self._ask(access)
         except PlumblineError as error:
-            return self._last(access, error)
-        self._known, self._answers = (access, found), True
+            if last is None:
+                raise
+            return self._kept(last, str(error))
+        if found.unread and last is not None and not last.unread:
+            return self._kept(last, found.unread)
+        self._known, self._whole = (access, found), True
         return found
 
     def _check(self, config: Config) -> None:
@@ -101,12 +106,14 @@ class CephMapWatch:
             raise ParseError("the cluster map", f"not JSON: {error}") from None
         return parse_cephmap(answers, read_ts=asked_at)
 
-    def _last(self, access: CephAccess, error: PlumblineError) -> CephMap:
-        """The last map of this cluster, while it is fresh enough; else ``error``."""
+    def _last(self, access: CephAccess) -> CephMap | None:
+        """The last map of this cluster, while it is fresh enough."""
         if self._known is None or self._known[0] != access or self._wall() - self._known[1].read_ts > KEPT_S:
-            self._known = None
-            raise error
-        if self._answers:
-            log.info("%s; the last one is shown for up to %.0f s", error, KEPT_S)
-        self._answers = False
+            return None
         return self._known[1]
+
+    def _kept(self, last: CephMap, why: str) -> CephMap:
+        if self._whole:
+            log.info("%s; the last map is shown for up to %.0f s", why, KEPT_S)
+        self._whole = False
+        return last

@@ -226,7 +226,7 @@ def _pcie_samples(reading: PciReading, skip: SkipHook) -> Samples:
 
 def _map_samples(found: CephMap, skip: SkipHook) -> Samples:
     if found.unread:
-        skip(f"what OSDs and pools hold ({found.unread})", "unreadable")
+        skip(f"what is used ({found.unread})", "unreadable")
     return cephmap.samples(found)
 
 

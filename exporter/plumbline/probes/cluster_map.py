@@ -32,6 +32,6 @@ def ask_map(cluster: Cluster) -> dict[str, Any]:
     }
     try:
         use = {command: cluster.mon_command(command) for command in ("osd df", "df")}
-    except (OSError, ValueError) as error:  # the second: Ceph writes what is divided by nothing as "-nan"
+    except (OSError, ValueError) as error:  # the second: what is no JSON, such as "-nan"
         return {**answers, "use": None, "unread": str(error)}
     return {**answers, "use": use, "unread": ""}

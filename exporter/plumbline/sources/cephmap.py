@@ -5,7 +5,7 @@ The parts come from :mod:`.cephmap_osds` and :mod:`.cephmap_pools`; who asks is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from plumbline.sources.cephmap_pools import Pool, PoolUse, parse_df, parse_full_
 
 @dataclass(frozen=True, slots=True)
 class CephMap:
-    """The cluster at one moment. ``osd_use`` and ``pool_use`` are empty where no manager answered."""
+    """The cluster at one moment."""
 
     read_ts: float
     """Unix seconds."""
@@ -29,7 +29,8 @@ class CephMap:
     pool_use: Mapping[int, PoolUse] = field(default_factory=dict)
     """Pool's number → what it holds."""
     unread: str = ""
-    """Why nothing is known of what they hold."""
+    """Why it is not whole: no manager answered, and nothing is known of what OSDs and pools hold; or it has only begun,
+    and knows nothing yet of OSDs that are up and in."""
 
 
 def parse_cephmap(answers: Any, *, read_ts: float) -> CephMap:
@@ -40,12 +41,20 @@ def parse_cephmap(answers: Any, *, read_ts: float) -> CephMap:
         osd_df, df = (None, None) if use is None else (use["osd df"], use["df"])
     except (KeyError, TypeError) as error:
         raise ParseError("the cluster map", f"an answer is missing: {error}") from None
+    osds, osd_use = parse_osd_tree(tree), {} if use is None else parse_osd_df(osd_df)
     return CephMap(
         read_ts=read_ts,
-        osds=parse_osd_tree(tree),
+        osds=osds,
         pools=parse_pools(dump, parse_rules(rules)),
         full_ratios=parse_full_ratios(dump),
-        osd_use={} if use is None else parse_osd_df(osd_df),
+        osd_use=osd_use,
         pool_use={} if use is None else parse_df(df),
-        unread=unread,
+        unread=unread if use is None else _silent(osds, osd_use),
     )
+
+
+def _silent(osds: Iterable[OsdInMap], use: Mapping[str, OsdUse]) -> str:
+    """A manager that has just taken over answers before it has heard from the OSDs, with 0 KiB for each."""
+    silent = [osd.daemon for osd in osds if osd.up and osd.reweight_ratio > 0 and osd.daemon not in use]
+    more = f" and {len(silent) - 1} more" if silent[1:] else ""
+    return f"the manager has not heard yet from {silent[0]}{more}" if silent else ""

@@ -44,6 +44,7 @@ class OsdInMap:
     """0: out, 1: takes all that its CRUSH weight gives it."""
     place: Place | None
     """``None``: CRUSH does not know it."""
+    up: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def parse_osd_df(answer: Any) -> Mapping[str, OsdUse]:
 
 
 def _osd(node: Mapping[str, Any], place: Place | None) -> OsdInMap:
-    return OsdInMap(str(node["name"]), _finite(node["reweight"]), place)
+    return OsdInMap(str(node["name"]), _finite(node["reweight"]), place, node["status"] == "up")
 
 
 def _place(node: Mapping[str, Any], ancestors: Mapping[str, str]) -> Place:
