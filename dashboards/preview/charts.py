@@ -9,7 +9,6 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from . import series
@@ -19,6 +18,7 @@ from .sheet import FAINT, FRAME, INK, LINE_PX, PAD_PX, PALETTE, SMALL, TITLE_PX,
 
 LEGEND_ROWS = 4
 """More series are counted, not named."""
+_TICKS_S = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000)
 
 
 def time_series(
@@ -65,7 +65,7 @@ def heatmap(place: Place, given: Mapping[str, Any], source: Source, values: Mapp
     low, high = max(0, lived[0] - 1), lived[-1] + 1
     chart = place.axes(52, TITLE_PX + 6, 10, 20)
     step = grid.times[1] - grid.times[0]
-    times = [datetime.fromtimestamp(at, UTC) for at in (*grid.times, grid.times[-1] + step)]
+    times = (*grid.times, grid.times[-1] + step)
     rows = [[value or math.nan for value in row] for row in grid.counts[low:high]]
     chart.pcolormesh(times, range(len(rows) + 1), rows, cmap="Oranges", norm=PowerNorm(0.5), shading="flat")
     edges = grid.edges[low:high]
@@ -96,17 +96,14 @@ def states(place: Place, given: Mapping[str, Any], source: Source, values: Mappi
         [index + 0.5 for index in range(len(shown))], [cut(each.name, 0.21 * place.width) for each in shown]
     )
     chart.set_ylim(len(shown), 0)
-    chart.set_xlim(window.start, window.end)
-    chart.xaxis.set_major_locator(MaxNLocator(6))
-    chart.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{datetime.fromtimestamp(at, UTC):%H:%M}"))
-    _plain(chart)
+    _time_axis(chart, window)
     return True
 
 
 def _line(chart: Axes, line: series.Line, how: Look, colour: str) -> None:
     style = how.custom.get("lineStyle", {})
     dashes = style.get("dash") if style.get("fill") in ("dash", "dot") else None
-    times = [datetime.fromtimestamp(at, UTC) for at, _ in line.points]
+    times = [at for at, _ in line.points]
     drawn = [value if math.isfinite(value) else math.nan for _, value in line.points]
     width = how.custom.get("lineWidth", 1)
     chart.plot(times, drawn, color=colour, linewidth=0.9 * width, marker="." if len(times) == 1 else None,
@@ -118,9 +115,8 @@ def _stack(chart: Axes, found: Sequence[series.Line], colours: Sequence[str]) ->
     parts = [index for index, line in enumerate(found) if not line.name.startswith(("baseline", "documented"))]
     moments = sorted({at for index in parts for at, _ in found[index].points})
     rows = [[dict(found[index].points).get(at, 0.0) for at in moments] for index in parts]
-    times = [datetime.fromtimestamp(at, UTC) for at in moments]
     if rows:
-        chart.stackplot(times, rows, colors=[colours[index] for index in parts], alpha=0.6, linewidth=0.5)
+        chart.stackplot(moments, rows, colors=[colours[index] for index in parts], alpha=0.6, linewidth=0.5)
 
 
 def _line_colours(looks: Sequence[Look]) -> list[str]:
@@ -154,10 +150,14 @@ def _legend(
 
 
 def _time_axis(chart: Axes, window: Window) -> None:
-    chart.set_xlim(datetime.fromtimestamp(window.start, UTC), datetime.fromtimestamp(window.end, UTC))  # type: ignore[arg-type]
-    locator = AutoDateLocator(minticks=3, maxticks=6)
-    chart.xaxis.set_major_locator(locator)
-    chart.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
+    """Unix seconds, with ticks at round times (UTC)."""
+    span = window.end - window.start
+    step = next((each for each in _TICKS_S if span / each <= 7), _TICKS_S[-1])
+    first = math.ceil(window.start / step)
+    ticks = [number * step for number in range(first, int(window.end // step) + 1)]
+    form = "%d %b" if step >= 86400 else "%H:%M"
+    chart.set_xlim(window.start, window.end)
+    chart.set_xticks(ticks, [datetime.fromtimestamp(at, UTC).strftime(form) for at in ticks])
     _plain(chart)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from . import draw, sheet
@@ -36,7 +35,6 @@ def render(
     bottom = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in dashboard["panels"])
     height = min(bottom, rows or bottom) * UNIT_PX + HEAD_PX
     figure = Figure(figsize=(width_px / DPI, height / DPI), dpi=DPI, facecolor="#F4F5F5")
-    canvas = FigureCanvasAgg(figure)
     _head(figure, dashboard, values, width_px, height)
     column = (width_px - GAP_PX) / COLUMNS
     panels, empty = 0, []
@@ -53,7 +51,7 @@ def render(
         panels += 1
         if not draw.panel(place, panel, source, values, window):
             empty.append(panel["title"])
-    canvas.print_png(str(out))
+    figure.savefig(out, dpi=DPI, format="png")
     _shrink(out)
     return Drawn(panels, tuple(empty))
 

@@ -87,14 +87,25 @@ def test_legends_columns_and_links_speak_of_what_is_there(dashboard: dict[str, A
     assert wrong == []
 
 
+GROUPED_ALIKE = {
+    "plumbline:capacity_osd_place:info: group by root: not there",
+    "plumbline:capacity_osd_place:info: group by rack: not there",
+    "plumbline:capacity_lost_with:info: count by root: not there",
+    "plumbline:capacity_lost_with:info: group by root: not there",
+    "plumbline:capacity_pool:info: group by device_class: not there",
+}
+"""Where one of several alternatives (``or``) lacks a label that others have: grouped alike on purpose, it is empty."""
+
+
 def test_the_rules_name_only_what_exists_too() -> None:
     known = labelflow.known()
-    wrong = [
+    wrong = {
         f"{rule.get('record') or rule['alert']}: {each}"
         for rule in labelflow.committed_rules()
         for each in _faults(rule["expr"], known)
-    ]
-    assert wrong == []
+    }
+    assert wrong - GROUPED_ALIKE == set()
+    assert GROUPED_ALIKE - wrong == set(), "no longer so"
 
 
 def _faults(expr: str, known: labelflow.Labels) -> list[str]:

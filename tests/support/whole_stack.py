@@ -55,7 +55,7 @@ entries:
 - {workload: icmp-rtt-56, device_class: 10g, latency: {p50: 163us, p99: 300us}}
 - {workload: tcp-throughput-s1, operation: transmit, device_class: 10g, throughput: 9.4 Gb/s}
 """
-"""Baselines of what is not recorded first. RADOS' writes are held against a better cluster: something shall be wrong."""
+"""Baselines of what is not recorded first. RADOS' writes are held against a better cluster: something is to be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
