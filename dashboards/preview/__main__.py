@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -17,8 +18,6 @@ from .answers import PreviewError, Recorded, Recorder, Server, Source, Window, v
 from .variables import opened
 
 RENDERED = Path(__file__).parents[1] / "out"
-POINTS = 240
-"""Across the window; Grafana asks for about one a pixel."""
 
 
 def main() -> int:
@@ -37,7 +36,8 @@ def _run(options: argparse.Namespace) -> int:
     recorder = Recorder(source)
     options.out.mkdir(parents=True, exist_ok=True)
     end = options.end or time.time()
-    window = Window(end - options.minutes * 60, end, max(1.0, options.minutes * 60 / POINTS))
+    step = float(max(1, math.ceil(options.minutes * 60 / options.points)))
+    window = Window(end - options.minutes * 60, end, step)
     given = dict(each.split("=", 1) for each in options.var)
     for dashboard in chosen:
         mine = opened(dashboard, given, lambda selector, label: values(recorder, selector, label))
@@ -82,6 +82,7 @@ def _options() -> argparse.Namespace:
         "--var", action="append", default=[], metavar="NAME=VALUE", help="a variable's value, as in the page's address"
     )
     parser.add_argument("--width", type=int, default=1600, help="pixels (default %(default)s)")
+    parser.add_argument("--points", type=int, default=240, help="across the time shown (default %(default)s)")
     parser.add_argument("--rows", type=int, help="only the top of each page, in units of Grafana's grid")
     parser.add_argument("--record", type=Path, help="write what Prometheus answered to this file")
     parser.add_argument("--recorded", type=Path, help="draw from such a file instead")

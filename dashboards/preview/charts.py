@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from . import series
 from .answers import Source, Window
 from .fields import Look, look
-from .sheet import FAINT, FRAME, INK, LINE_PX, PAD_PX, PALETTE, SMALL, TITLE_PX, Place, cut, say
+from .sheet import FAINT, INK, LINE_PX, PAD_PX, PALETTE, SMALL, TITLE_PX, Place, cut, plain, say
 
 LEGEND_ROWS = 4
 """More series are counted, not named."""
@@ -34,7 +34,8 @@ def time_series(
     chart = place.axes(52, TITLE_PX + 6, 10, below + 18)
     colours = _line_colours(looks)
     defaults = look(given, "")
-    if defaults.custom.get("stacking", {}).get("mode") == "normal":
+    stacked = defaults.custom.get("stacking", {}).get("mode") == "normal"
+    if stacked:
         _stack(chart, found, colours)
     else:
         for line, how, colour in zip(found, looks, colours, strict=True):
@@ -46,6 +47,8 @@ def time_series(
     else:
         chart.yaxis.set_major_locator(MaxNLocator(5))
         top = max((value for line in found for _, value in line.points if math.isfinite(value)), default=0.0)
+        if stacked:  # matplotlib saw the sums
+            top = chart.get_ylim()[1] / 1.05
         chart.set_ylim(
             bottom=defaults.settings.get("min"), top=defaults.settings.get("max") or (top * 1.08 if top > 0 else 1.0)
         )
@@ -158,12 +161,4 @@ def _time_axis(chart: Axes, window: Window) -> None:
     form = "%d %b" if step >= 86400 else "%H:%M"
     chart.set_xlim(window.start, window.end)
     chart.set_xticks(ticks, [datetime.fromtimestamp(at, UTC).strftime(form) for at in ticks])
-    _plain(chart)
-
-
-def _plain(chart: Axes) -> None:
-    chart.tick_params(labelsize=SMALL, length=2, colors=FAINT)
-    chart.grid(visible=True, color=FRAME, linewidth=0.4)
-    chart.set_axisbelow(True)
-    for spine in chart.spines.values():
-        spine.set_visible(False)
+    plain(chart)

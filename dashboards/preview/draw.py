@@ -16,6 +16,7 @@ TYPES: dict[str, Draw] = {
     "bargauge": figures.bar_gauge,
     "state-timeline": charts.states,
     "table": figures.table,
+    "barchart": figures.bar_chart,
 }
 
 

@@ -1,4 +1,4 @@
-"""Panels of what is now: one big figure, bars, tables."""
+"""Panels of what is now: one big figure, bars, tables, bars of parts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from matplotlib.ticker import FuncFormatter
+
 from . import series
 from .answers import Source, Window
 from .fields import Look, look
-from .sheet import FAINT, FRAME, INK, PAD_PX, PALETTE, PAPER, ROW_PX, SMALL, TITLE_PX, Place, cut, say
+from .sheet import FAINT, FRAME, INK, LINE_PX, PAD_PX, PALETTE, PAPER, ROW_PX, SMALL, TITLE_PX, Place, cut, plain, say
 
 
 def stat(place: Place, given: Mapping[str, Any], source: Source, values: Mapping[str, str], window: Window) -> bool:
@@ -105,3 +107,34 @@ def table(place: Place, given: Mapping[str, Any], source: Source, values: Mappin
 
 def _cell(how: Look, cell: str | float | None) -> str:
     return cell if isinstance(cell, str) else how.text(cell)
+
+
+def bar_chart(
+    place: Place, given: Mapping[str, Any], source: Source, values: Mapping[str, str], window: Window
+) -> bool:
+    """Lying bars, one a row of the table; its columns stacked."""
+    frame = series.table(source, given, values, window)
+    category = frame.find(given["options"].get("xField", ""))
+    parts = [column for column in frame.columns if column is not category and column.name != "Time"]
+    if category is None or not parts:
+        say(place, given["fieldConfig"]["defaults"].get("noValue", "No data"))
+        return False
+    below = 1.5 * LINE_PX
+    chart = place.axes(0.22 * place.width, TITLE_PX + 6, 20, below + 20)
+    names = [cut(str(value), 0.22 * place.width) for value in category.values]
+    ends = [0.0] * len(names)
+    for index, column in enumerate(parts):
+        lengths = [value if isinstance(value, float) and math.isfinite(value) else 0.0 for value in column.values]
+        colour = look(given, column.heading).colour(None) or PALETTE[index % len(PALETTE)]
+        chart.barh(range(len(names)), lengths, left=ends, height=0.7, color=colour, label=column.heading)
+        ends = [end + length for end, length in zip(ends, lengths, strict=True)]
+    how = look(given, "")
+    for row, end in enumerate(ends):
+        chart.text(end, row, f" {how.text(end)}", fontsize=SMALL, va="center", color=FAINT)
+    chart.set_yticks(range(len(names)), names)
+    chart.set_ylim(len(names) - 0.5, -0.5)
+    chart.set_xlim(0, max(ends) * 1.1 or 1.0)
+    chart.xaxis.set_major_formatter(FuncFormatter(lambda value, _: how.text(value)))
+    plain(chart)
+    chart.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=len(parts), fontsize=SMALL, frameon=False)
+    return True

@@ -52,3 +52,12 @@ def cut(text: str, width: float) -> str:
     """As much as fits into so many pixels."""
     most = max(3, int(width / 5.2))
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def plain(chart: Axes) -> None:
+    """Small ticks, a faint grid, no box."""
+    chart.tick_params(labelsize=SMALL, length=2, colors=FAINT)
+    chart.grid(visible=True, color=FRAME, linewidth=0.4)
+    chart.set_axisbelow(True)
+    for spine in chart.spines.values():
+        spine.set_visible(False)

@@ -144,6 +144,7 @@ METRICS: labelflow.Labels = {
         ('absent(a{device="sda"})', "device"),
         ("scalar(a) + time() - 1.5e3", ""),
         ("count by (cluster) (a == 0x1f) # why", "cluster"),
+        ("a > bool 3 and a", "cluster instance device"),
     ],
 )
 def test_the_labels_of_a_result_are_known(query: str, labels: str) -> None:
@@ -222,3 +223,28 @@ def test_a_column_that_is_not_there_is_noticed() -> None:
     assert list(table_faults(sorted_)) == ["disk: no column is called so"]
     joined = [{"id": "joinByField", "options": {"byField": "serial", "mode": "outer"}}]
     assert list(table_faults(_panel("table", transformations=joined))) == ["joinByField serial: not in every query"]
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("a", True),
+        ("max by (device) (a)", False),
+        ("topk(3, a)", True),
+        ("a > 3", True),
+        ("a > bool 3", False),
+        ("a * 2", False),
+        ("a and on (cluster) b", True),
+        ("max(a) or b", True),
+        ("rate(a[5m])", False),
+        ('label_replace(a, "x", "", "", "")', True),
+    ],
+)
+def test_a_result_with_its_metrics_name_is_known(query: str, kept: bool) -> None:
+    assert labelflow.keeps_name(promql.parse(query)) is kept
+
+
+def test_a_table_that_shows_the_metrics_name_is_noticed() -> None:
+    panel = _panel("table", transformations=[{"id": "merge", "options": {}}])
+    panel["targets"] = [{**panel["targets"][0], "expr": expr, "refId": ref} for expr, ref in (("up", "A"), ("up", "B"))]
+    assert [each.partition(":")[0] for each in table_faults(panel)] == ["a column __name__"]

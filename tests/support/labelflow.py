@@ -25,6 +25,7 @@ Labels = Mapping[str, frozenset[str]]
 """Metric → every label it may have."""
 
 _KEEPS_LABELS = frozenset({"topk", "bottomk", "limitk", "limit_ratio"})
+_KEEPS_NAMES = frozenset({"label_replace", "label_join", "sort", "sort_desc", "last_over_time"})
 _WITHOUT_SERIES = frozenset({"time", "vector", "scalar", "pi"})
 
 
@@ -66,6 +67,24 @@ def of(node: Node, known: Labels) -> frozenset[str]:
             return _of_call(node, known)
         case Literal():
             return NONE
+
+
+def keeps_name(node: Node) -> bool:
+    """Whether the result still says which metric it is: a table then has a column ``__name__``."""
+    match node:
+        case Selector():
+            return True
+        case Aggregate():
+            return node.operator in _KEEPS_LABELS and keeps_name(node.argument)
+        case Binary():
+            if node.operator == "or":
+                return keeps_name(node.left) or keeps_name(node.right)
+            filters = node.operator in promql.SETS | promql.COMPARISONS and not node.as_number
+            return filters and keeps_name(node.right if _is_number(node.left) else node.left)
+        case Call():
+            return node.function in _KEEPS_NAMES and keeps_name(node.arguments[0])
+        case _:
+            return False
 
 
 def faults(node: Node, known: Labels) -> Iterator[str]:

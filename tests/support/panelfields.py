@@ -85,6 +85,8 @@ def table_faults(panel: Panel) -> Iterator[str]:
         ):
             yield f"joinByField {each['options']['byField']}: not in every query"
     columns = table_columns(panel)
+    if "__name__" in columns.names:
+        yield "a column __name__: rows of several queries don't meet, and nobody wants to read it"
     if columns.open:
         return
     named = [
@@ -116,7 +118,7 @@ def _raw(panel: Panel) -> set[str]:
     found = {"Time"}
     for target in panel["targets"]:
         found |= labels(target["expr"]) | {"Value" if lone else f"Value #{target['refId']}"}
-        if isinstance(promql.parse(target["expr"]), promql.Selector):
+        if labelflow.keeps_name(promql.parse(target["expr"])):
             found.add("__name__")
     return found
 

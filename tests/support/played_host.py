@@ -1,8 +1,9 @@
 """Recorded hosts as scrape targets: their golden pages, with the clock and the counters going on.
 
 For panels about hardware that a test machine hasn't: pages as the daemon exports them for recorded trees and kernel
-replies (``tests/golden/hosts``). Counters and histograms grow by their own three-hundredth each second, all alike, so
-that shares and percentiles stay as recorded; moments are as far back as they were at the recording.
+replies (``tests/golden/hosts``). Counters and histograms grow by their own three-hundredth each second (those of
+ports, which have years behind them, by less), so that shares and percentiles stay as recorded; moments are as far back
+as they were at the recording.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from .hosts import NOW
 
 PAGES = Path(__file__).parents[1] / "golden" / "hosts"
 GROWTH_PER_S = 1 / 300
+OF_YEARS_PER_S = 1e-7
+"""Of what a port counted since it was installed."""
 _SAMPLE = re.compile(r"([a-z_]+)(\{.*\})? (\S+)")
 _BUILD = 'plumbline_build_info{version="recorded"} 1'  # the golden pages leave the version out
 _SUFFIX = re.compile(r"_(?:bucket|count|sum)$")
@@ -47,7 +50,7 @@ def _played(line: str, kinds: Mapping[str, str], elapsed_s: float, now: float) -
     name, value = found[1], float(found[3])
     kind = kinds.get(name) or kinds.get(_SUFFIX.sub("", name), "")
     if kind in {"counter", "histogram"}:
-        value *= 1 + elapsed_s * GROWTH_PER_S
+        value *= 1 + elapsed_s * (OF_YEARS_PER_S if name.startswith("plumbline_nic_") else GROWTH_PER_S)
     elif name.endswith("_timestamp_seconds"):
         value += now - NOW
     return f"{name}{found[2] or ''} {value!r}"

@@ -96,6 +96,8 @@ class Binary:
     group: str = ""
     """``left`` or ``right``: the side with many, empty where one meets one."""
     include: tuple[str, ...] = ()
+    as_number: bool = False
+    """``bool``: 0 or 1 instead of a filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +182,7 @@ class _Parser:
         left = self.unary()
         while (operator := self.peek()) in _BINDS and _BINDS[operator] >= least and self.kind() != "string":
             self.at += 1
-            if self.peek() == "bool":
-                self.at += 1
+            as_number = self.took("bool")
             on = self.labels() if self.took("on") else None
             ignoring = self.labels() if on is None and self.took("ignoring") else None
             group, include = "", _NO_LABELS
@@ -190,7 +191,7 @@ class _Parser:
                     group, include = side, self.labels() if self.peek() == "(" else ()
             # the power binds to the right
             right = self.expression(_BINDS[operator] + (operator != "^"))
-            left = Binary(operator, left, right, on, ignoring, group, include)
+            left = Binary(operator, left, right, on, ignoring, group, include, as_number)
         return left
 
     def unary(self) -> Node:
