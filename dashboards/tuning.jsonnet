@@ -88,24 +88,24 @@ local compliance = [
   ), 8, 8],
 ];
 
-local how = 'Words are compared with what more than half of the twins have; numbers with their median, which is the majority\'s value where there is a majority, and one that nobody has in a tie: then all are listed.';
+local how = 'Words are compared with what more than half of the twins have. Numbers are compared with the median of the twins: the majority\'s value where there is a majority, between the two in a tie, where all are listed.';
 local drift = [
   [p.figures(
     'Kernel settings apart from the cluster\'s',
     'Settings of a node (sysctl) that differ from the other nodes of its cluster; those that the kernel works out from memory are left out. %s Empty is well. Bad looks like: a node with several rows, which missed a tuning or got one by hand.' % how,
-    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['name', 'setting', null], ['field', 'field', null], ['value', 'value', null], ['most', 'most have', null]],
+    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['name', 'setting', null], ['field', 'field', null], ['value', 'value', null], ['most', 'most or median', null]],
     [{ expr: q.drift.kernel, name: null, unit: 'none' }]
   ), 12, 9],
   [p.figures(
     'Ports apart from their twins',
     'MTU, speed, driver, firmware, rings, channels and offloads of a port that differ from the ports of the same name on the other nodes of the cluster. %s Empty is well. Bad looks like: one node with another MTU, or an old firmware.' % how,
-    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'port', [toDevice('nic', 'device')]], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most have', null]],
+    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'port', [toDevice('nic', 'device')]], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most or median', null]],
     [{ expr: q.drift.ports, name: null, unit: 'none' }]
   ), 12, 9],
   [p.figures(
     'Disks apart from their model',
     'Firmware and queue settings of a disk that differ from the other disks of its model in the cluster. %s Empty is well. Bad looks like: twins with different firmware, which differ in latency without anything being broken.' % how,
-    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'disk', [toDevice('disk', 'device')]], ['model', 'model', null], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most have', null]],
+    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'disk', [toDevice('disk', 'device')]], ['model', 'model', null], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most or median', null]],
     [{ expr: q.drift.disks, name: null, unit: 'none' }]
   ), 24, 9],
   [p.figures(
