@@ -35,7 +35,7 @@ local verdict = [
   ), 4, 4],
   [p.stat(
     'Nodes apart from their twins',
-    'Nodes of a cluster with a kernel setting or a version that at most half of the cluster has; ports and disks are compared below. Bad looks like: more than 0 outside an upgrade: what one node was tuned for, the others lack, or the other way round.',
+    'Nodes with a kernel setting or a version other than most of their cluster; ports and disks are compared below. Bad looks like: more than 0 outside an upgrade: what one node was tuned for, the others lack, or the other way round.',
     'none', p.target(q.verdict.nodesApart, 'nodes', instant=true), thresholds.few, decimals=0
   ), 4, 4],
   [p.figures(
@@ -88,25 +88,25 @@ local compliance = [
   ), 8, 8],
 ];
 
-local how = 'Twins are compared with the majority: a row is a value that at most half of them have, with its share, beside what more than half have; where nothing has a majority all are listed.';
+local how = 'Words are compared with what more than half of the twins have. Numbers are compared with the median of the twins: the majority\'s value where there is a majority, between the two in a tie, where all are listed.';
 local drift = [
   [p.figures(
     'Kernel settings apart from the cluster\'s',
     'Settings of a node (sysctl) that differ from the other nodes of its cluster; those that the kernel works out from memory are left out. %s Empty is well. Bad looks like: a node with several rows, which missed a tuning or got one by hand.' % how,
-    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['name', 'setting', null], ['field', 'field', null], ['value', 'value', null], ['most', 'most have', null]],
-    [{ expr: q.drift.kernel, name: 'share with it', unit: 'percentunit' }]
+    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['name', 'setting', null], ['field', 'field', null], ['value', 'value', null], ['most', 'most or median', null]],
+    [{ expr: q.drift.kernel, name: null, unit: 'none' }]
   ), 12, 9],
   [p.figures(
     'Ports apart from their twins',
     'MTU, speed, driver, firmware, rings, channels and offloads of a port that differ from the ports of the same name on the other nodes of the cluster. %s Empty is well. Bad looks like: one node with another MTU, or an old firmware.' % how,
-    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'port', [toDevice('nic', 'device')]], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most have', null]],
-    [{ expr: q.drift.ports, name: 'share with it', unit: 'percentunit' }]
+    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'port', [toDevice('nic', 'device')]], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most or median', null]],
+    [{ expr: q.drift.ports, name: null, unit: 'none' }]
   ), 12, 9],
   [p.figures(
     'Disks apart from their model',
     'Firmware and queue settings of a disk that differ from the other disks of its model in the cluster. %s Empty is well. Bad looks like: twins with different firmware, which differ in latency without anything being broken.' % how,
-    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'disk', [toDevice('disk', 'device')]], ['model', 'model', null], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most have', null]],
-    [{ expr: q.drift.disks, name: 'share with it', unit: 'percentunit' }]
+    [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'disk', [toDevice('disk', 'device')]], ['model', 'model', null], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most or median', null]],
+    [{ expr: q.drift.disks, name: null, unit: 'none' }]
   ), 24, 9],
   [p.figures(
     'Versions in use',
@@ -119,7 +119,7 @@ local drift = [
     'Nodes with another version than most',
     'The nodes behind the smaller numbers beside. %s Empty is well. Bad looks like: any row outside an upgrade.' % how,
     [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['setting', 'what', null], ['value', 'version', null], ['most', 'most have', null]],
-    [{ expr: q.drift.versionsApart, name: 'share with it', unit: 'percentunit' }]
+    [{ expr: q.drift.versionsApart, name: null, unit: 'none' }]
   ), 12, 8],
 ];
 

@@ -4,12 +4,10 @@ local sel(more='') = '{%s%s}' % [all, if more == '' then '' else ', ' + more];
 local chosen(more='') = sel('severity=~"$severity"' + (if more == '' then '' else ', ' + more));
 local finding(more='') = 'plumbline_finding' + chosen(more);
 
-// A fact is a series of 1 with the label `value`; facts that agree in `by` are those of twins.
-//
-// Apart is whoever has a value that at most half of its twins have; `most` names what more than half have. Where no
-// value has that many (two nodes that differ, or four against four) all of them are shown and none is called right.
+// Words: a fact is a series of 1 with the label `value`; facts that agree in `by` are those of twins. Apart is whoever has
+// a value that at most half of its twins have; `most` names what more than half have. Where no value has that many (two
+// nodes that differ, or four against four) all of them are shown and none is called right.
 local apart(facts, by) =
-  local words = { facts: facts, by: by };
   |||
     (
       %(facts)s
@@ -37,52 +35,66 @@ local apart(facts, by) =
       or on (%(by)s)
       label_replace(count by (%(by)s) (%(facts)s) * 0 + 1, "most", "no majority", "", "")
     )
-  ||| % words;
+  ||| % { facts: facts, by: by };
 
-// A number as a fact.
-local number(metric, by, more='') = 'count_values by (cluster, instance, %s) ("value", %s%s)' % [by, metric, sel(more)];
-// A label as a fact.
+// Numbers: apart is whoever is off the median of its twins. A value that more than half of them have is the median, and
+// of a tie the median lies between the two, where nobody is: all of them are shown. Comparing comes before numbers become
+// text, because text is what costs: 25,000 offloads, rings and MTUs of 200 nodes.
+local off(metric, twins, by) =
+  |||
+    count_values by (cluster, instance, %(by)s) (
+      "value", %(metric)s != on (%(twins)s) group_left () quantile by (%(twins)s) (0.5, %(metric)s)
+    )
+    * on (%(twins)s) group_left (most)
+    count_values by (%(twins)s) ("most", quantile by (%(twins)s) (0.5, %(metric)s))
+  ||| % { metric: metric, twins: twins, by: by };
+
 local word(metric, label, by, more='') =
   'group by (cluster, instance, %s, value) (label_replace(%s%s, "value", "$1", "%s", "(.+)"))' % [by, metric, sel('%s!=""%s' % [label, if more == '' then '' else ', ' + more]), label];
 local named(expr, name) = 'label_replace(%s, "setting", "%s", "", "")' % [expr, name];
-local either(facts) = std.join('\nor\n', facts);
+// Named after what a label says; the label itself goes.
+local namedBy(expr, prefix, label) =
+  'max by (cluster, instance, device, setting, value, most) (label_replace(%s, "setting", "%s $1", "%s", "(.+)"))' % [expr, prefix, label];
+local either(expressions) = std.join('\nor\n', ['(%s)' % each for each in expressions]);
 
 // The kernel works these out from the memory it finds at boot: equal hosts differ by a few pages.
 local byMemory = 'net[.]ipv4[.]tcp_mem|kernel[.]threads-max|fs[.]file-max|vm[.]min_free_kbytes';
-local kernel = {
-  by: 'cluster, name, field',
-  facts: either([
-    number('plumbline_sysctl_value', 'name, field', 'name!~"%s"' % byMemory),
-    word('plumbline_sysctl_info', 'value', 'name', 'name!="kernel.osrelease"'),
-  ]),
-};
+local kernel = either([
+  off('plumbline_sysctl_value' + sel('name!~"%s"' % byMemory), 'cluster, name, field', 'name, field'),
+  apart(word('plumbline_sysctl_info', 'value', 'name', 'name!="kernel.osrelease"'), 'cluster, name'),
+]);
 
 // Twins of a port: those of the same name on the other nodes of the cluster.
-local port = {
-  local real = 'device!="lo"',
-  by: 'cluster, device, setting',
-  facts: either([
-    named(number('plumbline_nic_mtu_bytes', 'device', real), 'MTU'),
-    named(number('plumbline_nic_speed_bits_per_second', 'device', real), 'speed'),
-    named(word('plumbline_nic_info', 'driver', 'device', real), 'driver'),
-    named(word('plumbline_nic_info', 'firmware', 'device', real), 'firmware'),
-    'group by (cluster, instance, device, setting, value) (label_replace(%s, "setting", "ring $1", "ring", "(.+)"))' % number('plumbline_nic_ring_entries', 'device, ring'),
-    'group by (cluster, instance, device, setting, value) (label_replace(%s, "setting", "channels $1", "channel", "(.+)"))' % number('plumbline_nic_channels', 'device, channel'),
-    'group by (cluster, instance, device, setting, value) (label_replace(%s, "setting", "offload $1", "feature", "(.+)"))' % number('plumbline_nic_offload_enabled', 'device, feature'),
-  ]),
-};
+local ports =
+  local of(metric) = metric + sel('device!="lo"');
+  local twins(label) = 'cluster, device, ' + label;
+  either([
+    named(off(of('plumbline_nic_mtu_bytes'), 'cluster, device', 'device'), 'MTU'),
+    named(off(of('plumbline_nic_speed_bits_per_second'), 'cluster, device', 'device'), 'speed'),
+    namedBy(off(of('plumbline_nic_ring_entries'), twins('ring'), 'device, ring'), 'ring', 'ring'),
+    namedBy(off(of('plumbline_nic_channels'), twins('channel'), 'device, channel'), 'channels', 'channel'),
+    namedBy(off(of('plumbline_nic_offload_enabled'), twins('feature'), 'device, feature'), 'offload', 'feature'),
+    apart(
+      either([named(word('plumbline_nic_info', label, 'device', 'device!="lo"'), label) for label in ['driver', 'firmware']]),
+      'cluster, device, setting'
+    ),
+  ]);
 
 // Twins of a disk: those of the same model in the cluster.
-local disk = {
-  local model = 'group by (cluster, instance, device, model) (plumbline_disk_info%s)' % sel('model!=""'),
-  local ofModel(expr) = '%s * on (cluster, instance, device) group_left (model) %s' % [expr, model],
-  by: 'cluster, model, setting',
-  facts: either([
-    named(word('plumbline_disk_info', 'firmware', 'device, model', 'model!=""'), 'firmware'),
-    named(ofModel(word('plumbline_disk_queue_info', 'scheduler', 'device')), 'scheduler'),
-    named(ofModel(word('plumbline_disk_queue_info', 'write_cache', 'device')), 'write cache'),
+local disks =
+  local model = 'group by (cluster, instance, device, model) (plumbline_disk_info%s)' % sel('model!=""');
+  local ofModel(expr) = '(%s * on (cluster, instance, device) group_left (model) %s)' % [expr, model];
+  either([
+    apart(
+      either([
+        named(word('plumbline_disk_info', 'firmware', 'device, model', 'model!=""'), 'firmware'),
+        // Both at once, because the join with the model is what costs.
+        named(ofModel('group by (cluster, instance, device, value) (label_join(plumbline_disk_queue_info%s, "value", ", ", "scheduler", "write_cache"))' % sel()), 'scheduler, write cache'),
+      ]),
+      'cluster, model, setting'
+    ),
   ] + [
-    named(ofModel(number(each[0], 'device')), each[1])
+    named(off(ofModel(each[0] + sel()), 'cluster, model', 'device, model'), each[1])
     for each in [
       ['plumbline_disk_read_ahead_bytes', 'read-ahead'],
       ['plumbline_disk_queue_requests', 'nr_requests'],
@@ -90,8 +102,7 @@ local disk = {
       ['plumbline_disk_nomerges', 'nomerges'],
       ['plumbline_disk_queue_depth', 'queue depth'],
     ]
-  ]),
-};
+  ]);
 
 local version = {
   by: 'cluster, setting',
@@ -111,7 +122,7 @@ local version = {
     followed(severity):: '1 - avg(plumbline_finding%s)' % sel('severity="%s"' % severity),
     open(severity):: 'sum(plumbline_finding%s)' % sel('severity="%s"' % severity),
     nodes: 'count(sum by (cluster, instance) (plumbline_finding%s) > 0) or vector(0)' % sel('severity!="info"'),
-    nodesApart: 'count(count by (cluster, instance) (%s)) or vector(0)' % std.join('or\n', [apart(of.facts, of.by) for of in [kernel, version]]),
+    nodesApart: 'count(count by (cluster, instance) (%s)) or vector(0)' % either([kernel, apart(version.facts, version.by)]),
   },
   open: 'max by (severity, check, subject, cluster, instance) (%s == 1)' % finding(),
   checks: {
@@ -129,9 +140,9 @@ local version = {
     followed: '1 - avg by (subsystem) (label_replace(%s, "subsystem", "$1", "check", "([^.]+)[.].*"))' % finding(),
   },
   drift: {
-    kernel: apart(kernel.facts, kernel.by),
-    ports: apart(port.facts, port.by),
-    disks: apart(disk.facts, disk.by),
+    kernel: kernel,
+    ports: ports,
+    disks: disks,
     versions: 'count by (cluster, setting, value) (%s)' % version.facts,
     versionsApart: apart(version.facts, version.by),
   },
