@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.capacity import MANAGER, Osd, Pool, Series, managed, mapped, one
+from support.capacity import MANAGER, READER, Osd, Pool, Series, managed, mapped, one
 from support.programs import need
 from support.rulefiles import RuleSet
 from support.rules import RULES
@@ -36,7 +36,7 @@ def hosts(*used_gb: float, rack: int = 0, **more: object) -> list[Osd]:
 
 
 def promtool(folder: Path, given: Iterable[Series], expected: dict[str, dict[str, float]], at: str = "5m") -> str:
-    """Empty when each expression gives exactly these samples (labels without the cluster → value); else what it says."""
+    """Empty when each expression gives exactly these samples (labels → value); else what promtool says."""
     rules = RuleSet.read(RULES).only(lambda rule: [rule])
     kept = {"groups": [group for group in rules["groups"] if group["name"] in GROUPS]}
     (folder / "rules.yaml").write_text(yaml.safe_dump(kept))
@@ -69,7 +69,11 @@ def of(value: float | None, device_class: str = "hdd") -> dict[str, float]:
 
 
 def pools(**healing: int) -> dict[str, float]:
-    return {f'cluster="north", pool="{name}", pool_id="{number}"': bool(number_heals) for (name, number_heals), number in zip(healing.items(), range(1, 9), strict=False)}  # noqa: E501
+    """Pool → 1 or 0, numbered from 1."""
+    return {
+        f'cluster="north", pool="{name}", pool_id="{number}"': heals
+        for number, (name, heals) in enumerate(healing.items(), 1)
+    }
 
 
 def in_map(osds: Iterable[Osd], *of_pools: Pool, **more: object) -> list[Series]:
@@ -129,7 +133,11 @@ CASES = {
     ),
     "the fullest OSD dies with its host": (
         in_map([*hosts(500, 500, 500, 500), Osd(9, "a", 900)]),
-        {AFTER + '{name="a"}': {'cluster="north", device_class="hdd", domain="host", name="a", root="default"': 0.5 * 2900 / 1500}},
+        {
+            AFTER + '{name="a"}': {
+                'cluster="north", device_class="hdd", domain="host", name="a", root="default"': 0.5 * 2900 / 1500
+            }
+        },
     ),
     "OSDs that are out, or weigh nothing, hold nothing": (
         in_map([*hosts(300, 300, 300, 300), Osd(8, "e", 0, is_in=False), Osd(9, "f", 5, weight=0)]),
@@ -180,7 +188,7 @@ CASES = {
     ),
     "two readers, one of which stopped reading when the cluster was another": (
         in_map(hosts(300, 300, 300, 300))
-        + in_map(hosts(900, 900, 900), reader={"instance": "stor02.example:10047", "job": "plumbline"}, read="-90000x30"),
+        + in_map(hosts(900, 900, 900), reader={**READER, "instance": "stor02.example:10047"}, read="-90000x30"),
         {LOSS: of(0.3 * 1200 / 900 / BACKFILLFULL), USED: of(0.3)},
     ),
     "the map is old: nothing is said": (
@@ -230,9 +238,7 @@ def test_a_failover_is_no_step(tmp_path: Path) -> None:
     ]
     new = [
         {**each, "values": "_x11 " + each["values"]}
-        for each in managed(
-            hosts(300, 300, 300, 300), samples=SAMPLES, manager={**MANAGER, "instance": "mgr-y:9283"}
-        )
+        for each in managed(hosts(300, 300, 300, 300), samples=SAMPLES, manager={**MANAGER, "instance": "mgr-y:9283"})
     ]
     of_pool = {"cluster": "north", "pool_id": "1"}
     metadata = {"name": "vms", "type": "replicated", "description": "replica:3", "compression_mode": "none"}
@@ -249,5 +255,8 @@ def test_a_failover_is_no_step(tmp_path: Path) -> None:
 
 def test_without_a_cluster_label(tmp_path: Path) -> None:
     given = list(mapped(hosts(300, 300, 300, 300), [REPLICATED], samples=SAMPLES, step_s=60, cluster=""))
-    expected = {LOSS: {'device_class="hdd"': 0.3 * 1200 / 900 / BACKFILLFULL}, HEALING: {'pool="vms", pool_id="1"': 1.0}}
+    expected = {
+        LOSS: {'device_class="hdd"': 0.3 * 1200 / 900 / BACKFILLFULL},
+        HEALING: {'pool="vms", pool_id="1"': 1.0},
+    }
     assert promtool(tmp_path, given, expected) == ""
