@@ -17,8 +17,8 @@ local number(title, description, expr, steps) =
 
 local state = [
   [number('OSDs up', 'OSDs that the monitors hold for up, of the class chosen above. Bad looks like: fewer than yesterday.', q.state.up, thresholds.neutral), 3, 4],
-  [number('Down', 'OSDs that are down. Their data is read and written with fewer copies until they are back or replaced. Bad looks like: more than 0.', q.state.down, thresholds.none), 3, 4],
-  [number('Out', 'OSDs that hold no data any more because somebody took them out, or the monitors did after they were down for a while. Bad looks like: more than 0 that nobody meant.', q.state.out, thresholds.few), 3, 4],
+  [number('Down', 'OSDs that the monitors hold for down. Their data is read and written with fewer copies until they are back or replaced. Bad looks like: more than 0.', q.state.down, thresholds.none), 3, 4],
+  [number('Out or gone', 'OSDs that hold no data any more because somebody took them out, or the monitors did after they were down for a while; and those that Ceph told of within the last %s and does not any more. Bad looks like: more than 0 that nobody meant.' % config.osdHosts.remember, q.state.out, thresholds.few), 3, 4],
   [number('Suspect: own disk', 'OSDs whose store is slow against their class, and whose disk says so as well. Replace or move the disk: the table below links it. Bad looks like: more than 0.', q.state.disk, thresholds.none), 3, 4],
   [number('Suspect: host or network', 'OSDs of a host most of whose OSDs are slow, and OSDs whose peers measure long pings to them. Bad looks like: more than 0.', q.state.elsewhere, thresholds.none), 3, 4],
   [number('Suspect: queue', 'OSDs where operations wait to be taken up, though neither disk, host nor network is slow: too much to do, or too few threads. Bad looks like: more than 0.', q.state.queue, thresholds.none), 3, 4],

@@ -136,6 +136,15 @@ local promql = import '../lib/promql.libsonnet';
           ||| % labels,
         },
         {
+          // The whole of each stack there is: the stages below add up to it.
+          record: 'plumbline:budget_stack:seconds',
+          expr: |||
+            plumbline:budget_whole:seconds
+            and on (%(whole)s)
+            plumbline:budget_rest:seconds >= 0
+          ||| % labels,
+        },
+        {
           // The round trip to the replica, as far as it is waited for.
           record: 'plumbline:budget_replica_round_trip:seconds',
           expr: |||

@@ -19,7 +19,7 @@ local class = 'plumbline:osd_info' + sel();
   state: {
     up: one('plumbline:osd_up:bool' + sel()),
     'in': one('ceph_osd_in' + sel()),
-    verdict: 'max by (verdict) (plumbline:osd_suspect:info%s) or label_replace(group by () (plumbline:osd_info%s), "verdict", "none", "", "")' % [sel(), sel()],
+    verdict: 'max by (verdict) (plumbline:osd_suspect:info%s) or on () label_replace(group by () (plumbline:osd_info%s), "verdict", "none", "", "")' % [sel(), sel()],
     ratio: 'max(plumbline:osd_class:ratio%s)' % sel(),
     p99: 'max by (operation) (plumbline:osd_p99:seconds%s)' % sel(),
     blocked: 'sum(plumbline_osd_blocked_operations%s)' % sel(),

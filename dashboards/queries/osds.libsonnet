@@ -1,22 +1,24 @@
 // The queries of the OSDs' page. All stand on the rules over both of Ceph's producers, but for what is in or out.
+local config = (import '../../alerts/config.libsonnet')._config;
 local firing = import 'firing.libsonnet';
 
 local cluster = 'cluster=~"$cluster"';
 local sel(more='') = '{%s%s}' % [cluster, if more == '' then '' else ', ' + more];
 local osd = 'cluster, ceph_daemon';
 
-// OSDs of the chosen class; where Ceph tells nothing of an OSD, it is of no class and not shown.
-local chosen = 'plumbline:osd_info{%s, device_class=~"$device_class"}' % cluster;
+// OSDs of the chosen class. Of one that is gone Ceph tells no class: it is shown with any, because leaving out those of
+// other classes keeps it.
+local others = 'plumbline:osd_info{%s, device_class!~"$device_class"}' % cluster;
 local of(expr) = |||
   %s
-  and on (cluster, ceph_daemon)
+  unless on (cluster, ceph_daemon)
   %s
-||| % [expr, chosen];
+||| % [expr, others];
 
 // A count that is 0 where there are OSDs and none of them is so, and nothing where nobody tells of OSDs.
-local number(expr) = 'count(%s) or 0 * count(%s)' % [expr, chosen];
+local number(expr) = 'count(%s) or 0 * count(plumbline:osd_up:bool%s)' % [expr, sel()];
 
-local suspects(verdict) = 'group by (%s) (plumbline:osd_suspect:info%s and on (%s) %s)' % [osd, sel('verdict="%s"' % verdict), osd, chosen];
+local suspects(verdict) = 'group by (%s) (plumbline:osd_suspect:info%s unless on (%s) %s)' % [osd, sel('verdict="%s"' % verdict), osd, others];
 local one(expr) = 'max by (%s) (%s)' % [osd, expr];
 local write = one('plumbline:osd_latency:mean5m' + sel('operation="write", part="total"'));
 local worst = one('plumbline:osd_class:ratio' + sel());
@@ -28,11 +30,11 @@ local rows = |||
     or on (%(osd)s)
     label_replace(group by (%(osd)s) (plumbline:osd_slow:info%(sel)s), "verdict", "out of line", "", "")
     or on (%(osd)s)
-    label_replace(topk(5, %(write)s and on (%(osd)s) %(chosen)s), "verdict", "none", "", "")
+    label_replace(topk(5, %(write)s unless on (%(osd)s) %(others)s), "verdict", "none", "", "")
   )
-  and on (%(osd)s)
-  %(chosen)s
-||| % { sel: sel(), osd: osd, write: write, chosen: chosen };
+  unless on (%(osd)s)
+  %(others)s
+||| % { sel: sel(), osd: osd, write: write, others: others };
 local ofRows(expr) = |||
   %s
   and on (cluster, ceph_daemon)
@@ -43,15 +45,26 @@ local ofRows(expr) = |||
 
 {
   state: {
-    down: number('max by (%s) (plumbline:osd_up:bool%s) == 0 and on (%s) %s' % [osd, sel(), osd, chosen]),
+    down: number('max by (%s) (plumbline:osd_up:bool%s) == 0 unless on (%s) %s' % [osd, sel(), osd, others]),
     up: 'sum(%s)' % std.rstripChars(of(one('plumbline:osd_up:bool' + sel())), '\n'),
-    out: number('max by (%s) (ceph_osd_in%s) == 0 and on (%s) %s' % [osd, sel(), osd, chosen]),
+    // Of one that is down and out Ceph 16 tells nothing any more: those it told of lately count, too.
+    out: number(|||
+      (
+        max by (%(osd)s) (ceph_osd_in%(sel)s) == 0
+        or on (%(osd)s)
+        max by (%(osd)s) (last_over_time(plumbline:osd_up:bool%(sel)s[%(remember)s]))
+        unless on (%(osd)s)
+        max by (%(osd)s) (ceph_osd_in%(sel)s) == 1
+      )
+      unless on (%(osd)s)
+      %(others)s
+    ||| % { osd: osd, sel: sel(), others: others, remember: config.osdHosts.remember }),
     disk: number(suspects('disk')),
-    elsewhere: number('group by (%s) (plumbline:osd_suspect:info%s and on (%s) %s)' % [osd, sel('verdict=~"host|network"'), osd, chosen]),
+    elsewhere: number('group by (%s) (plumbline:osd_suspect:info%s unless on (%s) %s)' % [osd, sel('verdict=~"host|network"'), osd, others]),
     queue: number(suspects('queue')),
     peer: number(suspects('peer')),
-    outlier: number('group by (%(osd)s) (plumbline:osd_slow:info%(sel)s and on (%(osd)s) %(chosen)s unless on (%(osd)s) plumbline:osd_suspect:info%(sel)s)'
-                    % { osd: osd, sel: sel(), chosen: chosen }),
+    outlier: number('group by (%(osd)s) (plumbline:osd_slow:info%(sel)s unless on (%(osd)s) %(others)s unless on (%(osd)s) plumbline:osd_suspect:info%(sel)s)'
+                    % { osd: osd, sel: sel(), others: others }),
   },
   suspects: {
     verdict: 'max by (%s, verdict) (%s)' % [osd, std.rstripChars(rows, '\n')],
