@@ -122,7 +122,7 @@ local pools = [
   [p.figures(
     'Pools',
     'What is stored before replication, what still fits (max avail: Ceph\'s own figure, until the pool\'s fullest OSD is full), and for how long at the pool\'s own growth, as if the other pools of its class stood still: the class\'s forecast above is the binding one. Self-healing 1: after losing a failure domain enough others are left for all copies. Bad looks like: self-healing 0 that nobody decided on, or full within the plan.',
-    [['cluster', 'cluster', null], ['pool', 'pool', [links.fromRow('pools', ['cluster', 'pool', 'pool_id'])]], ['pool_id', 'id', null], ['kind', 'kind', null], ['failure_domain', 'failure domain', null]],
+    [['cluster', 'cluster', null], ['pool', 'pool', [links.fromRow('pools', ['cluster', 'pool'])]], ['pool_id', 'id', null], ['kind', 'kind', null], ['failure_domain', 'failure domain', null]],
     [
       column(q.pool.info, null, 'none'),
       column(q.pool.stored, 'stored', 'bytes'),
@@ -140,7 +140,7 @@ local pools = [
     'Stored in pools',
     'Client data by pool, before replication, as one line through changes of the manager. What grows here, times its copies, is what fills the classes above. Bad looks like: one pool whose line bends upwards.',
     'bytes', [p.target(q.pool.stored, '{{cluster}} {{pool}}')]
-  ) + p.linked([links.fromSeries('pools', ['cluster', 'pool', 'pool_id'])]), 24, 7],
+  ) + p.linked([links.fromSeries('pools', ['cluster', 'pool'])]), 24, 7],
 ];
 
 local load = [
@@ -148,7 +148,7 @@ local load = [
     'Used of what was measured',
     'The week\'s busy hours (the %g quantile of its rates over %s) ÷ what the baseline in force says the hardware can do: OSD bench × OSDs, with copies counted as work; iperf3 for ports, the busiest of each class. No bar: no such baseline, or less than a day of history. Bad looks like: above %g.' % [config.capacity.headroom.quantile, config.capacity.headroom.window, alerts.PlumblineCapacityHeadroomLow.ratio],
     'percentunit', p.target(q.load.headroom, '{{cluster}} {{layer}} {{device_class}} {{figure}}', instant=true), headroom, max=1
-  ) + p.linked([links.fromSeries('probes', ['cluster', 'layer', 'device_class'])]), 8, 8],
+  ) + p.linked([links.fromSeries('probes', ['cluster', 'layer'])]), 8, 8],
   [p.timeSeries(
     'Demand against capability',
     'What is asked of OSDs and ports at each moment, as a share of what was measured of them. Dashed at 100 %: the baseline in force. OSD benches write, so for reads of rotating disks the share is a lower bound. Bad looks like: plateaus near the dashed line.',
@@ -156,7 +156,7 @@ local load = [
       p.target(q.load.demand, '{{cluster}} {{layer}} {{device_class}} {{figure}}'),
       p.target(q.load.capability, 'baseline {{layer}} {{device_class}} {{figure}}'),
     ]
-  ) + p.linked([links.fromSeries('probes', ['cluster', 'layer', 'device_class'])]), 16, 8],
+  ) + p.linked([links.fromSeries('probes', ['cluster', 'layer'])]), 16, 8],
   [p.stat(
     'Rebuild after losing the largest host',
     'What the fullest host holds ÷ the rate at which this cluster restored data in the last %s (mean over bytes). Assumed: as much parallel work as then, and as much client load. No value: nothing worth measuring was restored in that time. Bad looks like: days, in which a second fault meets data with a copy less.' % config.capacity.recovery.span,
@@ -204,7 +204,7 @@ dashboard.new(
     { title: 'Performance headroom and rebuild', panels: load },
     { title: 'Hosts and wear', panels: hardware },
   ],
-  shown='signal="capacity"',
+  shown='signal="capacity"', baselines='',
   from='now-30d',
   refresh='5m'
 )

@@ -195,7 +195,7 @@ local promql = import '../lib/promql.libsonnet';
                        ),
                        labelled(times(verdict.data, with('plumbline:capacity_pool_heals:bool{failure_domain="osd"}')), 'why', 'domain'),
                        labelled(
-                         times(verdict.data, with('plumbline:capacity_pool:info{}\nand on (%s)\nplumbline:capacity_pool_copies:count == 1' % labels.pool)),
+                         times(verdict.data, with('(plumbline:capacity_pool:info{} and on (%s) plumbline:capacity_pool_copies:count == 1)' % labels.pool)),
                          'why', 'copy'
                        ),
                        labelled(

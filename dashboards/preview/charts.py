@@ -34,11 +34,12 @@ def time_series(
     chart = place.axes(52, TITLE_PX + 6, 10, below + 18)
     colours = _line_colours(looks)
     defaults = look(given, "")
+    drawn = list(zip(found, looks, colours, strict=True))
     stacked = defaults.custom.get("stacking", {}).get("mode") == "normal"
     if stacked:
-        _stack(chart, found, colours)
-    else:
-        for line, how, colour in zip(found, looks, colours, strict=True):
+        _stack(chart, [(line, colour) for line, how, colour in drawn if _in_stack(line, how)])
+    for line, how, colour in drawn:
+        if not stacked or not _in_stack(line, how):
             _line(chart, line, how, colour)
     if defaults.custom.get("scaleDistribution", {}).get("type") == "log":
         chart.set_yscale("log")
@@ -113,13 +114,18 @@ def _line(chart: Axes, line: series.Line, how: Look, colour: str) -> None:
                linestyle=(0, tuple(each / 2 for each in dashes)) if dashes else "-")  # fmt: skip
 
 
-def _stack(chart: Axes, found: Sequence[series.Line], colours: Sequence[str]) -> None:
-    """Areas upon each other; a dashed baseline is no part of the whole and stays a line."""
-    parts = [index for index, line in enumerate(found) if not line.name.startswith(("baseline", "documented"))]
-    moments = sorted({at for index in parts for at, _ in found[index].points})
-    rows = [[dict(found[index].points).get(at, 0.0) for at in moments] for index in parts]
+def _in_stack(line: series.Line, how: Look) -> bool:
+    """A dashed baseline is no part of the whole; nor is what the panel takes out."""
+    mode = how.custom.get("stacking", {}).get("mode")
+    return bool(mode != "none") and not line.name.startswith(("baseline", "documented"))
+
+
+def _stack(chart: Axes, parts: Sequence[tuple[series.Line, str]]) -> None:
+    """Areas upon each other."""
+    moments = sorted({at for line, _ in parts for at, _ in line.points})
+    rows = [[dict(line.points).get(at, 0.0) for at in moments] for line, _ in parts]
     if rows:
-        chart.stackplot(moments, rows, colors=[colours[index] for index in parts], alpha=0.6, linewidth=0.5)
+        chart.stackplot(moments, rows, colors=[colour for _, colour in parts], alpha=0.6, linewidth=0.5)
 
 
 def _line_colours(looks: Sequence[Look]) -> list[str]:

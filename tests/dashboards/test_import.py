@@ -52,7 +52,7 @@ def test_no_data_source_is_named(path: Path) -> None:
 
 
 def test_nothing_is_asked_but_what_a_plain_grafana_has(path: Path) -> None:
-    core = {"row", "stat", "timeseries", "table", "heatmap", "bargauge", "state-timeline", "text", "gauge"}
+    core = {"row", "stat", "timeseries", "table", "heatmap", "bargauge", "barchart", "state-timeline", "text"}
     assert {panel["type"] for panel in load(path)["panels"]} <= core
     assert not any("libraryPanel" in panel for panel in load(path)["panels"])
 

@@ -70,7 +70,7 @@ def _broken(page: dict[str, Any], rule: str) -> None:
         case "target-cluster":
             target["expr"] = 'up{instance="$instance"}'
         case "target-instance":
-            target["expr"] = 'up{cluster=~"$cluster"} == on (cluster) up{cluster=~"$cluster", instance="$instance"}'
+            target["expr"] = 'sum(up{cluster=~"$cluster"})'
         case "target-counter-agg":
             target["expr"] = 'sum(x_total{cluster=~"$cluster", instance="$instance"})'
         case _:
