@@ -54,11 +54,14 @@ def queries(dashboard: Dashboard) -> Iterator[Query]:
 
 
 def listed(file: Path) -> list[Empty]:
-    """What ``file`` lists."""
-    return [
-        Empty(each["page"], each["panel"], frozenset(each.get("queries", ())), each["reason"], each["sure"])
-        for each in yaml.safe_load(file.read_text("utf-8")) or []
-    ]
+    """What ``file`` lists: reasons, each with the queries it holds for (``page / panel``, or ``page / panel / A B``)."""
+    found = []
+    for group in yaml.safe_load(file.read_text("utf-8")):
+        for where in group["queries"]:
+            page, panel, *letters = where.split(" / ")
+            named = frozenset(letters[0].split()) if letters else frozenset()
+            found.append(Empty(f"plumbline-{page}", panel, named, group["reason"], group["sure"]))
+    return found
 
 
 def offered(dashboard: Dashboard, ask: Callable[[str, str], list[str]]) -> Iterator[dict[str, str]]:
