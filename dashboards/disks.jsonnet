@@ -121,20 +121,19 @@ local health = [
   [
     p.figures(
       'Wear and health',
-      'The most worn disks, and all that say something is wrong with them: what NVMe or SMART tell, empty where a disk does not tell it. Endurance is the forecast until the rated writes are used up. Bad looks like: passed or answers 0, less than %d days left, errors or sectors that grow.' % wearOut.days,
+      'In each column the 20 worst disks, as NVMe or SMART tell; empty: not among them, or the disk does not tell it. Endurance is the forecast until the rated writes are used up; passed, answers and warnings name every disk that says it fails, stopped answering, or warns. Bad looks like: passed or answers 0, less than %d days left, errors or sectors that grow.' % wearOut.days,
       diskLabels + what + [['serial', 'serial', null]],
       [
-        { expr: q.health.info, name: null },
-        { expr: q.health.enduranceLeft, name: 'endurance left', unit: 's', steps: endurance },
         { expr: q.health.wear, name: 'wear', unit: 'percentunit' },
+        { expr: q.health.enduranceLeft, name: 'endurance left', unit: 's', steps: endurance },
         { expr: q.health.spare, name: 'spare', unit: 'percentunit' },
         { expr: q.health.passed, name: 'passed', unit: 'none', steps: answers },
         { expr: q.health.available, name: 'answers', unit: 'none', steps: answers },
+        { expr: q.health.warnings, name: 'warnings', unit: 'none', steps: t.none },
         { expr: q.health.mediaErrors, name: 'media errors', unit: 'none', steps: t.few },
         { expr: q.health.pending, name: 'pending', unit: 'none', steps: t.few },
         { expr: q.health.reallocated, name: 'reallocated', unit: 'none' },
         { expr: q.health.interfaceErrors, name: 'interface errors', unit: 'none' },
-        { expr: q.health.temperature, name: 'temperature', unit: 'celsius' },
       ],
       sort='wear'
     ),

@@ -5,36 +5,33 @@ local operation = sel('operation=~"$operation"');
 local identity = 'cluster, instance, device';
 local disk = identity + ', operation';
 
-// Only of the chosen class.
+// Only of the chosen class: before the worst are taken, and once for each list of them, since it costs a look at every disk.
 local ofClass(expr, at='') =
   '(%s) and on (%s) plumbline:disk_kind:info%s%s' % [expr, identity, sel('device_class=~"$device_class"'), at];
-local one(metric) = 'max by (%s) (%s%s)' % [disk, metric, operation];
+local worst(count, expr, at='') = 'topk(%d, %s)' % [count, ofClass(expr, at)];
 
-local toPeers = one('plumbline:disk_latency_peers:ratio');
-local toPast = one('plumbline:disk_latency_past:ratio');
-local p99 = one('plumbline:disk_latency:p99_seconds');
 // The worst by each measure: a disk without peers or without a past has one of them only.
-local outliers = std.join(' or ', ['topk(20, %s)' % ofClass(each) for each in [toPeers, toPast, p99]]);
-local ofOutliers(expr) = '%s and on (%s) (%s)' % [expr, disk, outliers];
+local outliers = std.join(' or ', [
+  worst(20, metric + operation)
+  for metric in ['plumbline:disk_latency_peers:ratio', 'plumbline:disk_latency_past:ratio', 'plumbline:disk_latency:p99_seconds']
+]);
+local ofOutliers(metric) = 'max by (%s) (%s%s and on (%s) (%s))' % [disk, metric, operation, disk, outliers];
 
 // In a graph the same few from its beginning to its end. Those that compare with peers first, else by the figure itself.
-local atEnd(metric) = ofClass('%s%s @ end()' % [metric, operation], ' @ end()');
-local drawn = 'topk(8, %s) or topk(4, %s)' % [atEnd('plumbline:disk_latency_peers:ratio'), atEnd('plumbline:disk_latency:p99_seconds')];
+local atEnd(count, metric) = worst(count, '%s%s @ end()' % [metric, operation], ' @ end()');
+local drawn = '%s or %s' % [atEnd(8, 'plumbline:disk_latency_peers:ratio'), atEnd(4, 'plumbline:disk_latency:p99_seconds')];
 local ofDrawn(metric) = '%s%s and on (%s) (%s)' % [metric, operation, disk, drawn];
 
 local ofDisk(metric) = 'max by (%s) (%s%s)' % [identity, metric, sel()];
-// Whatever is noteworthy about a disk's health, and the most worn.
-local unhealthy = std.join(' or ', [
-  'topk(20, %s)' % ofClass(ofDisk('plumbline_disk_wear_ratio')),
-  ofClass(ofDisk('plumbline_disk_smart_passed') + ' == 0'),
-  ofClass(ofDisk('plumbline_disk_health_available') + ' == 0'),
-  ofClass('max by (%s) (plumbline_disk_critical_warning%s) > 0' % [identity, sel()]),
-  'topk(20, %s)' % ofClass(ofDisk('plumbline_disk_pending_sectors') + ' > 0'),
-  'topk(20, %s)' % ofClass(ofDisk('plumbline_disk_media_errors_total') + ' > 0'),
-  'topk(20, %s)' % ofClass(ofDisk('plumbline_disk_reallocated_sectors') + ' > 0'),
-  'topk(20, %s)' % ofClass(ofDisk('plumbline_disk_interface_errors_total') + ' > 0'),
-]);
-local ofUnhealthy(expr) = '%s and on (%s) (%s)' % [expr, identity, unhealthy];
+// With what a disk is, and only of the chosen class. topk: two rows of one device would fail the join.
+local named(expr) =
+  '(%s) * on (%s) group_left (device_class, model, serial, osd) topk by (%s) (1, plumbline_disk_info%s)'
+  % [expr, identity, identity, sel('device_class=~"$device_class"')];
+// Each column has its own worst: one list for all of them would look at every disk again for each column.
+local shown(expr) = 'max by (%s, device_class, model, serial, osd) (%s)' % [identity, expr];
+local most(metric) = shown('topk(20, %s)' % named(metric + sel() + ' > 0'));
+local least(metric) = shown('bottomk(20, %s)' % named(metric + sel()));
+local not(metric) = shown(named(metric + sel() + ' == 0'));
 
 local info(labels) = 'max by (%s, %s) (plumbline_disk_info%s)' % [identity, labels, sel()];
 local bucket = 'plumbline:disk_class_latency_bucket:ops_per_second'
@@ -59,11 +56,11 @@ local increase(metric) = 'sum(increase(%s%s[$__rate_interval]))' % [metric, sel(
   },
   heatmap: 'sum by (le) (%s)' % bucket,
   outliers: {
-    toPeers: ofOutliers(toPeers),
-    toPast: ofOutliers(toPast),
-    p99: ofOutliers(p99),
-    peers: ofOutliers(one('plumbline:disk_latency:peer_p99_seconds')),
-    operations: ofOutliers(one('plumbline:disk_latency:ops_per_second')),
+    toPeers: ofOutliers('plumbline:disk_latency_peers:ratio'),
+    toPast: ofOutliers('plumbline:disk_latency_past:ratio'),
+    p99: ofOutliers('plumbline:disk_latency:p99_seconds'),
+    peers: ofOutliers('plumbline:disk_latency:peer_p99_seconds'),
+    operations: ofOutliers('plumbline:disk_latency:ops_per_second'),
     info: '%s and on (%s) (%s)' % [info('device_class, model, osd'), identity, outliers],
   },
   latency: {
@@ -82,18 +79,16 @@ local increase(metric) = 'sum(increase(%s%s[$__rate_interval]))' % [metric, sel(
                 % sel('device_class=~"$device_class", operation=~"$operation", le="+Inf"'),
   },
   health: {
-    local of(metric) = ofUnhealthy(ofDisk(metric)),
-    info: ofUnhealthy(info('device_class, model, serial, osd')),
-    enduranceLeft: of('plumbline:disk_endurance_left:seconds'),
-    wear: of('plumbline_disk_wear_ratio'),
-    spare: of('plumbline_disk_spare_ratio'),
-    passed: of('plumbline_disk_smart_passed'),
-    available: of('plumbline_disk_health_available'),
-    mediaErrors: of('plumbline_disk_media_errors_total'),
-    pending: of('plumbline_disk_pending_sectors'),
-    reallocated: of('plumbline_disk_reallocated_sectors'),
-    interfaceErrors: of('plumbline_disk_interface_errors_total'),
-    temperature: of('plumbline_disk_temperature_celsius'),
+    wear: most('plumbline_disk_wear_ratio'),
+    enduranceLeft: least('plumbline:disk_endurance_left:seconds'),
+    spare: shown('bottomk(20, %s)' % named('plumbline_disk_spare_ratio%s < 1' % sel())),
+    passed: not('plumbline_disk_smart_passed'),
+    available: not('plumbline_disk_health_available'),
+    warnings: shown(named('sum by (%s) (plumbline_disk_critical_warning%s) > 0' % [identity, sel()])),
+    mediaErrors: most('plumbline_disk_media_errors_total'),
+    pending: most('plumbline_disk_pending_sectors'),
+    reallocated: most('plumbline_disk_reallocated_sectors'),
+    interfaceErrors: most('plumbline_disk_interface_errors_total'),
   },
   models: {
     disks: 'count by (cluster, device_class, model, firmware) (%s)' % ofClass('plumbline_disk_info' + sel()),
