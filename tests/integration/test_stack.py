@@ -257,7 +257,7 @@ def test_every_panel_has_data(stack: Stack, path: Path) -> None:
 def test_every_variable_has_values(stack: Stack, path: Path) -> None:
     page = stack.daemon.metrics()
     expected = {"cluster": {CLUSTER}, "instance": {stack.instance}}
-    expected |= {each: page.labels("plumbline_probe_info", each) for each in ("layer", "probe")}
+    expected |= {each: page.labels("plumbline_probe_info", each) for each in ("layer", "device_class", "probe")}
     expected["workload"] = page.labels("plumbline_baseline_missing", "workload")
     ports = page.labels("plumbline_nic_info", "device") - {"lo"}
     expected["device"] = ports if path.stem == "plumbline-nic" else page.labels("plumbline_disk_info", "device")

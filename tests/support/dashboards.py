@@ -22,6 +22,7 @@ _VALUES = {
     "$probe": ".*",
     "$layer": ".*",
     "$workload": ".*",
+    "$device_class": ".*",
 }
 
 
