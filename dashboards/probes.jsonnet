@@ -181,7 +181,7 @@ local baselines = [
 
 dashboard.new(
   'probes',
-  [variables.datasource, variables.cluster, variables.anyInstance, variables.layer, variables.probe, variables.workload, variables.statistic],
+  [variables.datasource, variables.cluster, variables.anyInstance, variables.layer, variables.probeClass, variables.probe, variables.workload, variables.statistic],
   [
     { title: null, panels: verdict },
     { title: 'Measured, against the baseline', panels: measured },

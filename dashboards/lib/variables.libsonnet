@@ -89,6 +89,7 @@ local v = g.dashboard.variable;
     + v.query.withSort(1),
 
   layer: ofProbes('layer', 'Layer', 'plumbline_probe_info'),
+  probeClass: ofProbes('device_class', 'Class', 'plumbline_probe_info'),
   probe: ofProbes('probe', 'Probe', 'plumbline_probe_info'),
   workload: ofProbes('workload', 'Workload', 'plumbline_baseline_missing'),
 

@@ -1,14 +1,15 @@
-// The queries of the probes page: schedule, cost, history against the baseline. `$instance`, `$probe`, `$layer`, `$workload` may be all.
+// The queries of the probes page: schedule, cost, history against the baseline. `$instance`, `$layer`, `$device_class`, `$probe` and
+// `$workload` may be all.
 local config = (import '../../alerts/config.libsonnet')._config;
 
 local nodes = 'cluster=~"$cluster", instance=~"$instance"';
 local join(matchers) = '{%s}' % std.join(', ', std.filter(function(each) each != '', matchers));
 local named(more='') = join([nodes, 'probe=~"$probe"', more]);
-local layered(more='') = join([nodes, 'layer=~"$layer"', 'probe=~"$probe"', more]);
+local layered(more='') = join([nodes, 'layer=~"$layer"', 'device_class=~"$device_class"', 'probe=~"$probe"', more]);
 // Figures know their workload, too; a canary has several and names none.
-local measured(more='') = join([nodes, 'layer=~"$layer"', 'probe=~"$probe"', 'workload=~"$workload"', more]);
+local measured(more='') = join([nodes, 'layer=~"$layer"', 'device_class=~"$device_class"', 'probe=~"$probe"', 'workload=~"$workload"', more]);
 // A baseline knows no probe.
-local accepted(more='') = join([nodes, 'layer=~"$layer"', 'workload=~"$workload"', more]);
+local accepted(more='') = join([nodes, 'layer=~"$layer"', 'device_class=~"$device_class"', 'workload=~"$workload"', more]);
 
 local probe = 'cluster, instance, probe';
 local info = 'max by (%s, layer, device_class, kind) (plumbline_probe_info%s)' % [probe, layered()];
