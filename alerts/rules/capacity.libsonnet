@@ -58,7 +58,7 @@ local promql = import '../lib/promql.libsonnet';
   local over(operation, metric) = '%s by (%s) (\n  %s\n)\n' % [operation, labels.lost, nested(parts(metric))],
 
   // A least squares slope over what was recorded as one series: a manager's failover is no step in it.
-  local slopes(record, metric, key) = [
+  local slopes(record, metric) = [
     {
       record: record,
       expr: |||
@@ -218,8 +218,8 @@ local promql = import '../lib/promql.libsonnet';
       {
         name: 'plumbline-capacity-growth.rules',
         rules:
-          slopes('plumbline:capacity_growth:bytes_per_second', 'plumbline:capacity_used:bytes', 'class')
-          + slopes('plumbline:capacity_pool_growth:bytes_per_second', 'plumbline:capacity_pool_stored:bytes', 'named')
+          slopes('plumbline:capacity_growth:bytes_per_second', 'plumbline:capacity_used:bytes')
+          + slopes('plumbline:capacity_pool_growth:bytes_per_second', 'plumbline:capacity_pool_stored:bytes')
           + [
             {
               // Until the first OSD is full: then every pool that is on it refuses writes.

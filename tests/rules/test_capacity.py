@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+import _gojsonnet
 import pytest
 import yaml
 
 from support.capacity import MANAGER, READER, Osd, Pool, Series, managed, mapped, one
 from support.programs import need
 from support.rulefiles import RuleSet
-from support.rules import RULES
+from support.rules import ROOT, RULES
 
 GROUPS = (
     "plumbline-osd-store.rules", "plumbline-ceph.rules", "plumbline-capacity-map.rules",
@@ -260,3 +262,34 @@ def test_without_a_cluster_label(tmp_path: Path) -> None:
         HEALING: {'pool="vms", pool_id="1"': 1.0},
     }
     assert promtool(tmp_path, given, expected) == ""
+
+
+def test_each_class_may_have_a_plan_of_its_own(tmp_path: Path) -> None:
+    """`days+: { hdd: 365 }`: 300 days are too few for hdd and enough for ssd."""
+    site = "{ _config+:: { alerts+: { PlumblineCapacityGrowthFast+: { days+: { hdd: 365 } } } } }"
+    snippet = f"((import {json.dumps(str(ROOT / 'mixin.libsonnet'))}) + {site}).prometheusAlerts"
+    groups = json.loads(_gojsonnet.evaluate_snippet("site", snippet))["groups"]
+    (rule,) = [each for group in groups for each in group["rules"] if each["alert"] == "PlumblineCapacityGrowthFast"]
+    given = []
+    for device_class in ("hdd", "ssd"):
+        labels = {"cluster": "north", "device_class": device_class}
+        given.append(one("plumbline:capacity_used:ratio", "0.5x30", **labels))
+        given += [one("plumbline:capacity_days_to_full:days", "300x30", **labels, slope=each) for each in ("3d", "14d")]
+    (tmp_path / "rules.yaml").write_text(
+        yaml.safe_dump({"groups": [{"name": "plan", "rules": [{"record": "planned", "expr": rule["expr"]}]}]})
+    )
+    case = {
+        "expr": "planned",
+        "eval_time": "5m",
+        "exp_samples": [{"labels": 'planned{cluster="north", device_class="hdd"}', "value": 300}],
+    }
+    test = {
+        "rule_files": ["rules.yaml"],
+        "tests": [{"interval": "1m", "input_series": given, "promql_expr_test": [case]}],
+    }
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(test))
+    done = subprocess.run(
+        [need("promtool"), "test", "rules", tmp_path / "test.yaml"],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
