@@ -82,7 +82,8 @@ class Recorder:
 
     def save(self, file: Path) -> None:
         """For :meth:`Recorded.load`."""
-        file.write_text(json.dumps(self.answers, indent=1, sort_keys=True) + "\n", "utf-8")
+        lines = [f"{json.dumps(key)}: {json.dumps(self.answers[key])}" for key in sorted(self.answers)]
+        file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
 
 
 @dataclass(frozen=True, slots=True)

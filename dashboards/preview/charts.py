@@ -41,7 +41,8 @@ def time_series(
     for line, how, colour in drawn:
         if not stacked or not _in_stack(line, how):
             _line(chart, line, how, colour)
-    if defaults.custom.get("scaleDistribution", {}).get("type") == "log":
+    positive = any(value > 0 for line in found for _, value in line.points)
+    if positive and defaults.custom.get("scaleDistribution", {}).get("type") == "log":
         chart.set_yscale("log")
         chart.yaxis.set_major_locator(LogLocator(numticks=6))
         chart.yaxis.set_minor_formatter(NullFormatter())

@@ -32,16 +32,16 @@ def render(
     *, width_px: int = 1600, rows: int | None = None,
 ) -> Drawn:  # fmt: skip
     """Write the page to ``out``; ``rows``: only so many units of height, for the top of a long page."""
-    bottom = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in dashboard["panels"])
-    height = min(bottom, rows or bottom) * UNIT_PX + HEAD_PX
+    shown = [(panel, panel["gridPos"]) for panel in dashboard["panels"]]
+    shown = [(panel, at) for panel, at in shown if rows is None or at["y"] + at["h"] <= rows]
+    while rows is not None and shown and shown[-1][0]["type"] == "row":  # a heading of what was cut off
+        shown.pop()
+    height = max((at["y"] + at["h"] for _, at in shown), default=1) * UNIT_PX + HEAD_PX
     figure = Figure(figsize=(width_px / DPI, height / DPI), dpi=DPI, facecolor="#F4F5F5")
     _head(figure, dashboard, values, width_px, height)
     column = (width_px - GAP_PX) / COLUMNS
     panels, empty = 0, []
-    for panel in dashboard["panels"]:
-        at = panel["gridPos"]
-        if rows is not None and at["y"] + at["h"] > rows:
-            continue
+    for panel, at in shown:
         left, top = GAP_PX + at["x"] * column, HEAD_PX + at["y"] * UNIT_PX
         place = sheet.Place(figure, left, top, at["w"] * column - GAP_PX, at["h"] * UNIT_PX - GAP_PX)
         if panel["type"] == "row":

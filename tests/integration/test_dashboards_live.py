@@ -46,8 +46,9 @@ def test_every_variable_has_values(stack: Stack, path: Path) -> None:
     page = load(path)
 
     def all_have_some() -> bool:
-        opens = next(offered(page, lambda selector, label: values(server, selector, label)))
-        return all(opens.values())
+        """With the first values, or with others: a recorded host may have no disk at all."""
+        offers = offered(page, lambda selector, label: values(server, selector, label))
+        return any(all(each.values()) for each in itertools.islice(offers, MOST_OFFERS))
 
     eventually(all_have_some, within_s=WITHIN_S, every_s=2)
 

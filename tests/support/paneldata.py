@@ -54,7 +54,7 @@ def queries(dashboard: Dashboard) -> Iterator[Query]:
 
 
 def listed(file: Path) -> list[Empty]:
-    """What ``file`` lists: reasons, each with the queries it holds for (``page / panel``, or ``page / panel / A B``)."""
+    """What ``file`` lists: reasons, each with the queries it holds for (``page / panel`` or ``page / panel / A B``)."""
     found = []
     for group in yaml.safe_load(file.read_text("utf-8")):
         for where in group["queries"]:

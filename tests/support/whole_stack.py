@@ -50,7 +50,7 @@ entries:
 - {workload: randwrite-4k-qd1-j1, device_class: ssd, rate_iops: 50, iops: 50, throughput: 200 KiB/s,
    latency: {p50: 1ms, p99: 2ms, mean: 1ms}}
 - {workload: rados-ops-4k, operation: read, device_class: hdd, latency: {p50: 1ms, p99: 5ms}, tolerance_ratio: 1.5}
-- {workload: rados-ops-4k, operation: write, device_class: hdd, latency: {p50: 200us, p99: 1ms}, tolerance_ratio: 1.5}
+- {workload: rados-ops-4k, operation: write, device_class: hdd, latency: {p50: 20us, p99: 100us}, tolerance_ratio: 1.5}
 - {workload: rbd-randwrite-4k-qd1-j1, device_class: hdd, latency: {p50: 10ms, p99: 100ms}, iops: 100,
    throughput: 400 KiB/s, tolerance_ratio: 1.5}
 - {workload: rados-write-4m-t16, device_class: hdd, throughput: 50 MiB/s, latency: {mean: 1s}}
