@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from . import dashboards, grafana_frames
-from .grafana_frames import Frame, Vector
+from dashboards.preview.frames import Frame, Vector
+
+from dashboards.preview import frames as grafana_frames
+
+from . import dashboards
 
 _PLACEHOLDER = re.compile(r"\$\{(\w+)(?:\.([^:}]+))?(?::(\w+))?\}")
 _FIELD = re.compile(r"fields(?:\.(\w+)|\[(?:\"([^\"]*)\"|(\d+))\])")
