@@ -74,7 +74,7 @@ local latency = [
         { id: 'color', value: { mode: 'fixed', fixedColor: p.colour.write } },
       ],
     }]
-  ), 12, 9],
+  ) + p.linked([links.to('budget')]), 12, 9],
   [p.stacked(
     'Where the time of a read goes',
     'The mean read of an OSD of the chosen class: waiting to be taken up, preparing, the store, and the rest until the reply. Bad looks like: store growing (disks or cold metadata), or queue growing (too much to do).',

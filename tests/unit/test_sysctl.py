@@ -13,6 +13,7 @@ from plumbline.sources.sysctl import NUMBERS, SysctlReading, parse_numbers, read
 
 # what the thesis sets for its nodes (section 4.4.2) and its sockets (figure 42)
 DOCUMENTED = {
+    "kernel/osrelease": "5.10.0-29-amd64\n",
     "kernel/pid_max": "4194303\n",
     "kernel/threads-max": "2097152\n",
     "vm/max_map_count": "524288\n",
@@ -55,7 +56,7 @@ def test_settings(tmp_path: Path) -> None:
             "net.ipv4.tcp_rmem": (4096, 87380, 4194304),
             "net.ipv4.tcp_mem": (287898, 383867, 575796),
         },
-        {"net.ipv4.tcp_congestion_control": "cubic"},
+        {"kernel.osrelease": "5.10.0-29-amd64", "net.ipv4.tcp_congestion_control": "cubic"},
     )
     assert (reading.number("net.core.netdev_budget"), reading.number("vm.swappiness")) == (600, None)
 

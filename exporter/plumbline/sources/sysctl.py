@@ -62,8 +62,8 @@ NUMBERS: Mapping[str, tuple[str, ...]] = {
 }
 """Settings that are numbers, and what each of their fields is called."""
 
-WORDS = ("net.ipv4.tcp_congestion_control", "net.core.default_qdisc")
-"""Settings that are a word."""
+WORDS = ("net.ipv4.tcp_congestion_control", "net.core.default_qdisc", "kernel.osrelease")
+"""Settings that are a word; ``kernel.osrelease`` can't be set, and is here because nodes are compared by it."""
 
 
 @dataclass(frozen=True, slots=True)
