@@ -18,7 +18,7 @@ ONE_AT_A_TIME = frozenset({"e2e", "integration"})
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """With ``-n 2 --dist loadgroup``: one process has all that works on the machine, the others the rest, a file each."""
+    """With ``-n 2 --dist loadgroup``: one process has all that works on the machine, the other the rest."""
     for item in items:
         place = item.path.relative_to(HERE)
         group = "machine" if place.parts[0] in ONE_AT_A_TIME else str(place)
