@@ -106,6 +106,10 @@ bench: $(TEST_VENV)/.installed-$(KEY) ## scrape cost against node_exporter and t
 mutate-rules: $(TEST_VENV)/.installed-$(KEY) ## small mistakes in every rule: which would no test notice? (long)
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python tests/rules/mutation/__main__.py $(ARGS)
 
+.PHONY: bench-review
+bench-review: $(TEST_VENV)/.installed-$(KEY) ## what plumbline report costs a Prometheus: 20 nodes for a month
+	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m bench.review $(ARGS)
+
 .PHONY: bench-detection
 bench-detection: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts in a real Prometheus on synthetic histories: false alerts and delays
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.detection $(ARGS)

@@ -12,6 +12,7 @@
 + (import 'alerts/rules/osd.libsonnet')
 + (import 'alerts/rules/ceph.libsonnet')
 + (import 'alerts/rules/attribution.libsonnet')
++ (import 'alerts/rules/budget.libsonnet')
 + (import 'alerts/rules/osd_host.libsonnet')
 + (import 'alerts/rules/blame.libsonnet')
 + (import 'alerts/alerts/self.libsonnet')

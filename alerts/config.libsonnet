@@ -16,4 +16,5 @@
 + (import 'config/disk.libsonnet')
 + (import 'config/ceph.libsonnet')
 + (import 'config/osd.libsonnet')
++ (import 'config/budget.libsonnet')
 + (import 'config/blame.libsonnet')

@@ -1,7 +1,8 @@
-"""For all tests: Hypothesis without a deadline, because a time is a matter of the machine's load and not of ours; and
-one real Ceph cluster for all that ask for it."""
+"""For all tests: Hypothesis without a deadline, because a time is a matter of the machine's load and not of ours; one
+real Ceph cluster for all that ask for it; and which of them may run beside each other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,6 +11,18 @@ from support.ceph_cluster import CephCluster, ceph_cluster, missing
 
 settings.register_profile("plumbline", deadline=None)
 settings.load_profile("plumbline")
+
+HERE = Path(__file__).parent
+ONE_AT_A_TIME = frozenset({"e2e", "integration"})
+"""They change the kernel's knobs, slow disks and measure time: two at once would disturb each other."""
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """With ``-n 2 --dist loadgroup``: one process has all that works on the machine, the others the rest, a file each."""
+    for item in items:
+        place = item.path.relative_to(HERE)
+        group = "machine" if place.parts[0] in ONE_AT_A_TIME else str(place)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

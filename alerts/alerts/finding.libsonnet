@@ -9,7 +9,7 @@ local promql = import '../lib/promql.libsonnet';
 
   // Anchored, and for a double-quoted PromQL string.
   local checks(names) = std.strReplace(std.join('|', names), '.', '\\\\.'),
-  local network = checks(['network.']) + '.+',
+  local network = '(%s).+' % checks(['network.', 'infiniband.']),
 
   // Whose ticket it is. What is no matter of the network is one of the disks and what they hang on.
   local layers = [

@@ -78,6 +78,30 @@ local promql = import '../lib/promql.libsonnet';
             )
           ||| % (labels { latency: promql.judgedLatency(config, ratio), ratio: ratio }),
         },
+        {
+          // What a review counts: recorded as it happens, because nobody can compare a quarter's worth of samples
+          // with the baselines of their day in one query. `bool`: within is 0, and what is not judged is absent.
+          record: 'plumbline:degradation_beyond:bool',
+          expr: |||
+            (
+              (%(latency)s)
+              or
+              %(ratio)s{statistic=~"iops|throughput"}
+            )
+            > bool on (%(tolerance)s) group_left ()
+            max by (%(tolerance)s) (plumbline:baseline_in_force:tolerance_ratio)
+          ||| % (labels {
+                   latency: promql.judgedLatency(config, ratio),
+                   ratio: ratio,
+                   tolerance: promql.join(config.instanceLabels + promql.likeness + ['source', 'profile']),
+                 }),
+        },
+        {
+          // Of all judged figures of a layer; above 0 something is beyond.
+          record: 'plumbline:layer_beyond:share',
+          expr: 'avg by (%s) (plumbline:degradation_beyond:bool)'
+                % promql.join(promql.clusterLabels(config) + ['layer']),
+        },
       ],
     }],
   },

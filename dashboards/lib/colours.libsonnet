@@ -20,4 +20,23 @@
     object: '#C15C17',
     client: '#B0548D',
   },
+
+  // Stages of one operation, from the wire up; of each layer the shades are of one colour.
+  stage: {
+    network: '#1F60C4',
+    ack: '#8AB8FF',
+    device: '#8F3BB8',
+    store: '#E0752D',
+    kv: '#FFB357',
+    commit: '#E0752D',
+    queue: '#C4162A',
+    prepare: '#E0B400',
+    osd: '#E0B400',
+    process: '#E0B400',
+    peers: '#37872D',
+    replica: '#37872D',
+    code: '#5A6570',
+    other: '#5A6570',
+    client: '#B0548D',
+  },
 }

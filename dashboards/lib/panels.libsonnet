@@ -168,6 +168,31 @@ local baselineLines = [
     + g.panel.timeSeries.fieldConfig.defaults.custom.withFillOpacity(55)
     + g.panel.timeSeries.fieldConfig.defaults.custom.stacking.withMode('normal'),
 
+  // One bar a stack, in parts: one instant query with the labels `bar` and `part`. Only of parts of one whole.
+  // `parts`: [[part, colour], …] from the bottom up.
+  stackedBars(title, description, unit, expr, bar, part, parts)::
+    local p = g.panel.barChart;
+    p.new(title)
+    + options(p, description, unit)
+    + p.queryOptions.withTargets([self.tableTarget(expr, 'A')])
+    + p.queryOptions.withTransformations([
+      { id: 'groupingToMatrix', options: { rowField: bar, columnField: part, valueField: 'Value', emptyValue: 'null' } },
+      {
+        id: 'organize',
+        options: { indexByName: { ['%s\\%s' % [bar, part]]: 0 } + { [parts[i][0]]: i + 1 for i in std.range(0, std.length(parts) - 1) } },
+      },
+    ])
+    + p.standardOptions.withMin(0)
+    + p.standardOptions.withOverrides([fixedColour('/^%s$/' % each[0], each[1]) for each in parts])
+    + p.options.withXField('%s\\%s' % [bar, part])
+    + p.options.withOrientation('horizontal')
+    + p.options.withStacking('normal')
+    + p.options.withShowValue('auto')
+    + p.options.legend.withDisplayMode('list')
+    + p.options.legend.withPlacement('bottom')
+    + p.options.tooltip.withMode('multi')
+    + p.fieldConfig.defaults.custom.withFillOpacity(80),
+
   // Which of a few states each series was in, over time: a line a series, coloured by the steps.
   states(title, description, unit, targets, steps, overrides=[])::
     local p = g.panel.stateTimeline;

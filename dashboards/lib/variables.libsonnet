@@ -47,4 +47,28 @@ local v = g.dashboard.variable;
     + v.custom.selectionOptions.withIncludeAll(true, '.*')
     + v.custom.selectionOptions.withMulti(false)
     + v.custom.generalOptions.withLabel('Operation'),
+
+  // One OSD, which there always is; a device class, a pool and a vantage may be all.
+  ceph_daemon:
+    v.query.new('ceph_daemon')
+    + v.query.withDatasourceFromVariable(self.datasource)
+    + v.query.queryTypes.withLabelValues('ceph_daemon', 'plumbline:osd_info{cluster=~"$cluster"}')
+    + v.query.generalOptions.withLabel('OSD')
+    + v.query.selectionOptions.withIncludeAll(false)
+    + v.query.refresh.onTime()
+    + v.query.withSort(3),
+
+  local all(name, label, title, metric) =
+    v.query.new(name)
+    + v.query.withDatasourceFromVariable($.datasource)
+    + v.query.queryTypes.withLabelValues(label, metric)
+    + v.query.generalOptions.withLabel(title)
+    + v.query.selectionOptions.withIncludeAll(true, '.*')
+    + v.query.selectionOptions.withMulti(false)
+    + v.query.refresh.onTime()
+    + v.query.withSort(1),
+
+  device_class: all('device_class', 'device_class', 'Device class', 'plumbline:osd_info{cluster=~"$cluster"}'),
+  pool: all('pool', 'pool', 'Pool', 'plumbline:pool_info{cluster=~"$cluster"}'),
+  vantage: all('vantage', 'vantage', 'Vantage', 'plumbline_probe_info{cluster=~"$cluster"}'),
 }

@@ -20,6 +20,7 @@ from prometheus_client import ProcessCollector
 
 from plumbline import __version__, registry
 from plumbline.catalogue import Sample
+from plumbline.cephmapwatch import CEPH_MAP, CephMapWatch
 from plumbline.checks.model import Finding
 from plumbline.collectors import daemon
 from plumbline.collectors.softnet import SoftnetUnwrapper
@@ -44,6 +45,7 @@ from plumbline.roots import Roots
 from plumbline.running import Running, World
 from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
+from plumbline.sharing import Shared
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.genetlink import settings_group
@@ -76,7 +78,7 @@ PLAN_ANEW_EVERY_S = 60.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "finding", "latency", "probe"})
+NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "cephmap", "finding", "latency", "probe"})
 """Collectors that have nothing to say in a daemon that does not run."""
 
 
@@ -157,7 +159,6 @@ class Daemon:
         self._environment = environment
         self._reload_error = ""
         self._overview = Overview(host=self._host, started=time.time())
-        self._page_lock = threading.Lock()
         self._network_server: IperfServer | None = None
         self._vantage = found_vantage(config, roots, environment)
         self._cluster = CephGuard(config.ceph, config.gates, host=self._host)
@@ -181,6 +182,7 @@ class Daemon:
         self._ceph = ceph = Latest[ClusterView](
             self._look_at_cluster, what="the Ceph cluster", stale_after_s=4 * CEPH_EVERY_S
         )
+        self._ceph_map = ceph_map = CephMapWatch(lambda: self._running.config, roots=roots, environment=environment)
         self._fingerprint = Latest[Fingerprint](
             lambda: read_fingerprint(roots, environment=environment, ceph=self._running.config.ceph),
             what="what this node consists of",
@@ -204,6 +206,7 @@ class Daemon:
             disks_seen=lambda: watch.presence.seen,
             latency=lambda: watch.latency.value,
             ceph=lambda: ceph.value,
+            ceph_map=lambda: ceph_map.map.value,
             osds=watch.osds,
             fingerprint=self._what_it_is,
         )
@@ -211,7 +214,7 @@ class Daemon:
         self._exposition = Exposition(
             (), clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
         )
-        site = Site(self._exposition, status=self._status_page, ready=self._not_ready_because)
+        site = Site(self._exposition, status=Shared(self._status_page), ready=self._not_ready_because)
         host, port = split_address(config.web.listen_address)
         self._server = Server(host, port, site.respond, logger=log, max_requests=config.web.max_requests)
 
@@ -232,7 +235,7 @@ class Daemon:
         try:
             findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
             fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
-            self._housekeeping.replace([*self._slow_tier(), findings, fingerprint])
+            self._housekeeping.replace([*self._slow_tier(), *self._ceph_map.jobs(), findings, fingerprint])
             for each in events:
                 _start_events(each)
             self._await_facts()
@@ -258,7 +261,9 @@ class Daemon:
 
     def _look(self, _cancel: threading.Event) -> None:
         """Judge the host as it is now."""
-        self._judge.look(self._exposition.scrape(), time.monotonic())
+        snapshot = self._exposition.scrape()
+        self._judge.look(snapshot, time.monotonic())
+        self._overview.remember(snapshot)
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
@@ -325,6 +330,7 @@ class Daemon:
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
         self._cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
         self._watch.stop()
+        self._ceph_map.stop()
         self._housekeeping.stop(0.1)
         for each in events:
             each.stop()
@@ -349,7 +355,7 @@ class Daemon:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         self._apply(running)
         self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
-        self._housekeeping.kick(CEPH)
+        self._kick((CEPH, CEPH_MAP))
         self._reload_error = ""
         log.info("configuration reloaded")
         return True
@@ -426,20 +432,18 @@ class Daemon:
         return None if self._started_at else "the host's facts are being read"
 
     def _status_page(self) -> str:
-        snapshot = self._exposition.scrape()
-        with self._page_lock:
-            return render_status(
-                self._overview.model(
-                    snapshot,
-                    probing=self._probing,
-                    book=self._running.book,
-                    findings=self._judge.findings,
-                    waiting_for=self._not_ready_because(),
-                    config_error=self._reload_error,
-                    recordable=recordable(self._running.plan),
-                    fingerprint=self._what_it_is(),
-                )
+        return render_status(
+            self._overview.model(
+                self._exposition.scrape(),
+                probing=self._probing,
+                book=self._running.book,
+                findings=self._judge.findings,
+                waiting_for=self._not_ready_because(),
+                config_error=self._reload_error,
+                recordable=recordable(self._running.plan),
+                fingerprint=self._what_it_is(),
             )
+        )
 
 
 def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) -> str:

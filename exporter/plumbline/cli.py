@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline import __version__
-from plumbline.commands import baseline, ceph, probe
+from plumbline.commands import baseline, ceph, probe, report
 from plumbline.commands.shared import Parser, add_world, duration, print_json, roots
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
 from plumbline.errors import PlumblineError
@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_nic(commands)
     _add_disk(commands)
     ceph.add(commands)
+    report.add(commands)
     _add_config(commands)
     return parser
 
@@ -152,7 +153,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from plumbline import app, terminal  # noqa: PLC0415
-    from plumbline.checks import report  # noqa: PLC0415
+    from plumbline.checks import report as findings  # noqa: PLC0415
 
     try:
         examined = app.examine(
@@ -165,12 +166,12 @@ def _check(options: argparse.Namespace) -> int:
         print(f"plumbline: {error}", file=sys.stderr)
         return COULD_NOT_JUDGE
     if options.json:
-        print_json(report.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
+        print_json(findings.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
     else:
         terminal.print_findings(terminal.make_console(), examined.findings, every=options.all)
     for what, reason in examined.blind.items():
         print(f"not judged: {what}: {reason}", file=sys.stderr)
-    return report.exit_code(examined.findings)
+    return findings.exit_code(examined.findings)
 
 
 def _nic(options: argparse.Namespace) -> int:

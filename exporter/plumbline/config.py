@@ -31,6 +31,7 @@ COLLECTORS = (
     "bond",
     "canary",
     "ceph",
+    "cephmap",
     "channel",
     "coalesce",
     "device",
@@ -130,6 +131,10 @@ class CephConfig(Strict, frozen=True):
         "/var/lib/rook/exporter/*-osd.*.asok",
     )
     """Where the OSDs of this host have their admin sockets: packages, cephadm, Rook. Absolute paths with `*`."""
+    map: Literal["auto", "always", "never"] = "auto"
+    """Whether this node asks what the cluster map says (`plumbline_ceph_osd_*`, `plumbline_ceph_pool_*`), every minute.
+    One node a cluster would do; `auto`: where a monitor or a manager is set up. `always` on one node where that is seen
+    nowhere, not on all of them: each costs the monitors and the manager its questions."""
     timeout: Duration = Duration(5.0)
     """Of each question to the monitors and each operation on an object, in whole seconds, `1s` to `30s`."""
 

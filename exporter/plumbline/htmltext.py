@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 
 
@@ -13,12 +14,19 @@ class Html(str):
 
 def tag(name: str, *children: str, **attributes: str) -> Html:
     """``<name attributes>children</name>``; empty attributes are left out, ``class_`` is class, ``_`` is ``-``."""
-    given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"' for key, value in attributes.items() if value
-    )
+    given = ""
+    for key, value in attributes.items():
+        if value:
+            given += f' {_attribute(key)}="{html.escape(value)}"'
     return Html(f"<{name}{given}>{joined(*children)}</{name}>")
 
 
 def joined(*children: str) -> Html:
     """One after the other, each escaped unless it is HTML."""
-    return Html("".join(child if isinstance(child, Html) else html.escape(child) for child in children))
+    return Html("".join([child if isinstance(child, Html) else html.escape(child) for child in children]))
+
+
+@functools.cache
+def _attribute(key: str) -> str:
+    """A page has thousands of attributes of a dozen names."""
+    return key.rstrip("_").replace("_", "-")

@@ -19,7 +19,7 @@ from plumbline.probes import gates
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.engine import STOPPED, Gates, run_probe
 from plumbline.probes.model import Bounds, ClusterGuard, ContinuousProbe, PeriodicProbe, Run
-from plumbline.probes.recent import RecentHistogram
+from plumbline.probes.recent import MedianHistory, RecentHistogram
 from plumbline.probes.result import Outcome
 from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
@@ -55,6 +55,7 @@ class Probing:
         self._scheduler = Scheduler()
         self._canaries: dict[str, tuple[object, ContinuousProbe]] = {}
         self._recent: dict[tuple[str, str, str], RecentHistogram] = {}
+        self._medians: dict[tuple[str, str, str], MedianHistory] = {}
         self._periodic: tuple[PeriodicProbe, ...] = ()
         self._rules = GatesConfig()
         self._heavy = gates.HeavyLock(store.directory / gates.HEAVY_LOCK)
@@ -76,6 +77,8 @@ class Probing:
             if name not in kept:
                 canary.start()
         self._canaries = canaries  # replaced whole: a scrape may be going through the old ones
+        self._recent = {key: kept for key, kept in self._recent.items() if key[0] in canaries}
+        self._medians = {key: kept for key, kept in self._medians.items() if key[0] in canaries}
         self._periodic = plan.periodic
         self.needs_cluster = any(each.cluster for each in plan.identities())
         self._store.forget_others(frozenset(probe.identity.probe for probe in plan.periodic))
@@ -92,6 +95,7 @@ class Probing:
             for each in canary.read().workloads:
                 key = (name, each.workload, each.operation)
                 self._recent.setdefault(key, RecentHistogram()).add(now, each.latency)
+                self._medians.setdefault(key, MedianHistory()).add(now, each.latency)
 
     def readings(self) -> list[CanaryReading]:
         """Every canary now; never blocks."""
@@ -105,6 +109,11 @@ class Probing:
     def recent(self, probe: str, workload: str, operation: str) -> RecentHistogram | None:
         """The last minutes of one operation of a canary."""
         return self._recent.get((probe, workload, operation))
+
+    def medians(self, probe: str, workload: str, operation: str) -> tuple[float | None, ...]:
+        """Of one operation of a canary, minute by minute; seconds, oldest first."""
+        kept = self._medians.get((probe, workload, operation))
+        return kept.values if kept else ()
 
     def record(self, probe: PeriodicProbe) -> ProbeRecord:
         """What is remembered of a periodic probe."""

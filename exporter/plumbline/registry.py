@@ -16,6 +16,7 @@ from plumbline.collectors import (
     bond,
     canary,
     ceph,
+    cephmap,
     disk,
     finding,
     health,
@@ -47,6 +48,7 @@ from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.blocklatency import LatencyReading
 from plumbline.sources.bonding_proc import Churns
+from plumbline.sources.cephmap import CephMap
 from plumbline.sources.diskstats import WholeDisks, read_whole_disks
 from plumbline.sources.infiniband import InfinibandReading
 from plumbline.sources.md import MdReading
@@ -73,6 +75,10 @@ def _no_adapter() -> InfinibandReading:
 
 def _no_cluster() -> ClusterView:
     raise Unavailable("nobody looks at a Ceph cluster")
+
+
+def _no_map() -> CephMap:
+    raise Unavailable("nobody asks for a cluster map")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,8 @@ class Parts:
     latency: Callable[[], LatencyReading] = _not_loaded
     ceph: Callable[[], ClusterView] = _no_cluster
     """May raise :class:`Unavailable`."""
+    ceph_map: Callable[[], CephMap] = _no_map
+    """May raise :class:`Unavailable`, or another error when the cluster does not answer."""
     osds: OsdWatch | None = None
     """``None``: nobody asks them."""
     fingerprint: Callable[[], Fingerprint] = Fingerprint
@@ -114,7 +122,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
     network, kernel, roots = parts.network, parts.kernel, parts.roots
     disks = WholeDisks(roots, exclude=re.compile(config.devices.disk_exclude))
     counted = disks.with_partitions() if config.devices.disk_partitions else disks
-    baselines = tuple(baseline.samples(book.selection))
+    baselines = (*baseline.samples(book.selection), *baseline.budget_samples(book.budgets))
     known = [
         _steady(
             "softnet",
@@ -156,6 +164,7 @@ def collectors(parts: Parts, config: Config, book: Book) -> list[Collector]:
         _steady("latency", latency.SPECS, lambda: latency.samples(_shown(parts.latency(), disks))),
         _steady("canary", canary.SPECS, lambda: canary.samples(parts.canaries(), vantage=parts.vantage)),
         _steady("ceph", ceph.SPECS, lambda: ceph.samples(parts.ceph())),
+        Collector("cephmap", cephmap.SPECS, lambda skip: _map_samples(parts.ceph_map(), skip), ("unreadable",)),
         Collector("osd", osd.SPECS, lambda skip: _osd_samples(parts.osds, skip)),
         _steady("probe", probe.SPECS, lambda: probe.samples(parts.probes(), now=parts.wall())),
         _steady("finding", finding.SPECS, lambda: finding.samples(parts.findings())),
@@ -213,6 +222,12 @@ def _pcie_samples(reading: PciReading, skip: SkipHook) -> Samples:
     for address, reason in reading.skipped:
         skip(address, reason)
     return pcie.samples(reading)
+
+
+def _map_samples(found: CephMap, skip: SkipHook) -> Samples:
+    if found.unread:
+        skip(f"what is used ({found.unread})", "unreadable")
+    return cephmap.samples(found)
 
 
 def _osd_samples(watch: OsdWatch | None, skip: SkipHook) -> Samples:

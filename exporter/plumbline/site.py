@@ -108,7 +108,11 @@ class Site:
         return text_response(200, "ready") if waiting is None else text_response(503, f"not ready: {waiting}")
 
     def _page(self, _request: Request, _query: str) -> Response:
-        return Response(200, self._status().encode("utf-8", "backslashreplace"), _HTML, _PAGE_HEADERS)
+        try:
+            page = self._status()
+        except ScrapeTimeout as error:
+            return text_response(503, str(error))
+        return Response(200, page.encode("utf-8", "backslashreplace"), _HTML, _PAGE_HEADERS)
 
 
 def text_response(status: int, text: str, *headers: tuple[str, str]) -> Response:

@@ -29,6 +29,9 @@ READABLE_VERSIONS = (1, 2, 3)
 RECENT_RUNS = 3
 """Successful runs whose figures are kept: two of three beyond a limit is their median beyond it."""
 
+HISTORY_RUNS = 30
+"""Enough to see a trend in: 240 bytes an operation in memory, 600 in the file."""
+
 log = logging.getLogger(__name__)
 
 
@@ -49,22 +52,27 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """When the newest tick was, run or skip; Unix seconds."""
     totals_of: str = ""
     """Which experiment ``totals`` and ``recent`` belong to: with other parameters, or another class of device, they
-    begin anew."""
+    begin anew; so does ``history``."""
     totals: dict[str, OperationTotals] = {}
     """By operation: how long each took, over all successful runs."""
     recent: tuple[tuple[OperationResult, ...], ...] = ()
     """Figures of the last :data:`RECENT_RUNS` successful runs, newest first."""
+    history: dict[str, tuple[float, ...]] = {}
+    """By operation: the leading figure of the last :data:`HISTORY_RUNS` successful runs, oldest first, for the status
+    page. An earlier release skips it, and it may be absent: that needs no schema version."""
 
     def with_result(self, result: ProbeResult, *, keep_failures: int = 5) -> ProbeRecord:
         """The record after a finished run. Its bins go into the totals and are not kept one by one."""
         ok = result.outcome is Outcome.SUCCESS
         experiment = f"{result.config_hash} {result.device_class}"
-        totals, recent = (self.totals, self.recent) if self.totals_of == experiment else ({}, ())
+        same = self.totals_of == experiment
+        totals, recent, history = (self.totals, self.recent, self.history) if same else ({}, (), {})
         if ok:
             totals = add_operations(totals, result)
         result = without_bins(result)
         if ok:
             recent = (result.operations, *recent)[:RECENT_RUNS]
+            history = _prolonged(history, result.operations)
         return msgspec.structs.replace(
             self,
             result=result,
@@ -76,6 +84,7 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
             totals_of=experiment,
             totals=totals,
             recent=recent,
+            history=history,
         )
 
     def with_skip(self, reason: str, message: str, *, at: float | None = None) -> ProbeRecord:
@@ -86,6 +95,16 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
             last_skip=message,
             ticked=self.ticked if at is None else at,
         )
+
+
+def _prolonged(
+    history: Mapping[str, tuple[float, ...]], operations: Iterable[OperationResult]
+) -> dict[str, tuple[float, ...]]:
+    found = dict(history)
+    for each in operations:
+        if each.leading is not None:
+            found[each.operation] = (*found.get(each.operation, ()), each.leading[1])[-HISTORY_RUNS:]
+    return found
 
 
 class DiskRecord(msgspec.Struct, frozen=True):

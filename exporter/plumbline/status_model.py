@@ -1,15 +1,17 @@
-"""What the status page says, before it is a page: plain data in, and the verdict a person at 3 a.m. wants first.
+"""What the status page says, before it is a page: plain data.
 
-``app.py`` fills the model. Nothing here judges by a number of its own: tolerances come with the baselines.
+:mod:`plumbline.overview` fills it, :mod:`plumbline.status_verdict` and :mod:`plumbline.status_layers` judge it. Nothing
+here judges by a number of its own: tolerances come with the baselines.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from plumbline.checks.model import Finding, Severity
+from plumbline.checks.model import Finding
 from plumbline.snapshot import CollectorHealth
 
 
@@ -22,19 +24,32 @@ class Level(StrEnum):
     NEUTRAL = "neutral"
 
 
+class Measure(StrEnum):
+    """What kind of figure a comparison is of. Latency: seconds; the others: a second, and more is better."""
+
+    LATENCY = "latency"
+    IOPS = "iops"
+    THROUGHPUT = "throughput"
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One latency statistic beside its baseline. Seconds; ``None``: not measured, no baseline, no tolerance."""
+    """One figure beside its baseline, in base units. ``None``: not measured, no baseline, no tolerance."""
 
-    measured_s: float | None
-    baseline_s: float | None = None
+    measured: float | None
+    baseline: float | None = None
     tolerance_ratio: float | None = None
     """Up to this ratio it is as accepted; the same figure the alerts use."""
+    measure: Measure = Measure.LATENCY
 
     @property
     def ratio(self) -> float | None:
-        """Measured ÷ baseline: 1 is as accepted, 2 is twice as slow."""
-        return self.measured_s / self.baseline_s if self.measured_s is not None and self.baseline_s else None
+        """The degradation ratio, whichever way the figure counts: 1 is as accepted, 2 is twice as bad."""
+        if self.measured is None or not self.baseline:
+            return None
+        if self.measure is Measure.LATENCY:
+            return self.measured / self.baseline
+        return self.baseline / self.measured if self.measured else math.inf
 
     @property
     def word(self) -> str:
@@ -45,18 +60,34 @@ class Comparison:
         ratio = self.ratio
         if ratio is None:
             return ""
+        worse, better = ("slower", "faster") if self.measure is Measure.LATENCY else ("less", "more")
         tolerance = self.tolerance_ratio or 1.05
         if ratio > tolerance:
-            return f"{factor_text(ratio)}× slower"
+            return f"{factor_text(ratio)}× {worse}" if ratio < math.inf else "nothing"
         if ratio * tolerance < 1:
-            return f"{factor_text(1 / ratio)}× faster" if ratio else "faster"
+            return f"{factor_text(1 / ratio)}× {better}" if ratio else better
         return "as accepted" if self.tolerance_ratio else "about the same"
 
     @property
     def beyond(self) -> bool:
-        """True when it is slower than the tolerance allows."""
+        """True when it is worse than the tolerance allows."""
         ratio = self.ratio
         return ratio is not None and self.tolerance_ratio is not None and ratio > self.tolerance_ratio
+
+    def text(self, value: float) -> str:
+        """A figure of this measure with its unit."""
+        return figure_text(self.measure, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The last figures of one operation, oldest first; ``None`` where nothing was measured."""
+
+    of: str
+    """Which figure, over what: ``p50, last 60 min``."""
+    values: tuple[float | None, ...]
+    baseline: float | None = None
+    measure: Measure = Measure.LATENCY
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +120,29 @@ class ProbeRow:
     """Starts that came to nothing, by reason."""
     recordable: bool = True
     """Whether ``plumbline baseline record`` gives it a baseline."""
+    rate: Comparison | None = None
+    """Throughput or IOPS, where the probe measures no latency, or beside it."""
+    trend: Trend | None = None
+    """``None``: too little is kept."""
+    last_skip: str = ""
+    """Why the newest start came to nothing; empty once a run happened."""
+
+    @property
+    def name(self) -> str:
+        """For a sentence: ``canary: read randread-4k-qd1-j1``."""
+        return f"{self.probe}: {self.operation} {self.workload}" if self.operation else self.probe
+
+    @property
+    def judged(self) -> tuple[tuple[str, Comparison], ...]:
+        """What a baseline in force judges now, by name. A stale result is no present state: it is not compared."""
+        if not self.judges or self.overdue:
+            return ()
+        named = (("p50", self.p50), ("p99", self.p99), ("rate", self.rate))
+        return tuple(
+            (name if figure.measure is Measure.LATENCY else figure.measure, figure)
+            for name, figure in named
+            if figure is not None and figure.ratio is not None and figure.tolerance_ratio is not None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +157,40 @@ class FailureRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Times:
+    """Operations of one kind in the last minutes, and how long they took; seconds."""
+
+    operation: str
+    count: int
+    p50_s: float | None = None
+    p99_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OsdRow:
+    """One OSD of this host, as it says itself on its admin socket."""
+
+    daemon: str
+    """``osd.3``."""
+    up: bool
+    """Whether it answers."""
+    disks: tuple[str, ...] = ()
+    times: tuple[Times, ...] = ()
+    """Client operations in the last minutes, queue and replicas included."""
+    blocked: int | None = None
+    blocked_age_s: float | None = None
+    slow: int | None = None
+    """Slow operations it remembers of the last ten minutes."""
+    ping_worst_s: float | None = None
+    """Heartbeat of the last minute to the peer that takes longest."""
+    ping_peer: str = ""
+    blocked_stage: str = ""
+    """What most blocked operations wait for: ``queue``, ``pg``, ``store``, ``peer``."""
+
+
+@dataclass(frozen=True, slots=True)
 class DiskRow:
-    """One whole disk. Means are since boot."""
+    """One whole disk. Means are since boot; ``times`` of the last minutes, where the kernel's histograms are there."""
 
     device: str
     model: str = ""
@@ -116,11 +202,13 @@ class DiskRow:
     write_mean_s: float | None = None
     in_flight: int | None = None
     osd: str = ""
+    """``osd.3``, or several, with commas."""
+    times: tuple[Times, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Packets lost for one cause since boot; ``grew`` since the last look, ``None`` when that is not known."""
+    """Packets lost for one cause since boot; ``grew`` in the last minutes, ``None`` when that is not known."""
 
     what: str
     """``drops`` or ``errors``."""
@@ -152,7 +240,7 @@ class NicRow:
 
 @dataclass(frozen=True, slots=True)
 class SoftnetRow:
-    """All CPUs together, since boot; ``*_grew`` since the last look."""
+    """All CPUs together, since boot; ``*_grew`` in the last minutes."""
 
     cpus: int
     processed: int
@@ -174,11 +262,12 @@ class StatusModel:
     """Why the daemon is not ready yet."""
     config_error: str = ""
     """Why the last reload was refused; the configuration before it is in force."""
-    last_look_s: float | None = None
-    """How long ago the figures were that ``grew`` counts from."""
+    window_s: float | None = None
+    """How far back "the last minutes" go; ``None``: the daemon has looked only now."""
     probes: tuple[ProbeRow, ...] = ()
     failures: tuple[FailureRow, ...] = ()
     """The last failed runs of all probes, the newest first."""
+    osds: tuple[OsdRow, ...] = ()
     disks: tuple[DiskRow, ...] = ()
     nics: tuple[NicRow, ...] = ()
     softnet: SoftnetRow | None = None
@@ -189,109 +278,9 @@ class StatusModel:
     """What no longer fits between the baselines and this node, a sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The first thing on the page: one sentence, then what it rests on, the worst first."""
-
-    level: Level
-    headline: str
-    problems: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class _Findings:
-    problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
-def judge(model: StatusModel) -> Verdict:
-    """What is wrong here, or that nothing is; never "all is well" where nothing could be judged."""
-    found = _Findings()
-    for row in model.probes:
-        _judge_probe(row, found)
-    _judge_losses(model, found)
-    found.notes += model.standing
-    _judge_findings(model, found)
-    _judge_daemon(model, found)
-    problems, notes = tuple(found.problems), tuple(found.notes)
-    if problems:
-        return Verdict(Level.BAD, problems[0] if len(problems) == 1 else f"{len(problems)} problems", problems, notes)
-    if model.waiting_for is not None:
-        return Verdict(Level.NOTE, f"Still starting: {model.waiting_for}", (), notes)
-    judged = [row for row in model.probes if row.judges and (row.p50.ratio is not None or row.p99.ratio is not None)]
-    if not judged:
-        return Verdict(Level.NOTE, "Nothing has failed, but no probe can be judged yet", (), notes)
-    level = Level.NOTE if notes else Level.GOOD
-    if len(judged) == len(model.probes):
-        return Verdict(level, "Nothing is wrong: every probe performs as accepted", (), notes)
-    share = f"{len(judged)} of {len(model.probes)} measurements"
-    return Verdict(level, f"Nothing is wrong where there is a baseline to judge by ({share})", (), notes)
-
-
-def _judge_daemon(model: StatusModel, found: _Findings) -> None:
-    if model.config_error:
-        found.problems.append(f"The new configuration was refused, the old one is in force: {model.config_error}")
-    for health in model.collectors:
-        if not health.success:
-            found.problems.append(f"Collector {health.name} fails: {health.reason}")
-
-
-def _judge_probe(row: ProbeRow, found: _Findings) -> None:
-    what = f"{row.probe}: {row.operation} {row.workload}" if row.operation else row.probe
-    if row.stuck_s is not None:
-        found.problems.append(f"{what} has been in flight for {seconds_text(row.stuck_s)}: what is below it hangs")
-    elif row.success is False:
-        found.problems.append(f"{what} failed{': ' if row.message else ''}{row.message}")
-    slower = [
-        f"{statistic} {figure.word} ({seconds_text(figure.measured_s)}, accepted {seconds_text(figure.baseline_s)})"
-        for statistic, figure in (("p50", row.p50), ("p99", row.p99))
-        if row.judges and figure.beyond and figure.measured_s is not None and figure.baseline_s is not None
-    ]
-    if slower:
-        found.problems.append(f"{what} is slower than accepted: {', '.join(slower)}")
-    if row.overdue:
-        found.notes.append(f"{what} is overdue{': ' if row.message else ''}{row.message}")
-    if row.success is None:
-        found.notes.append(f"{what} has not run yet{': ' if row.message else ''}{row.message}")
-    elif not row.baseline:
-        found.notes.append(f"{what} has no baseline; {how_to_get_one(recordable=row.recordable)}")
-    elif not row.judges:
-        found.notes.append(f"{what} is shown beside another site's figures ({row.baseline}), which judge nothing here")
-
-
 def how_to_get_one(*, recordable: bool) -> str:
     """What to do about a missing baseline."""
     return "record one with: plumbline baseline record" if recordable else "write one into a file of baseline.files"
-
-
-def _judge_losses(model: StatusModel, found: _Findings) -> None:
-    for nic in model.nics:
-        for loss in nic.losses:
-            if loss.grew and not loss.benign:
-                found.problems.append(
-                    f"{nic.device} is losing packets: {loss.grew:,} more {loss.direction} {loss.what} ({loss.cause})"
-                )
-    softnet = model.softnet
-    if softnet is not None and softnet.dropped_grew:
-        found.problems.append(f"The kernel's backlog overflows: {softnet.dropped_grew:,} more packets dropped")
-    if softnet is not None and softnet.time_squeeze_grew:
-        found.notes.append(
-            f"Packet processing ran out of its time slice {softnet.time_squeeze_grew:,} more times (time squeeze)"
-        )
-
-
-def _judge_findings(model: StatusModel, found: _Findings) -> None:
-    """What is critical is a problem; warnings are worth knowing, in one line; the table has them all."""
-    open_ones = [each for each in model.findings or () if not each.met]
-    for each in open_ones:
-        if each.severity is Severity.CRITICAL:
-            found.problems.append(f"{each.subject}: {each.is_}; should be {each.should}")
-    warnings = sum(each.severity is Severity.WARNING for each in open_ones)
-    if warnings:
-        found.notes.append(
-            f"{warnings} {'finding asks' if warnings == 1 else 'findings ask'} for a change, see Findings"
-        )
 
 
 def factor_text(ratio: float) -> str:
@@ -308,3 +297,15 @@ def seconds_text(seconds: float) -> str:
         if abs(seconds) < limit:
             return f"{seconds / scale:.0f}\N{NO-BREAK SPACE}{unit}"
     return f"{seconds / 86400:,.0f}\N{NO-BREAK SPACE}days"
+
+
+def figure_text(measure: Measure, value: float) -> str:
+    """A figure in its measure's unit: ``163 µs``, ``202 MB/s``, ``4,100 IOPS``."""
+    if measure is Measure.LATENCY:
+        return seconds_text(value)
+    if measure is Measure.IOPS:
+        return f"{value:,.0f}\N{NO-BREAK SPACE}IOPS" if value >= 100 else f"{value:.3g}\N{NO-BREAK SPACE}IOPS"
+    for limit, scale, unit in ((1e3, 1.0, "B/s"), (1e6, 1e3, "kB/s"), (1e9, 1e6, "MB/s"), (1e12, 1e9, "GB/s")):
+        if value < limit * 0.9995:
+            return f"{value / scale:.3g}\N{NO-BREAK SPACE}{unit}"
+    return f"{value / 1e12:.3g}\N{NO-BREAK SPACE}TB/s"

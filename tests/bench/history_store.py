@@ -120,6 +120,16 @@ class Store:
             time.sleep(0.1)
         self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=600)
 
+    @property
+    def url(self) -> str:
+        """Where it is served."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._process.pid
+
     def __enter__(self) -> Store:
         return self
 

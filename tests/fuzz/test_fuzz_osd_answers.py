@@ -18,7 +18,7 @@ from plumbline.sources.osd_network import parse_heartbeats
 from plumbline.sources.osd_operations import parse_blocked, parse_slow
 from plumbline.sources.osd_stages import parse_stages
 from plumbline.sources.osd_store import parse_capacity, parse_fragmentation, parse_onode_cache
-from plumbline.sources.prometheus import parse_vector
+from plumbline.sources.prometheus import parse_matrix, parse_vector
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 LOADED, HEALTHY = FIXTURES / "ceph-16.2-states" / "load-2", FIXTURES / "ceph-16.2"
@@ -35,6 +35,10 @@ PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
     "vector": (
         lambda data: parse_vector(data, source="x"),
         b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"value":[1.5,"1"]}]}}',
+    ),
+    "matrix": (
+        lambda data: parse_matrix(data, source="x"),
+        b'{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"a":"b"},"values":[[1.5,"1"],[2,"NaN"]]}]}}',
     ),
     "score": (lambda data: parse_fragmentation(data, source="x"), b'{"fragmentation_rating": 0.1}'),
     "capacity": (lambda data: parse_capacity(data, "iops", source="x"), b'{"iops": "315.000000"}'),

@@ -31,6 +31,7 @@ from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
 from plumbline.sources.bonding_proc import read_churns
+from plumbline.sources.cephmap import parse_cephmap
 from plumbline.sources.diskhealth import NO_ANSWER, Answer, NoHealth
 from plumbline.sources.infiniband import read_infiniband
 from plumbline.sources.latencymaps import Histogram, Times
@@ -44,6 +45,7 @@ from plumbline.state import DiskRecord, StateStore
 from plumbline.storagewatch import StorageWatch
 from plumbline.workloads import load_catalogue
 from support.bond_messages import NO_PARTNER
+from support.ceph_map import answers
 from support.golden import check_golden
 from support.hosts import NOW, ixgbe_network, parts, recorded_network, silent_network, tree
 from support.nvme import USED, smart_page
@@ -192,7 +194,8 @@ def healthy_and_not(given: Parts) -> HealthWatch:
 
 
 def storage_node(tmp_path: Path) -> str:
-    """Every kind of disk, an ixgbe port, a canary with a recorded baseline, fio with a documented one that judges."""
+    """Every kind of disk, an ixgbe port, a canary with a recorded baseline, fio with a documented one that judges;
+    the map of a cluster with an OSD that is out."""
     storage = tmp_path / "storage"
     storage.mkdir()
     (storage / "baseline.yaml").write_text(SITE)
@@ -209,7 +212,10 @@ def storage_node(tmp_path: Path) -> str:
     given.storage.queues.refresh()
     recovering = ClusterView(True, {"recovery": "12 PGs backfilling"})
     given = dataclasses.replace(
-        given, storage=StorageWatch(roots, health=healthy_and_not(given)), ceph=lambda: recovering
+        given,
+        storage=StorageWatch(roots, health=healthy_and_not(given)),
+        ceph=lambda: recovering,
+        ceph_map=lambda: parse_cephmap(answers("-out"), read_ts=NOW - 20),
     )
     return page(given, config, book(storage, targets, config.baseline))
 
@@ -248,8 +254,14 @@ def fabric_node(tmp_path: Path) -> str:
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
-def disks_of(tmp_path: Path, scenario: str, *, disk_partitions: bool = False) -> str:
-    """What the disks are, who uses them, and one that has left since the last start."""
+def disks_of(
+    tmp_path: Path,
+    scenario: str,
+    *others: str,
+    disk_partitions: bool = False,
+    targets: Sequence[Target] = (),
+) -> str:
+    """What the disks are, who uses them, and one that has left since the last start; and ``others``' collectors."""
     roots = tree(tmp_path / "host", scenario)
     store = StateStore(tmp_path / "state")
     store.put_disks([DiskRecord("sdz", "ZA1GONE", NOW - 9e6, NOW - 86400)])
@@ -259,11 +271,11 @@ def disks_of(tmp_path: Path, scenario: str, *, disk_partitions: bool = False) ->
     presence.look()
     given.storage.users.refresh()
     given = dataclasses.replace(given, disks_seen=lambda: presence.seen)
-    names = ("device", "disk", "diskpresence", "diskuse")
+    names = ("device", "disk", "diskpresence", "diskuse", *others)
     config = Config(
         collectors={name: name in names for name in COLLECTORS}, devices=DevicesConfig(disk_partitions=disk_partitions)
     )
-    return page(given, config, book(tmp_path, (), config.baseline))
+    return page(given, config, book(tmp_path, targets, config.baseline))
 
 
 def cephadm_node(tmp_path: Path) -> str:
@@ -272,8 +284,12 @@ def cephadm_node(tmp_path: Path) -> str:
 
 
 def package_node(tmp_path: Path) -> str:
-    """OSDs of packages in every layout, encryption, arrays, paths; no counters, so that collector says why."""
-    return disks_of(tmp_path, "ceph-package-node")
+    """OSDs of packages in every layout, encryption, arrays, paths; no counters, so that collector says why.
+
+    It measures a write in RADOS, so it carries the documented latency budgets.
+    """
+    write = Target("objects/osd.0", "rados", "hdd", "rados-ops-4k", "write", "0123456789ab")
+    return disks_of(tmp_path, "ceph-package-node", "baseline", targets=(write,))
 
 
 def array_node(tmp_path: Path) -> str:

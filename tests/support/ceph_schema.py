@@ -1,4 +1,4 @@
-"""Ceph's metrics that rules read → their labels as the manager and the ceph-exporter write them, 16.2 to 20.
+"""Ceph's metrics that rules and pages read → their labels as the manager and the ceph-exporter write them, 16.2 to 20.
 
 Where releases differ (`message` on checks and `application` on pools come later) they are given as 16.2 has them.
 """
@@ -27,12 +27,26 @@ LABELS: dict[str, frozenset[str]] = {
     "ceph_rbd_write_latency_sum": _IMAGE,
     "ceph_rbd_read_latency_count": _IMAGE,
     "ceph_rbd_write_latency_count": _IMAGE,
+    # what dashboards alone show
+    "ceph_osd_in": _OSD,
+    "ceph_healthcheck_slow_ops": frozenset(),
+    "ceph_num_objects_degraded": frozenset(),
+    "ceph_num_objects_misplaced": frozenset(),
+    "ceph_num_objects_unfound": frozenset(),
+    "ceph_pool_stored": _POOL,
+    "ceph_pool_max_avail": _POOL,
+    "ceph_pool_rd": _POOL,
+    "ceph_pool_wr": _POOL,
+    "ceph_pool_rd_bytes": _POOL,
+    "ceph_pool_wr_bytes": _POOL,
+    "ceph_pool_recovering_bytes_per_sec": _POOL,
+    "ceph_pool_recovering_objects_per_sec": _POOL,
     "ceph_prometheus_collect_duration_seconds_sum": _COLLECTION,
     "ceph_prometheus_collect_duration_seconds_count": _COLLECTION,
 } | {
     f"ceph_pg_{state}": _POOL
     for state in (
-        "total", "active", "creating", "stale", "degraded", "recovering", "backfilling",
+        "total", "active", "creating", "stale", "degraded", "recovering", "backfilling", "remapped",
         "inconsistent", "recovery_unfound", "backfill_unfound", "failed_repair",
     )
 }  # fmt: skip

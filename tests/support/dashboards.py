@@ -18,6 +18,10 @@ _VALUES = {
     "$statistic": "p50",
     "$device": ".*",
     "$operation": ".*",
+    "$ceph_daemon": "osd.0",
+    "$device_class": ".*",
+    "$pool": ".*",
+    "$vantage": ".*",
 }
 
 

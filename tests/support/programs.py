@@ -10,6 +10,7 @@ DEBIAN_PACKAGES = {
     "addpart": "util-linux",
     "amtool": "prometheus-alertmanager",
     "bpftrace": "bpftrace",
+    "chromium": "chromium",
     "ethtool": "ethtool",
     "fio": "fio",
     "ip": "iproute2",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
+import pytest
 
 from plumbline.baseline import standing
+from plumbline.baseline.book import load_book
 from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.baseline.selection import select
-from plumbline.collectors.baseline import CHANGED, MISMATCH, SPECS, environment_samples, samples
+from plumbline.collectors.baseline import BUDGET, CHANGED, MISMATCH, SPECS, budget_samples, environment_samples, samples
+from plumbline.config import BaselineConfig
 from plumbline.fingerprint import Fingerprint
+from plumbline.workloads import load_catalogue
 
 MEASURED = BaselineEntry(
     layer="disk",
@@ -107,3 +113,38 @@ def test_every_sample_fits_its_spec():
 
 def test_nothing_to_say_is_no_sample():
     assert list(samples(select([MEASURED], [], {}))) == []
+
+
+def budgets_of(target: Target, storage: Path) -> dict[tuple[str, ...], float]:
+    book = load_book(
+        BaselineConfig(), where="test", storage=storage, host="x", catalogue=load_catalogue(), targets=[target]
+    )
+    found = list(budget_samples(book.budgets))
+    assert {spec for spec, _, _ in found} <= {BUDGET}
+    series = {labels: value for _, labels, value in found}
+    assert len(series) == len(found)
+    return series
+
+
+@pytest.mark.parametrize(("layer", "workload"), [("rbd", "rbd-randwrite-4k-qd1-j1"), ("rados", "rados-ops-4k")])
+def test_documented_budgets_where_their_operation_is_measured(tmp_path: Path, layer: str, workload: str) -> None:
+    series = budgets_of(Target("probe", layer, "ssd", workload, "write", "0123456789ab"), tmp_path)
+    # slide 47: 1 GbE, 4 KiB: 2565 us = 2 x 182 + 54 + 5 x 26 + 2017
+    link = ("fujitsu-2013", "1g", "rbd-write-4k-qd1-j1")
+    assert {labels[3:]: value for labels, value in series.items() if labels[:3] == link} == pytest.approx(
+        {
+            ("network", "network"): 364e-6,
+            ("device", "disk"): 54e-6,
+            ("ack", "network"): 130e-6,
+            ("code", "rados"): 2017e-6,
+        }
+    )
+    # 56 Gb IPoIB, 8 KiB
+    link = ("fujitsu-2013", "56g-ipoib", "rbd-write-8k-qd1-j1")
+    assert sum(value for labels, value in series.items() if labels[:3] == link) == pytest.approx(1821e-6)
+    assert len(series) == 2 * 5 * 4
+    assert all(len(labels) == len(BUDGET.labels) for labels in series)
+
+
+def test_a_node_that_measures_no_such_operation_carries_no_budget(tmp_path: Path) -> None:
+    assert budgets_of(READ, tmp_path) == {}

@@ -88,6 +88,14 @@ def load(text):
     return profiles.parse_profile(text, "x.yaml", CATALOGUE)
 
 
+def test_one_operation_has_one_budget():
+    """Its stages would be series of the same labels."""
+    twice = TEXT + TEXT.partition("budgets:\n")[2]
+    with pytest.raises(BaselineError) as caught:
+        load(twice)
+    assert str(caught.value) == "x.yaml: budgets[1].workload = 'rbd-write-4k-qd1-j1': has a budget already"
+
+
 def test_a_profile_may_have_no_row():
     loaded = load(TEXT)
     assert (loaded.rows, loaded.entries) == ((), ())
@@ -115,6 +123,10 @@ def test_rounding_is_no_contradiction():
         ("printed: Code", "printed: Code, workload: none", "budgets[0].stages[1].workload = 'none': no such workload"),
         ("rbd-write-4k-qd1-j1", "rbd-write-4k-qd1", "budgets[0].workload = 'rbd-write-4k-qd1': no such workload"),
         ("hardware: h\n", "hardware: i\n", "budgets[0].hardware = 'i': the profile has no such hardware"),
+        ("stages: {network: 182 us, code: 2201 us}}\n",
+         "stages: {network: 182 us, code: 2201 us}}\n"
+         "  - {link: 1 GbE again, device_class: 1g, line: 3, total: 3 us, stages: {network: 1 us, code: 1 us}}\n",
+         "budgets[0].links = '1g, 1g': two links have one device_class"),
         ("2565 us", "2565", "budgets[0].links[0].total = 2565: expected a figure with its unit"),
         ("times: 2", "times: 0", "budgets[0].stages[0].times"),
         ("times: 2", "often: 2", "budgets[0].stages[0]"),

@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from plumbline.baseline.book import Book, load_book
+from plumbline.catalogue import HistogramValue
+from plumbline.collectors import osd
 from plumbline.config import BaselineConfig, Config
 from plumbline.config_types import Duration
-from plumbline.exposition import Exposition
+from plumbline.exposition import Collector, Exposition
 from plumbline.fingerprint import Fingerprint
 from plumbline.overview import Overview
 from plumbline.planning import ProbingPlan, make_plan
@@ -25,8 +28,22 @@ from plumbline.registry import Parts, collectors
 from plumbline.roots import Roots
 from plumbline.scheduler import splay
 from plumbline.snapshot import Snapshot
+from plumbline.sources.osd_operations import BlockedOperations
+from plumbline.sources.osds import OsdReading
 from plumbline.state import ProbeRecord, StateStore
-from plumbline.status_model import Comparison, DiskRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel, judge
+from plumbline.status_model import (
+    Comparison,
+    DiskRow,
+    Loss,
+    Measure,
+    NicRow,
+    ProbeRow,
+    SoftnetRow,
+    StatusModel,
+    Times,
+    Trend,
+)
+from plumbline.status_verdict import judge
 from plumbline.workloads import load_catalogue
 from support.hosts import ixgbe_network, parts, recorded_network, tree
 
@@ -166,7 +183,7 @@ def test_a_failure_keeps_the_last_good_figures_and_says_why(node: Node) -> None:
     row = node.row()
     assert (row.success, row.message) == (False, "fio: exit status 1")
     assert row.age_s == pytest.approx(100, abs=5)
-    assert row.p50.measured_s == 0.001
+    assert row.p50.measured == 0.001
 
 
 def test_three_intervals_without_a_success_are_overdue(node: Node) -> None:
@@ -213,6 +230,71 @@ def test_figures_of_other_parameters_are_of_another_experiment(node: Node) -> No
     assert (row.success, row.age_s, row.p50, row.overdue) == (None, None, Comparison(None), False)
 
 
+def test_the_last_runs_are_a_trend_beside_the_baseline(node: Node, tmp_path: Path) -> None:
+    node.configure()
+    node.remember(*(node.finished(Outcome.SUCCESS, 900 - ago, p50=0.001 * (ago + 1)) for ago in range(3)))
+    site = tmp_path / "site.yaml"
+    site.write_text(
+        "schema_version: 1\nname: ours\nentries: [{workload: randwrite-4k-qd1-j1, device_class: ssd, "
+        "latency: {p50: 0.5ms}}]\n"
+    )
+    row = node.row(BaselineConfig(files=(str(site),)))
+    assert row.trend == Trend("p50, last 3 runs", (0.001, 0.002, 0.003), 0.0005, Measure.LATENCY)
+    assert row.p50 == Comparison(
+        0.003, 0.0005, 1.5
+    )  # what does not say how far it strays gets the default, as alerts do
+    node.configure(rate_iops=50.0)
+    assert node.row().trend is None
+
+
+def test_one_run_is_no_trend(node: Node) -> None:
+    node.configure()
+    node.remember(node.finished(Outcome.SUCCESS, 100, p50=0.001))
+    assert node.row().trend is None
+
+
+def test_a_probe_that_tells_a_rate_alone(node: Node) -> None:
+    node.configure()
+    runs = [
+        msgspec.structs.replace(
+            node.finished(Outcome.SUCCESS, ago, p50=1.0),
+            operations=(OperationResult(operation="write", throughput=1e9 / ago),),
+        )
+        for ago in (200, 100)
+    ]
+    node.remember(*runs)
+    row = node.row()
+    assert row.rate is not None
+    assert (row.rate.measured, row.rate.measure) == (1e7, Measure.THROUGHPUT)
+    assert row.trend is not None
+    assert (row.trend.of, row.trend.values) == ("throughput, last 2 runs", (5e6, 1e7))
+
+
+def test_osds_with_their_last_minutes_and_disks(node: Node, tmp_path: Path) -> None:
+    def reading(daemon: str, count: int, **changes: object) -> OsdReading:
+        writes = HistogramValue(edges=(0.001, 0.002), cumulative=(0, count), count=count, sum=0.0015 * count)
+        return replace(
+            OsdReading(daemon, f"/run/{daemon}.asok", up=True, latencies={"write": writes}),
+            **changes,  # type: ignore[arg-type]
+        )
+
+    def snapshot(*osds: OsdReading) -> Snapshot:
+        itself = Collector("osd", osd.SPECS, lambda _skip: osd.samples(osds, ()))
+        return Exposition([itself], clock=lambda: 0.0, logger=logging.getLogger("test.overview")).scrape()
+
+    node.overview.remember(snapshot(reading("osd.10", 100), reading("osd.9", 5)))
+    blocked = BlockedOperations(by_stage={"queue": 2, "store": 1}, oldest_s=45.0)
+    model = node.model(
+        snapshot(reading("osd.10", 300, blocked=blocked), reading("osd.9", 5), OsdReading("osd.11", "/x", up=False))
+    )
+    assert [row.daemon for row in model.osds] == ["osd.9", "osd.10", "osd.11"]
+    idle, busy, gone = model.osds
+    assert [times for times in busy.times if times.operation == "write"] == [Times("write", 200, 0.0015, 0.00199)]
+    assert [times.count for times in idle.times] == [0]
+    assert (busy.blocked, busy.blocked_age_s, busy.blocked_stage) == (3, 45.0, "queue")
+    assert (gone.up, gone.times, gone.blocked) == (False, (), None)
+
+
 def test_the_hosts_own_figures(node: Node, tmp_path: Path) -> None:
     roots = tree(tmp_path / "host", "disks-storage-node", "net-software-links")
     model = node.model(collect(parts(roots, ixgbe_network()), node))
@@ -234,7 +316,7 @@ def test_the_hosts_own_figures(node: Node, tmp_path: Path) -> None:
     assert (disks["nvme0n1"].device_class, disks["nvme0n1"].size_bytes) == ("nvme", 1920383410176)
     assert disks["sdb"].read_mean_s == pytest.approx(given_seconds("sdb", roots) / (disks["sdb"].reads or 0))
     assert isinstance(disks["dm-1"], DiskRow)
-    assert model.last_look_s is None
+    assert model.window_s is None
     assert (model.host, model.started_ts, model.config_error) == (HOST, 1000.0, "")
     assert {health.name for health in model.collectors} >= {"softnet", "link", "disk"}
 
@@ -245,10 +327,10 @@ def given_seconds(disk: str, roots: Roots) -> float:
     return next(int(words[6]) / 1000 for words in lines if words[2] == disk)
 
 
-def test_what_has_grown_since_the_last_look(node: Node, tmp_path: Path) -> None:
+def test_what_has_grown_in_the_last_minutes(node: Node, tmp_path: Path) -> None:
     roots = tree(tmp_path / "host", "disks-virtio-vm", "net-virtio-guest")
     given = parts(roots, recorded_network("net-virtio-guest"))
-    node.model(collect(given, node))
+    node.overview.remember(collect(given, node))
     stat = roots.proc / "net" / "softnet_stat"
     first, *rest = stat.read_text().splitlines()
     words = first.split()
@@ -260,7 +342,7 @@ def test_what_has_grown_since_the_last_look(node: Node, tmp_path: Path) -> None:
     assert model.softnet is not None
     assert (model.softnet.dropped, model.softnet.dropped_grew) == (5, 5)
     assert (model.softnet.time_squeeze, model.softnet.time_squeeze_grew) == (7, 7)
-    assert model.last_look_s is not None
+    assert model.window_s is not None
     assert model.config_error == "plumbline.yaml: probs: no such key"
 
 

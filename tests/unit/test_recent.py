@@ -1,7 +1,7 @@
 """The last minutes of a growing histogram."""
 
 from plumbline.catalogue import HistogramValue
-from plumbline.probes.recent import RecentHistogram
+from plumbline.probes.recent import MedianHistory, RecentHistogram
 
 EDGES = (0.001, 0.01)
 
@@ -33,3 +33,30 @@ def test_a_restart_or_new_edges_start_afresh():
     assert recent.difference(other) is None
     recent.add(40.0, other)
     assert recent.difference(other).count == 0
+
+
+def counted(*cumulative: int) -> HistogramValue:
+    return HistogramValue((0.001, 0.002), cumulative, cumulative[-1], 0.0)
+
+
+def test_a_median_for_each_step_and_none_where_nothing_finished() -> None:
+    history = MedianHistory(points=3, step_s=60)
+    history.add(0, counted(0, 0))
+    history.add(59, counted(100, 100))
+    assert history.values == ()
+    history.add(60, counted(100, 100))
+    history.add(120, counted(100, 200))
+    history.add(181, counted(100, 200))
+    assert history.values == (0.0005, 0.0015, None)
+    history.add(241, counted(200, 300))
+    assert history.values == (0.0015, None, 0.0005), "the oldest goes"
+
+
+def test_totals_that_began_anew_begin_a_step() -> None:
+    history = MedianHistory(step_s=60)
+    history.add(0, counted(10, 100))
+    history.add(60, counted(10, 10))
+    history.add(90, counted(20, 20))
+    assert history.values == ()
+    history.add(120, counted(20, 20))
+    assert history.values == (0.0005,)

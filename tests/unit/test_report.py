@@ -12,11 +12,14 @@ from plumbline import reporting
 from plumbline.baseline import report_words as words
 from plumbline.baseline.profiles import load_profiles
 from plumbline.baseline.report_html import render_html
-from plumbline.baseline.report_markdown import escaped, render_markdown
+from plumbline.baseline.report_markdown import render_markdown
 from plumbline.baseline.report_model import Plot, Report, build
-from plumbline.baseline.report_plot import linear, logarithmic, panel_svg
+from plumbline.baseline.report_plot import panel_svg
 from plumbline.baseline.site import parse_site
 from plumbline.errors import ConfigError
+from plumbline.pages.drawing import linear, logarithmic
+from plumbline.pages.figures import base_text, si
+from plumbline.pages.markdown import escaped
 from plumbline.workloads import load_catalogue
 
 CATALOGUE = load_catalogue()
@@ -159,11 +162,11 @@ def test_a_logarithmic_scale_ends_at_round_numbers(values, low, high, ticks):
     ],
 )
 def test_axes_have_base_units_with_si_prefixes(value, unit, text):
-    assert words.si(value, unit) == text
+    assert si(value, unit) == text
 
 
 def test_base_units_have_no_prefix():
-    assert [words.base_text(v, u) for v, u in ((0.00004788, "s"), (29_569_843.2, "B/s"), (37.0005, "1/s"))] == [
+    assert [base_text(v, u) for v, u in ((0.00004788, "s"), (29_569_843.2, "B/s"), (37.0005, "1/s"))] == [
         "0.00004788 s", "29,569,843 B/s", "37 1/s",
     ]  # fmt: skip
 

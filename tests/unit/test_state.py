@@ -10,7 +10,7 @@ import pytest
 from plumbline.errors import StateError
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.totals import EDGES, OperationTotals
-from plumbline.state import ProbeRecord, StateStore, read_state
+from plumbline.state import HISTORY_RUNS, ProbeRecord, StateStore, read_state
 
 RESULT = ProbeResult(
     probe="fio", layer="disk", device_class="ssd", workload="randread-4k-qd1-j1", config_hash="f8ebba40cbad",
@@ -220,3 +220,38 @@ def test_it_is_read_beside_the_daemon_without_a_trace(tmp_path):
     with pytest.raises(StateError, match="unreadable state"):
         read_state(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_the_leading_figure_of_the_last_runs_is_kept_as_a_history(tmp_path):
+    def run(iops, **changes):
+        figures = OperationResult(operation="read", latency={"p50": 1 / iops}, iops=iops)
+        return msgspec.structs.replace(RESULT, operations=(figures,), **changes)
+
+    record = ProbeRecord()
+    for iops in range(1, 2 * HISTORY_RUNS):
+        record = record.with_result(run(float(iops)))
+    record = record.with_result(msgspec.structs.replace(RESULT, outcome=Outcome.FAILURE, operations=()))
+    store = opened(tmp_path)
+    store.put("fio", record)
+    store.close()
+    kept = opened(tmp_path).get("fio")
+    assert kept.history == {"read": tuple(1 / iops for iops in range(HISTORY_RUNS, 2 * HISTORY_RUNS))}
+    assert kept.with_result(run(5.0, config_hash="other")).history == {"read": (0.2,)}
+
+
+@pytest.mark.parametrize(
+    ("figures", "leading"),
+    [
+        ({"latency": {"p50": 1.0, "mean": 2.0}, "iops": 3.0}, ("p50", 1.0)),
+        ({"latency": {"mean": 2.0}, "throughput": 3.0}, ("mean", 2.0)),
+        ({"throughput": 3.0, "iops": 4.0}, ("throughput", 3.0)),
+        ({"iops": 4.0}, ("iops", 4.0)),
+        ({"latency": {"p99": 1.0}}, None),
+        ({}, None),
+    ],
+)
+def test_one_figure_stands_for_a_run(figures, leading):
+    result = OperationResult(operation="read", **figures)
+    assert result.leading == leading
+    record = ProbeRecord().with_result(msgspec.structs.replace(RESULT, operations=(result,)))
+    assert record.history == ({"read": (leading[1],)} if leading else {})

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
-from plumbline.checks.model import Finding, Fix, Keep, Severity
-from plumbline.snapshot import CollectorHealth
+from plumbline.checks.model import Finding
 from plumbline.status import render_status
-from plumbline.status_model import Comparison, DiskRow, FailureRow, Loss, NicRow, ProbeRow, SoftnetRow, StatusModel
+from plumbline.status_model import DiskRow, Level, NicRow, StatusModel
+from plumbline.status_parts import ident
+from plumbline.status_style import MARKS, PAIRS, STYLE
+from support.status_models import EVIL, RING, full_model, large_model
 
 VOID = {"meta", "link"}
-EVIL = '"><script>alert(1)</script>&amp;'
-
-
-RING = Finding(
-    "network.ring-below-maximum", "ens2f0", Severity.WARNING, False, "453 of 4,078", "4,078", "A ring.", "unnoba-2020",
-    Fix("ethtool -G ens2f0 rx 4078", Keep("/etc/udev/rules.d/x.rules", 'RUN+="a <b>"'), "Resets the link."),
-)  # fmt: skip
 
 
 class Page(HTMLParser):
@@ -53,50 +49,18 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def fix(word: str) -> Fix:
-    return Fix(word, Keep(word, word, word), word)
-
-
-def model(word: str = "x") -> StatusModel:
-    """A page with something in every field; every text is ``word``."""
-    return StatusModel(
-        host=word,
-        version=word,
-        now_ts=1_700_000_000.0,
-        started_ts=1_699_990_000.0,
-        config_error=word,
-        last_look_s=42.0,
-        probes=(
-            ProbeRow(
-                word, word, word, word, word, False, 9.0,
-                Comparison(0.0019, 0.001, 1.3), Comparison(0.002, 0.002, 1.3), word, True, word, 12.0, True,
-                600.0, {word: 3},
-            ),
-        ),
-        failures=(FailureRow(word, word, 7200.0, 12.5, word),),
-        disks=(DiskRow(word, word, word, 4_000_787_030_016, 10, 0, 0.004, None, 1, word),),
-        nics=(NicRow(word, word, True, 25e9, 9000, (256, 4096), (Loss(word, word, word, 5, 2),)),),
-        softnet=SoftnetRow(4, 1000, 2, 3, 1, 1),
-        findings=(
-            replace(RING, subject=word, severity=Severity.CRITICAL, is_=word, should=word, why=word, fix=fix(word)),
-            Finding("network.tcp-sack", "net.ipv4.tcp_sack", Severity.INFO, True, "1", "1", "w", "s"),
-        ),
-        collectors=(
-            CollectorHealth(word, False, True, 0.001, word, {word: 2}),
-            CollectorHealth("pause", True, False, 0.0, "no driver", {"vanished": 0}),
-        ),
-    )  # fmt: skip
-
-
 def test_the_page_says_what_the_model_holds() -> None:
-    texts = Page(render_status(model())).texts
+    texts = Page(render_status(full_model())).texts
     said = " ".join(" ".join(texts).split())
     for words in (
         "2023-11-14 22:13:20 UTC", "up for 3 h", "stuck for 12 s", "9 s ago", "1.9 ms 1.9× slower", "accepted 1 ms",
-        "2 ms as accepted", "3.64 TiB", "4 ms 10 reads", "0 writes", "up 25 Gb/s", "MTU 9000", "256 of 4,096",
-        "5 (+2)", "next in 10 min", "skipped: x 3", "Failed runs", "2 h ago", "12.5 s",
+        "2 ms as accepted", "500 MB/s 2.0× less accepted 1 GB/s", "3.64 TiB", "p50 3 ms p99 9 ms 5 operations",
+        "mean 4 ms, 10 reads", "0 writes", "up 25 Gb/s", "MTU 9000", "256 of 4,096",
+        "5 (+2)", "next in 10 min", "x 3 the newest: x", "What fails", "2 h ago", "12.5 s",
         "not met (1 of 2 findings)", "critical network.ring-below-maximum", "should be: x", "To stay, in x x:",
-        "1,000", "2 (+1)", "not available no driver", "the last 42 s added", "OSD x", "2 x", "fails",
+        "1,000", "2 (+1)", "pause collector no driver", "the last 5 min added", "2 x", "fails x",
+        "2 blocked, the oldest 45 s", "1 slow in 10 min", "p50 1 ms p99 2 ms 7 operations", "x: none", "300 µs to x",
+        "0 of 2 work",
     ):  # fmt: skip
         assert words in said, words
 
@@ -113,11 +77,12 @@ def test_nothing_known_is_said_too() -> None:
 
 
 def test_a_finding_shows_its_command_ready_to_be_copied() -> None:
-    page = Page(render_status(replace(model(), findings=(RING,))))
+    page = Page(render_status(replace(full_model(), findings=(RING,))))
     commands = [text for tag, text in zip(page.texts_of, page.texts, strict=True) if tag == "code"]
     assert commands == ["ethtool -G ens2f0 rx 4078", 'RUN+="a <b>"']
     said = " ".join(" ".join(page.texts).split())
-    assert "ens2f0 warning network.ring-below-maximum" in said
+    assert "● warning network.ring-below-maximum: ens2f0" in said
+    assert "A ring. (unnoba-2020)" in said
     assert "453 of 4,078 should be: 4,078" in said
     assert "not met (1 of 1 findings)" in said
 
@@ -131,52 +96,148 @@ def test_a_finding_shows_its_command_ready_to_be_copied() -> None:
     ],
 )
 def test_no_open_finding(findings: tuple[Finding, ...] | None, words: str) -> None:
-    page = Page(render_status(replace(model(), findings=findings)))
+    page = Page(render_status(replace(full_model(), findings=findings)))
     assert words in page.texts
     assert page.all("code") == []
 
 
 def test_what_is_missing_is_not_shown_as_zero() -> None:
-    empty = replace(model(), disks=(DiskRow("sda"),), nics=(NicRow("eth0"),), softnet=None)
+    empty = replace(full_model(), disks=(DiskRow("sda"),), osds=(), nics=(NicRow("eth0"),), softnet=None)
     said = Page(render_status(empty)).texts
     assert "0" not in said
     assert "nothing" in said
 
 
 def test_every_text_is_escaped() -> None:
-    plain, evil = Page(render_status(model())), Page(render_status(model(EVIL)))
+    plain, evil = Page(render_status(full_model())), Page(render_status(full_model(EVIL)))
     shapes = [[(tag, sorted(attributes)) for tag, attributes in page.elements] for page in (plain, evil)]
     assert shapes[0] == shapes[1]  # the words added no element and no attribute
     assert plain.all("script") == []
-    written = {field.name for row in (model().probes[0], model().disks[0], model().nics[0]) for field in fields(row)}
+    written = {
+        field.name
+        for row in (full_model().probes[0], full_model().disks[0], full_model().nics[0])
+        for field in fields(row)
+    }
     assert len(written) > 20
     assert sum(EVIL in text for text in evil.texts) >= 20
 
 
 def test_it_needs_nothing_from_elsewhere() -> None:
-    page = Page(render_status(model()))
+    page = Page(render_status(full_model()))
     assert {name for name, _ in page.elements}.isdisjoint({"script", "img", "iframe", "object", "form"})
     assert [each["href"] for each in page.all("link")] == ["data:,"]
-    assert [each["href"] for each in page.all("a")] == ["/metrics", "/-/ready", "/-/healthy"]
-    style = render_status(model()).partition("<style>")[2].partition("</style>")[0]
+    targets = [str(each["href"]) for each in page.all("a")]
+    assert [each for each in targets if not each.startswith("#")] == ["/metrics", "/-/ready", "/-/healthy"]
+    style = render_status(full_model()).partition("<style>")[2].partition("</style>")[0]
     assert "url(" not in style
     assert "@import" not in style
 
 
 def test_a_screen_reader_finds_its_way() -> None:
-    page = Page(render_status(model()))
+    page = Page(render_status(full_model()))
     assert page.all("html")[0]["lang"] == "en"
     assert len(page.all("h1")) == len(page.all("main")) == len(page.all("title")) == 1
-    assert len(page.all("table")) == len(page.all("caption")) == 7
+    assert all(each.get("aria-label") for each in page.all("table"))
+    sections, headings = page.all("section"), [each.get("id") for each in page.all("h2")]
+    assert [each["aria-labelledby"] for each in sections] == headings
     assert all(each["scope"] in ("col", "row") for each in page.all("th"))
     # the narrow layout turns cells into blocks, which takes their meaning unless roles keep it
     assert {each["role"] for each in page.all("td")} == {"cell"}
     assert {each["role"] for each in page.all("tr")} == {"row"}
     assert all(each.get("data-label") for each in page.all("td"))
+    assert [(each["role"], bool(each["aria-label"])) for each in page.all("svg")] == [("img", True)]
+
+
+@pytest.mark.parametrize("given", [full_model(), full_model(EVIL), large_model(), StatusModel("h", "0", 0.0, 0.0)])
+def test_every_link_leads_somewhere_and_no_place_is_there_twice(given: StatusModel) -> None:
+    page = Page(render_status(given))
+    places = [attributes["id"] for _, attributes in page.elements if attributes.get("id")]
+    assert len(places) == len(set(places))
+    assert not [place for place in places if place is None or re.search(r"\s", place)]
+    targets = {str(each["href"])[1:] for each in page.all("a") if str(each["href"]).startswith("#")}
+    assert targets
+    assert targets <= set(places)
+
+
+def test_a_place_is_named_after_its_device() -> None:
+    assert ident("disk", "nvme0n1") == "disk-nvme0n1"
+    assert ident("disk", "cciss/c0d0") != ident("disk", "cciss!c0d0")
+
+
+def test_sixty_disks_and_two_hundred_findings_stay_in_view() -> None:
+    """In view without a click is a screenful or two of each part, the worst first; the rest is there, folded."""
+    page = render_status(large_model())
+    for words in ("48 more disks", "48 more OSDs", "44 more measurements", "48 more findings of this check"):
+        assert words in page, words
+    assert page.index("osd.7<") < page.index("osd.9<") < page.index("osd.0<"), "one that does not answer comes first"
+    assert page.index(">raw/osd.17<") < page.index(">raw/osd.0<")
+    groups = re.findall(
+        r'<details( open="open")?><summary>(?:<span[^>]*>.</span> )?<?[^>]*>?(\w+)(?:</span>)? (\S+):', page
+    )
+    assert [(bool(opened), word, check) for opened, word, check in groups] == [
+        (True, "critical", "health.smart-failed"),
+        (False, "warning", "health.worn-out"),
+        (False, "warning", "network.ring-below-maximum"),
+        (False, "info", "disk.read-ahead"),
+        (False, "info", "disk.rq-affinity"),
+    ]
+    assert page.count("read_ahead_kb</code>") == 180, "no command is left out"
+
+
+def test_the_lowest_layer_out_of_line_is_named() -> None:
+    said = " ".join(" ".join(Page(render_status(large_model())).texts).split())
+    assert "network ✖ out of line suspected" in said
+    assert "disk ✖ out of line may only show what the network layer does" in said
+    assert "rbd ○ not judged here: no baseline" in said
+
+
+def _colours(scheme: str) -> dict[str, str]:
+    return dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{3,6})", scheme))
+
+
+def _luminance(colour: str) -> float:
+    """WCAG 2.2, relative luminance of an sRGB colour."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    channels = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2, from 1 to 21."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+LIGHT, DARK = (
+    _colours(part) for part in STYLE.partition("@media (max-width")[0].split("@media (prefers-color-scheme: dark)")
+)
+
+
+@pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
+def test_every_colour_can_be_read_on_its_ground(scheme: dict[str, str]) -> None:
+    assert len(scheme) == 15
+    poor = {
+        (text, ground): round(contrast(scheme[text], scheme[ground]), 2)
+        for pairs, least in ((PAIRS, 4.5), (MARKS, 3.0))
+        for text, ground in pairs
+        if contrast(scheme[text], scheme[ground]) < least
+    }
+    assert poor == {}
+    assert contrast("#fff", "#000000") == pytest.approx(21)
+
+
+def test_no_colour_stands_outside_the_two_schemes() -> None:
+    rules = STYLE.partition("* { box-sizing")[2]
+    assert re.findall(r"#[0-9a-f]{3,6}\b|rgb\(|hsl\(", rules) == []
+
+
+def test_words_have_the_classes_that_colour_them() -> None:
+    assert {level.value for level in Level} - {"neutral"} <= set(re.findall(r"\.(good|note|bad) {", STYLE))
 
 
 def test_a_phone_gets_its_width_and_the_night_its_colours() -> None:
-    text = render_status(model())
+    text = render_status(full_model())
     assert Page(text).all("meta")[1] == {"name": "viewport", "content": "width=device-width, initial-scale=1"}
     assert "@media (prefers-color-scheme: dark)" in text
 
@@ -186,10 +247,18 @@ def test_a_phone_gets_its_width_and_the_night_its_colours() -> None:
     [
         ({}, "✖ x – Plumbline"),
         (
-            {"probes": (), "collectors": (), "findings": (), "config_error": "", "nics": (), "softnet": None},
+            {
+                "probes": (),
+                "collectors": (),
+                "findings": (),
+                "config_error": "",
+                "nics": (),
+                "softnet": None,
+                "osds": (),
+            },
             "● x – Plumbline",
         ),
     ],
 )
 def test_the_tab_shows_the_verdict(changes: dict[str, Any], title: str) -> None:
-    assert title in Page(render_status(replace(model(), **changes))).texts
+    assert title in Page(render_status(replace(full_model(), **changes))).texts

@@ -10,14 +10,16 @@ from plumbline.status_model import (
     Comparison,
     Level,
     Loss,
+    Measure,
     NicRow,
+    OsdRow,
     ProbeRow,
     SoftnetRow,
     StatusModel,
-    Verdict,
-    judge,
+    figure_text,
     seconds_text,
 )
+from plumbline.status_verdict import Verdict, judge
 
 GOOD = ProbeRow(
     "canary", "disk", "nvme", "randread-4k-qd1-j1", "read", True, 0.2,
@@ -163,6 +165,10 @@ def test_starting() -> None:
         (Comparison(None, 0.001, 1.3), "", False),
         (Comparison(0.001, None, 1.3), "", False),
         (Comparison(0.001, 0.0, 1.3), "", False),
+        (Comparison(5e8, 1e9, 1.3, Measure.THROUGHPUT), "2.0× less", True),
+        (Comparison(2e9, 1e9, 1.3, Measure.THROUGHPUT), "2.0× more", False),
+        (Comparison(90.0, 100.0, 1.3, Measure.IOPS), "as accepted", False),
+        (Comparison(0.0, 100.0, 1.3, Measure.IOPS), "nothing", True),
     ],
 )
 def test_ratio_in_words(figure: Comparison, word: str, beyond: bool) -> None:
@@ -186,6 +192,57 @@ def test_ratio_in_words(figure: Comparison, word: str, beyond: bool) -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert plain(seconds_text(seconds)) == text
+
+
+@pytest.mark.parametrize(
+    ("measure", "value", "text"),
+    [
+        (Measure.LATENCY, 0.000163, "163 µs"),
+        (Measure.IOPS, 51_600.0, "51,600 IOPS"),
+        (Measure.IOPS, 37.25, "37.2 IOPS"),
+        (Measure.THROUGHPUT, 512.0, "512 B/s"),
+        (Measure.THROUGHPUT, 999_960.0, "1 MB/s"),
+        (Measure.THROUGHPUT, 1.175e9, "1.18 GB/s"),
+        (Measure.THROUGHPUT, 2e12, "2 TB/s"),
+    ],
+)
+def test_figures(measure: Measure, value: float, text: str) -> None:
+    assert plain(figure_text(measure, value)) == text
+
+
+def test_less_throughput_than_accepted() -> None:
+    row = probe(p50=Comparison(None), p99=Comparison(None), rate=Comparison(5e8, 1e9, 1.3, Measure.THROUGHPUT))
+    got = verdict(probes=(row,))
+    assert got.level is Level.BAD
+    assert plain(got.headline) == (
+        "canary: read randread-4k-qd1-j1 is less than accepted: throughput 2.0× less (500 MB/s, accepted 1 GB/s)"
+    )
+
+
+def test_a_stale_result_is_no_present_state() -> None:
+    got = verdict(probes=(probe(p50=Comparison(9.0, 0.0001, 1.3), overdue=True),))
+    assert got.level is Level.NOTE
+    assert got.headline == "Nothing has failed, but no probe can be judged yet"
+
+
+@pytest.mark.parametrize(
+    ("osd", "level", "said"),
+    [
+        (OsdRow("osd.3", True, blocked=0, slow=0), Level.GOOD, ""),
+        (OsdRow("osd.3", True, blocked=0, slow=2), Level.NOTE, "osd.3: 2 slow operations in the last ten minutes"),
+        (OsdRow("osd.3", True, blocked=4), Level.BAD, "osd.3: 4 operations are blocked"),
+        (
+            OsdRow("osd.3", True, blocked=4, blocked_age_s=45.0),
+            Level.BAD,
+            "osd.3: 4 operations are blocked, the oldest for 45 s",
+        ),
+        (OsdRow("osd.3", False), Level.BAD, "osd.3 does not answer on its admin socket"),
+    ],
+)
+def test_osds(osd: OsdRow, level: Level, said: str) -> None:
+    got = verdict(osds=(osd,))
+    assert got.level is level
+    assert [plain(each) for each in (*got.problems, *got.notes)] == ([said] if said else [])
 
 
 def finding(severity: Severity, met: bool = False) -> Finding:

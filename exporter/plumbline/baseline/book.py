@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from plumbline.baseline.budget import Budget
 from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.baseline.profiles import check_judge, load_profiles
 from plumbline.baseline.selection import Selection, select
@@ -23,6 +24,9 @@ from plumbline.workloads import WorkloadCatalogue
 RECORDED = "baseline.yaml"
 """What ``plumbline baseline record`` writes into the storage path."""
 
+BUDGETED = frozenset({"rados", "rbd"})
+"""Layers whose operations documented budgets take apart: only a node that measures one carries the budgets."""
+
 
 @dataclass(frozen=True, slots=True)
 class Book:
@@ -33,6 +37,8 @@ class Book:
     """Why the recorded file is not used, if it can't be."""
     measured_on: Mapping[str, Fingerprint] = field(default_factory=dict)
     """Profile of each measured baseline → what its file says it was measured on."""
+    budgets: tuple[tuple[str, Budget], ...] = ()
+    """(profile, documented latency budget), where this node measures what they take apart."""
 
     def in_force(self, target: Target) -> BaselineEntry | None:
         """The baseline that judges ``target``; ``None``: nothing may."""
@@ -84,7 +90,9 @@ def load_book(
         except BaselineError as caught:
             error = caught
     entries += [entry for site in sites for entry in site.entries]
-    return Book(select(entries, targets, config.judge), error, measured_on(sites))
+    here = BUDGETED & {target.layer for target in targets}
+    budgets = tuple((name, each) for name, one in profiles.items() for each in one.profile.budgets if here)
+    return Book(select(entries, targets, config.judge), error, measured_on(sites), budgets)
 
 
 def measured_on(sites: Sequence[LoadedSite]) -> dict[str, Fingerprint]:

@@ -101,6 +101,9 @@ def check_budget(
         if stage.workload:
             known_workload(stage.workload, catalogue, where=where, key=f"{place}.workload")
     known_workload(budget.workload, catalogue, where=where, key=f"{key}.workload")
+    classes = [link.device_class for link in budget.links]
+    if len(set(classes)) < len(classes):
+        raise BaselineError(where, "two links have one device_class", key=f"{key}.links", value=", ".join(classes))
     for number, link in enumerate(budget.links):
         place = f"{key}.links[{number}]"
         if set(link.stages) != set(names):

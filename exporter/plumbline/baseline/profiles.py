@@ -178,7 +178,11 @@ def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> Loaded
                 reason = f"stands twice; first in {first.series.where}, line {first.point.line}"
                 raise place.error("workload", reason, point.workload)
             rows[row.entry.key] = row
+    taken_apart: set[str] = set()
     for index, budget in enumerate(profile.budgets):
+        if budget.workload in taken_apart:
+            raise _Place(where, f"budgets[{index}]").error("workload", "has a budget already", budget.workload)
+        taken_apart.add(budget.workload)
         check_budget(budget, profile.hardware, catalogue, where=where, key=f"budgets[{index}]")
     layers = check_named(profile.methods, profile.pictures, profile.hardware, catalogue, where=where)
     layers |= {budget.workload: catalogue.by_id[budget.workload].layer for budget in profile.budgets}

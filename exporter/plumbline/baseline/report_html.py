@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from plumbline.baseline import report_words as words
 from plumbline.baseline.documented import Statement
 from plumbline.baseline.report_model import Cell, Panel, Plot, Report, Section, Subject, TableRow, Value
-from plumbline.baseline.report_plot import bar_swatch, hollow_swatch, panel_svg, swatch
-from plumbline.baseline.report_style import STYLE
+from plumbline.baseline.report_plot import panel_svg
 from plumbline.baseline.shown import Figure
 from plumbline.htmltext import Html, joined, tag
+from plumbline.pages.drawing import bar_swatch, hollow_swatch, swatch
+from plumbline.pages.figures import base_text
+from plumbline.pages.shell import folded_table, page
+from plumbline.pages.style import STYLE
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 OPEN_ROWS = 24
 """A longer table is folded: who reads the plots first would scroll past a hundred rows. Paper shows it always."""
 DOUBT = "in doubt: the document contradicts itself by more than a factor of two; shown, never judges"
@@ -21,16 +23,8 @@ CONTRADICTS = "the document contradicts itself here; the note says how"
 
 def render_html(report: Report) -> str:
     """The whole page."""
-    head = tag(
-        "head",
-        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
-        Html('<link rel="icon" href="data:,">'),
-        tag("title", f"{report.title}: accepted performance"),
-        Html(f"<style>{STYLE}</style>"),
-    )
-    body = tag("body", _header(report), tag("main", *_main(report)))
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+    name = f"{report.title}: accepted performance"
+    return page(name, STYLE, _header(report), tag("main", *_main(report)))
 
 
 def _header(report: Report) -> Html:
@@ -118,15 +112,7 @@ def _legend(plot: Plot) -> Html:
 
 def _data(plot: Plot) -> Html:
     heads, rows = plot_table(plot)
-    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads)))
-    lines = (tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in others)) for first, *others in rows)
-    table = tag("table", head, tag("tbody", *lines), class_="data")
-    return tag(
-        "details",
-        tag("summary", f"Data of “{plot.title}”"),
-        tag("div", table, class_="wide", tabindex="0", role="region", aria_label=f"Data of {plot.title}"),
-        class_="plot-data",
-    )
+    return folded_table(f"Data of {plot.title}", f"Data of “{plot.title}”", heads, rows)
 
 
 def plot_table(plot: Plot) -> tuple[list[str], list[list[str]]]:
@@ -160,7 +146,7 @@ def figure_text(printed: str, base: float, figure: str) -> str:
         return printed
     if figure == "iops" and printed.replace(",", "").split()[0] == f"{base:.0f}":
         return printed
-    return f"{printed} = {words.base_text(base, unit)}"
+    return f"{printed} = {base_text(base, unit)}"
 
 
 # --- tables

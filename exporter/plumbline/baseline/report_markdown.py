@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from plumbline.baseline.report_html import CONTRADICTS, DOUBT, figure_text, plot_table, said
 from plumbline.baseline.report_model import Cell, Report, Section, Subject
 from plumbline.baseline.shown import Figure
-from plumbline.htmltext import joined
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]|~#!$])")
+from plumbline.pages.markdown import escaped, table
 
 
 def render_markdown(report: Report) -> str:
     """The whole text, in the tables of GitHub's Markdown, which most wikis read."""
     return "\n".join(_lines(report)) + "\n"
-
-
-def escaped(text: str) -> str:
-    """Text that no name in it can turn into markup: one line, no HTML, no link, no cell's end."""
-    plain = " ".join(text.split())
-    text = _SPECIAL.sub(r"\\\1", joined(plain).replace("&quot;", '"').replace("&#x27;", "'"))
-    # a bare address would become a link
-    return text.replace("://", ":&#8203;//").replace("@", "&#64;")
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -50,7 +39,7 @@ def _subject(subject: Subject) -> Iterator[str]:
     yield ""
     facts = [*shown.facts.items(), *subject.fingerprint, *subject.hardware]
     if facts:
-        yield from _table(["What", "Is"], [[name, value] for name, value in facts])
+        yield from table(["What", "Is"], [[name, value] for name, value in facts])
 
 
 def _section(section: Section) -> Iterator[str]:
@@ -61,7 +50,7 @@ def _section(section: Section) -> Iterator[str]:
         workload = row.workload + (f" ({row.config_hash})" if row.config_hash else "")
         cells = (_cell(cell) if cell else "" for cell in row.cells)
         rows.append([row.device_class, workload, row.operation, row.what, *cells])
-    yield from _table(["Class", "Workload", "Operation", "What", *section.columns], rows)
+    yield from table(["Class", "Workload", "Operation", "What", *section.columns], rows)
     for plot in section.plots:
         yield f"### {escaped(plot.title)}"
         yield ""
@@ -69,7 +58,7 @@ def _section(section: Section) -> Iterator[str]:
             yield escaped(plot.about)
             yield ""
         heads, lines = plot_table(plot)
-        yield from _table(heads, lines)
+        yield from table(heads, lines)
     if section.notes:
         yield "Notes:"
         yield ""
@@ -89,14 +78,6 @@ def _figure(figure: Figure) -> str:
     name = figure.figure.removeprefix("latency.")
     text = figure_text(figure.printed, figure.base, figure.figure)
     return text if name in ("iops", "throughput") else f"{name} {text}"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield "| " + " | ".join(map(escaped, heads)) + " |"
-    yield "|" + " --- |" * len(heads)
-    for row in rows:
-        yield "| " + " | ".join(map(escaped, row)) + " |"
-    yield ""
 
 
 def _rest(subject: Subject) -> Iterator[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from plumbline.baseline.budget import Budget, parts
 from plumbline.baseline.model import Source
 from plumbline.baseline.selection import Comparable, Selection
 from plumbline.catalogue import Kind, MetricSpec, Sample
@@ -62,6 +63,13 @@ CHANGED = MetricSpec(
     " on; absent where one of the two is not known.",
     ("source", "profile", "part"),
 )
+BUDGET = MetricSpec(
+    "plumbline_baseline_budget_seconds",
+    Kind.GAUGE,
+    "Documented time that one operation of the workload spends in a stage, all passes of the stage together; the stages"
+    " of a device class (the kind of link) are the whole operation.",
+    ("profile", "device_class", "workload", "stage", "layer"),
+)
 
 SPECS: tuple[MetricSpec, ...] = (
     LATENCY,
@@ -73,6 +81,7 @@ SPECS: tuple[MetricSpec, ...] = (
     MISSING,
     MISMATCH,
     CHANGED,
+    BUDGET,
 )
 
 
@@ -105,6 +114,15 @@ def environment_samples(measured_on: Mapping[str, Fingerprint], now: Fingerprint
         changed = {each.part for each in changes(then, now)}
         for part in compared(then, now):
             yield CHANGED, (Source.MEASURED.value, profile, part.value), float(part in changed)
+
+
+def budget_samples(budgets: Iterable[tuple[str, Budget]]) -> Iterator[Sample]:
+    """Of each (profile, budget): every stage of every kind of link."""
+    for profile, budget in budgets:
+        for link in budget.links:
+            for part in parts(budget, link):
+                labels = (profile, link.device_class, budget.workload, part.stage.name, part.stage.layer)
+                yield BUDGET, labels, part.seconds
 
 
 def _entry_samples(one: Comparable) -> Iterator[Sample]:

@@ -3,8 +3,8 @@
 librados and its threads stay out of the daemon, and what hangs is killed. ``ceph`` and ``rados`` could do most of it,
 but the first takes a second of CPU to start, and the second can't remove anything from a full pool.
 
-Started by ``osd_lookup.py``, ``rados_bench.py`` and ``fingerprinting.py`` as ``… <task as JSON>``; the answer is one
-JSON line. Errors: one line on stderr, exit status 1.
+Started by ``osd_lookup.py``, ``rados_bench.py``, ``fingerprinting.py`` and ``cephmapwatch.py`` as ``… <task as JSON>``;
+the answer is one JSON line. Errors: one line on stderr, exit status 1.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from plumbline.errors import PlumblineError
+from plumbline.probes.cluster_map import ask_map
 from plumbline.probes.cluster_osds import ask_osds, to_json
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.librados import Access, connect
@@ -30,7 +31,12 @@ def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
 def main(argv: list[str]) -> int:
     """Do it and print the answer."""
     facts = json.loads(argv[0])
-    tasks: dict[str, Callable[..., object]] = {"osds": osds, "sweep": sweep_bench, "versions": versions}
+    tasks: dict[str, Callable[..., object]] = {
+        "osds": osds,
+        "map": cluster_map,
+        "sweep": sweep_bench,
+        "versions": versions,
+    }
     task = tasks[facts.pop("task")]
     try:
         print(json.dumps(task(Access(**facts.pop("access")), **facts)))
@@ -44,6 +50,12 @@ def osds(access: Access) -> dict[str, Any]:
     """All of the cluster's, as :func:`.cluster_osds.from_json` wants them."""
     with connect(access) as cluster:
         return to_json(ask_osds(cluster))
+
+
+def cluster_map(access: Access) -> dict[str, Any]:
+    """Its parts, as :func:`plumbline.sources.cephmap.parse_cephmap` wants them."""
+    with connect(access) as cluster:
+        return ask_map(cluster)
 
 
 def versions(access: Access) -> Any:

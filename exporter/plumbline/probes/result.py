@@ -35,6 +35,13 @@ class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
     queue_depth: int | None = None
     """In flight at the end of a search for a latency."""
 
+    @property
+    def leading(self) -> tuple[str, float] | None:
+        """The one figure that stands for the run, and its name: a latency, or a rate where none was measured."""
+        figures = {"p50": self.latency.get("p50"), "mean": self.latency.get("mean")}
+        figures |= {"throughput": self.throughput, "iops": self.iops}
+        return next(((name, value) for name, value in figures.items() if value is not None), None)
+
 
 class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     """One finished run of a periodic probe. Times are Unix seconds, durations seconds."""

@@ -1,0 +1,134 @@
+"""What the cluster map says, as samples. Every node that asks tells the same: rules take the maximum over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.sources.cephmap import CephMap
+
+_OSD, _POOL = ("ceph_daemon",), ("pool_id",)
+_BYTES_PER_KIB = 1024
+
+OSD_PLACE = MetricSpec(
+    "plumbline_ceph_osd_place_info",
+    Kind.GAUGE,
+    "Where an OSD stands in CRUSH, always 1; host is CRUSH's bucket, whose name need not be the host's. An OSD that is"
+    " out keeps its place, one that CRUSH does not know has none.",
+    (*_OSD, "device_class", "root", "rack", "host"),
+)
+OSD_WEIGHT = MetricSpec(
+    "plumbline_ceph_osd_crush_weight",
+    Kind.GAUGE,
+    "Share of the data that CRUSH gives an OSD, usually its size in TiB; 0: none, it is being emptied.",
+    _OSD,
+)
+OSD_SIZE = MetricSpec(
+    "plumbline_ceph_osd_size_bytes",
+    Kind.GAUGE,
+    "Size of an OSD's store. Absent while it is out: Ceph forgets it then.",
+    _OSD,
+)
+OSD_USED = MetricSpec(
+    "plumbline_ceph_osd_used_bytes", Kind.GAUGE, "What is used of an OSD's store, metadata included.", _OSD
+)
+OSD_REWEIGHT = MetricSpec(
+    "plumbline_ceph_osd_reweight_ratio",
+    Kind.GAUGE,
+    "Part of what its CRUSH weight would give an OSD that it is to take; 0: out.",
+    _OSD,
+)
+OSD_IN = MetricSpec("plumbline_ceph_osd_in", Kind.GAUGE, "1: the OSD is in, data is placed on it; 0: it is out.", _OSD)
+POOL = MetricSpec(
+    "plumbline_ceph_pool_info",
+    Kind.GAUGE,
+    "A pool and what its CRUSH rule says, always 1: the bucket it takes (root), the device class (empty: any; mixed:"
+    " several), and the type of bucket that never holds two copies (failure_domain; empty: none that can be told).",
+    (*_POOL, "pool", "kind", "failure_domain", "root", "device_class"),
+)
+POOL_COPIES = MetricSpec(
+    "plumbline_ceph_pool_copies", Kind.GAUGE, "The pool's size: replicas, or all chunks of erasure coding.", _POOL
+)
+POOL_MIN_COPIES = MetricSpec(
+    "plumbline_ceph_pool_min_copies",
+    Kind.GAUGE,
+    "The pool's min_size: with fewer copies of it a placement group serves nothing.",
+    _POOL,
+)
+POOL_RAW = MetricSpec(
+    "plumbline_ceph_pool_raw_ratio",
+    Kind.GAUGE,
+    "Raw bytes for each byte stored: 3 with three replicas, 1.5 with 4 data and 2 coding chunks.",
+    _POOL,
+)
+POOL_STORED = MetricSpec(
+    "plumbline_ceph_pool_stored_bytes", Kind.GAUGE, "What is stored in the pool, before replication.", _POOL
+)
+POOL_MAX_AVAIL = MetricSpec(
+    "plumbline_ceph_pool_max_avail_bytes",
+    Kind.GAUGE,
+    "What can still be stored in the pool until its fullest OSD is full, before replication, as Ceph reckons.",
+    _POOL,
+)
+FULL_RATIO = MetricSpec(
+    "plumbline_ceph_full_ratio",
+    Kind.GAUGE,
+    "Part of an OSD from which on Ceph warns (nearfull), moves no data there (backfillfull), writes nothing (full).",
+    ("limit",),
+)
+TIMESTAMP = MetricSpec(
+    "plumbline_ceph_map_timestamp_seconds",
+    Kind.GAUGE,
+    "When the monitors told all this, Unix time; it is asked for every minute.",
+)
+SPECS = (
+    OSD_PLACE,
+    OSD_WEIGHT,
+    OSD_SIZE,
+    OSD_USED,
+    OSD_REWEIGHT,
+    OSD_IN,
+    POOL,
+    POOL_COPIES,
+    POOL_MIN_COPIES,
+    POOL_RAW,
+    POOL_STORED,
+    POOL_MAX_AVAIL,
+    FULL_RATIO,
+    TIMESTAMP,
+)
+
+
+def samples(found: CephMap) -> Iterator[Sample]:
+    """The map as last told."""
+    yield TIMESTAMP, (), found.read_ts
+    for limit, ratio in found.full_ratios.items():
+        yield FULL_RATIO, (limit,), ratio
+    yield from _osd_samples(found)
+    yield from _pool_samples(found)
+
+
+def _osd_samples(found: CephMap) -> Iterator[Sample]:
+    for osd in found.osds:
+        daemon = (osd.daemon,)
+        yield OSD_REWEIGHT, daemon, osd.reweight_ratio
+        yield OSD_IN, daemon, int(osd.reweight_ratio > 0)
+        if (place := osd.place) is not None:
+            yield OSD_PLACE, (osd.daemon, place.device_class, place.root, place.rack, place.host), 1
+            yield OSD_WEIGHT, daemon, place.weight
+        if (use := found.osd_use.get(osd.daemon)) is not None:
+            yield OSD_SIZE, daemon, use.size_kib * _BYTES_PER_KIB
+            yield OSD_USED, daemon, use.used_kib * _BYTES_PER_KIB
+
+
+def _pool_samples(found: CephMap) -> Iterator[Sample]:
+    for pool in found.pools:
+        number, rule = (str(pool.pool_id),), pool.rule
+        yield POOL, (*number, pool.name, pool.kind, rule.failure_domain, rule.root, rule.device_class), 1
+        yield POOL_COPIES, number, pool.copies
+        yield POOL_MIN_COPIES, number, pool.min_copies
+        if pool.raw_ratio is not None:
+            yield POOL_RAW, number, pool.raw_ratio
+        if (use := found.pool_use.get(pool.pool_id)) is not None:
+            yield POOL_STORED, number, use.stored_bytes
+            yield POOL_MAX_AVAIL, number, use.max_avail_bytes

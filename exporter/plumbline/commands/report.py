@@ -1,0 +1,64 @@
+"""``plumbline report``: the review of a period, from Prometheus, as one page.
+
+Exit codes: 0 written, 1 it did not work (one line says what and what to do), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from plumbline.commands.shared import duration
+from plumbline.errors import ConfigError
+
+
+def add(commands: argparse._SubParsersAction[Any]) -> None:
+    """The parser of ``plumbline report``."""
+    report = commands.add_parser(
+        "report",
+        help="review a quarter: one HTML page, or Markdown, from Prometheus",
+        description="What a Prometheus server remembers of a period, for the quarterly review: how much of the time"
+        " each layer was within its baseline, who was not, what changed and when, capacity, headroom, findings, alerts,"
+        " wear-out, upgrades. Days are whole days of UTC. No daemon need run here.",
+        epilog="docs/report.md says how each section is computed. Of baselines alone: plumbline baseline report.",
+    )
+    report.add_argument("--prometheus", required=True, metavar="URL", help="http://host:9090 and its path")
+    report.add_argument("--from", dest="first", metavar="DAY", help="the first day, such as 2026-08-01")
+    report.add_argument("--to", dest="last", metavar="DAY", help="the last day (yesterday)")
+    report.add_argument("--days", type=int, metavar="N", help="so many days, where --from or --to is left out (90)")
+    report.add_argument("--cluster", metavar="NAME", help="the label cluster there (all of them)")
+    report.add_argument("--output", type=Path, metavar="FILE", help="write here; .md is Markdown, else HTML")
+    report.add_argument(
+        "--format", choices=("html", "markdown"), help="whatever FILE ends with; alone: to the terminal"
+    )
+    report.add_argument("--force", action="store_true", help="replace an existing file (kept as .bak)")
+    report.add_argument("--timeout", default="60s", metavar="TIME", help="of one query (60s)")
+    report.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from plumbline import reviewing  # noqa: PLC0415  (rich and the rest: only who needs it)
+    from plumbline.review.period import parse_period  # noqa: PLC0415
+    from plumbline.terminal_review import progress  # noqa: PLC0415
+    from plumbline.textout import make_console  # noqa: PLC0415
+
+    form = reviewing.form_of(options.output, options.format)
+    timeout_s = duration(options.timeout, "--timeout") or 0.0
+    if timeout_s <= 0:
+        raise ConfigError("--timeout", "must be more than nothing", value=options.timeout)
+    now_s = time.time()
+    period = parse_period(first=options.first, last=options.last, days=options.days, now_s=now_s)
+    reviewing.check_output(options.output, force=options.force)
+    with progress(make_console(sys.stderr)) as told:
+        text = reviewing.review(
+            reviewing.Wanted(options.prometheus, period, options.cluster, timeout_s), form=form, made_s=now_s, told=told
+        )
+    if options.output is None:
+        sys.stdout.write(text)
+        return 0
+    kept = reviewing.write(options.output, text, force=options.force)
+    print(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
+    return 0

@@ -1,0 +1,1 @@
+"""What every report on paper shares: the page around it, Markdown, numbers, scales and shapes. Knows no report."""

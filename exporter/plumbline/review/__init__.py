@@ -1,0 +1,1 @@
+"""The quarterly review: what a Prometheus knows of a period, judged, told and drawn."""

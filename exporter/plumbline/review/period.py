@@ -1,0 +1,80 @@
+"""The period of a review: whole days of UTC, the last one cut off where the present is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from plumbline.errors import ConfigError
+
+DAY_S = 86400
+MINUTE_S = 60
+LONGEST_DAYS = 800
+"""Two years and a bit. Beyond, queries and page grow without anybody reading them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Unix seconds; ``start_s`` is a midnight, ``end_s`` the next midnight or a full minute of the last day."""
+
+    start_s: int
+    end_s: int
+
+    @property
+    def length_s(self) -> int:
+        """How long it is."""
+        return self.end_s - self.start_s
+
+    @property
+    def days(self) -> tuple[tuple[int, int], ...]:
+        """Beginning and end of each day."""
+        starts = range(self.start_s, self.end_s, DAY_S)
+        return tuple((start, min(start + DAY_S, self.end_s)) for start in starts)
+
+
+def parse_period(*, first: str | None, last: str | None, days: int | None, now_s: float) -> Period:
+    """Both days belong to it. Without ``last`` it ends with yesterday, without ``first`` it is ``days`` long (90).
+
+    :class:`ConfigError` for what is no date, lies in the future, is empty or too long, or is said twice.
+    """
+    if first is not None and last is not None and days is not None:
+        raise ConfigError("--days", "says with --from and --to what those say already; leave one out", value=days)
+    if days is not None and not 1 <= days <= LONGEST_DAYS:
+        raise ConfigError("--days", f"from 1 to {LONGEST_DAYS}", value=days)
+    length = timedelta(days=days or 90)
+    today = datetime.fromtimestamp(now_s, UTC).date()
+    if first is not None:
+        begin = _day(first, "--from")
+        end = min(begin + length, today) - timedelta(1) if days else today - timedelta(1)
+        end = _day(last, "--to") if last else max(end, begin)
+    else:
+        end = _day(last, "--to") if last else today - timedelta(1)
+        begin = end - length + timedelta(1)
+    if begin > today:
+        raise ConfigError("--from", f"lies in the future; today is {today} (UTC)", value=str(begin))
+    if end > today:
+        raise ConfigError("--to", f"lies in the future; today is {today} (UTC)", value=str(end))
+    if end < begin:
+        raise ConfigError("--to", f"must not be before the first day, {begin}", value=str(end))
+    if (end - begin).days >= LONGEST_DAYS:
+        raise ConfigError("--from", f"more than {LONGEST_DAYS} days; ask for fewer", value=str(begin))
+    start_s, end_s = _seconds(begin), _seconds(end + timedelta(1))
+    if end_s > now_s:
+        end_s = int(now_s) // MINUTE_S * MINUTE_S
+    if end_s - start_s < MINUTE_S:
+        raise ConfigError("--from", "the day has not begun yet (UTC)", value=str(begin))
+    return Period(start_s, end_s)
+
+
+def _day(text: str, flag: str) -> date:
+    try:
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+            raise ValueError(text)
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(flag, "not a day; write it as 2026-08-01", value=text) from None
+
+
+def _seconds(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())

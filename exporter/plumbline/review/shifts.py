@@ -1,0 +1,228 @@
+"""Finds when a level changed: on the medians of days, so that the daily cycle is none.
+
+Ranks are summed up from the mean (a CUSUM; with ranks one wild day weighs no more than another), the split where they
+stray most is the candidate, and the same is done with the days in other orders, in blocks, so that neighbours that
+resemble each other stay neighbours: a candidate counts where hardly any order strays as far. E. S. Page, Biometrika 41
+(1954); A. N. Pettitt, Applied Statistics 28 (1979). Each side is then looked at for itself.
+
+That is significance; a change also has to matter: by a tenth at least, and by more than the days themselves stray.
+Where a straight line fits better than a step, it is told as a drift, with no date.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from statistics import median
+
+LEAST_DAYS = 3
+"""Of a level: two days are a weekend."""
+LEAST_CHANGE = math.log(1.1)
+SHORT_LEAST_CHANGE = math.log(1.15)
+"""Of less than four weeks, which don't show how weekends differ."""
+LEAST_NOISES = 2.5
+"""A change in the noise of the days: beyond, the two levels hardly overlap."""
+ORDERS = 500
+CHANCE = 0.004
+"""So rarely an order of the days may stray as far."""
+BLOCK_DAYS = 3
+PLAIN_NOISES = 5.0
+"""A change so large is plain without counting orders, of which a fortnight has too few."""
+STEADY_DAYS = 10
+"""A drift takes at least so long: anything is a line for a few days."""
+LINE_BETTER = 0.75
+"""The line's misfit ÷ the step's, from which on it is a drift."""
+DAY_S = 86400
+_WEEK = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """``day_s``: the first day of the new level; of a drift (``gradual``) the first day of it. ``until_s``: the last
+    day looked at. ``known_s``: the last day with data before ``day_s``. Levels in the unit of the values."""
+
+    day_s: int
+    known_s: int
+    until_s: int
+    before: float
+    after: float
+    gradual: bool
+
+
+def shifts(days: Mapping[int, float], *, seed: int = 1) -> tuple[Shift, ...]:
+    """``days``: beginning of a day (Unix seconds) → its median, days without data left out; in the order of time."""
+    known = [(at, math.log(value)) for at, value in sorted(days.items()) if value > 0]
+    if len(known) < 2 * LEAST_DAYS:
+        return ()
+    values = _without_weekends([at for at, _ in known], [value for _, value in known])
+    if not _may_have_changed(values):
+        return ()
+    found = _split([at for at, _ in known], values, random.Random(seed))  # noqa: S311  (orders, no secrets)
+    return tuple(sorted(found, key=lambda shift: shift.day_s))
+
+
+def _least(values: Sequence[float]) -> float:
+    return LEAST_CHANGE if len(values) >= 4 * _WEEK else SHORT_LEAST_CHANGE
+
+
+def _may_have_changed(values: Sequence[float]) -> bool:
+    """Spares most series the orders: medians of three days in a row that are never a tenth apart hold no level."""
+    smooth = [median(values[index : index + LEAST_DAYS]) for index in range(len(values) - LEAST_DAYS + 1)]
+    return max(smooth) - min(smooth) >= _least(values)
+
+
+def _without_weekends(at: Sequence[int], values: Sequence[float]) -> list[float]:
+    """Takes out how weekends differ from the days around them; of four weeks or more, fewer don't show it."""
+    weekend = [(day // DAY_S + 3) % _WEEK >= _WEEK - 2 for day in at]  # the epoch was a Thursday
+    if len(values) < 4 * _WEEK:
+        return list(values)
+    around = [median(values[max(0, index - 3) : index + 4]) for index in range(len(values))]
+    off = [value - middle for value, middle, end in zip(values, around, weekend, strict=True) if end]
+    on = [value - middle for value, middle, end in zip(values, around, weekend, strict=True) if not end]
+    if not off or not on:
+        return list(values)
+    lift = median(off) - median(on)
+    return [value - lift if end else value for value, end in zip(values, weekend, strict=True)]
+
+
+def _split(at: Sequence[int], values: Sequence[float], chance: random.Random) -> list[Shift]:
+    if len(values) < 2 * LEAST_DAYS:
+        return []
+    where, strayed = _farthest(_ranks(values))
+    where = _best_place(values, median(values[:where]), median(values[where:]), where)
+    before, after = values[:where], values[where:]
+    low, high = median(before), median(after)
+    if _drifts(values, before, after):
+        first, last = _line_ends(values)
+        if abs(last - first) >= _least(values) and _significant(values, strayed, chance):
+            return [Shift(at[0], at[0], at[-1], math.exp(first), math.exp(last), gradual=True)]
+        return []
+    noise = _noise(before, after)
+    matters = abs(high - low) >= max(_least(values), LEAST_NOISES * noise)
+    plain = matters and abs(high - low) >= PLAIN_NOISES * noise
+    if not plain and not _significant(values, strayed, chance):
+        return _excursion(at, values)
+    inner = [*_split(at[:where], before, chance), *_split(at[where:], after, chance)]
+    if matters or inner:
+        # levels of the neighbouring stretches, not of all that came before
+        known = sorted({each.day_s for each in inner if not each.gradual})
+        left = max((at.index(day) for day in known if day < at[where]), default=0)
+        right = min((at.index(day) for day in known if day > at[where]), default=len(at))
+        low, high = median(values[left:where]), median(values[where:right])
+        if abs(high - low) >= max(_least(values), LEAST_NOISES * _noise(values[left:where], values[where:right])):
+            inner.append(Shift(at[where], at[where - 1], at[right - 1], math.exp(low), math.exp(high), gradual=False))
+    return inner
+
+
+def _best_place(values: Sequence[float], low: float, high: float, where: int) -> int:
+    """Where the distances to both levels together are least, within a week of where the ranks say."""
+    left = [0.0, *accumulate(abs(value - low) for value in values)]
+    right = [0.0, *accumulate(abs(value - high) for value in values)]
+    places = range(max(LEAST_DAYS, where - _WEEK), min(len(values) - LEAST_DAYS, where + _WEEK) + 1)
+    return min(places, key=lambda place: left[place] + right[-1] - right[place])
+
+
+def _excursion(at: Sequence[int], values: Sequence[float]) -> list[Shift]:
+    """A stretch of some days at another level, which sums of ranks over a quarter hardly notice: up, and back."""
+    usual = median(values)
+    least = max(_least(values), PLAIN_NOISES * _noise(values))
+    sides = [(value - usual >= least) - (usual - value >= least) for value in values]
+    runs, begin = [], 0
+    for end in range(1, len(sides) + 1):
+        if end == len(sides) or sides[end] != sides[begin]:
+            if sides[begin] and end - begin >= LEAST_DAYS:
+                runs.append((begin, end))
+            begin = end
+    found = []
+    for begin, end in runs:
+        level = median(values[begin:end])
+        if begin:
+            found.append(Shift(at[begin], at[begin - 1], at[end - 1], math.exp(usual), math.exp(level), gradual=False))
+        if end < len(values):
+            found.append(Shift(at[end], at[end - 1], at[-1], math.exp(level), math.exp(usual), gradual=False))
+    return found
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """From 1; equals share theirs."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    start = 0
+    while start < len(order):
+        end = start
+        while end + 1 < len(order) and values[order[end + 1]] == values[order[start]]:
+            end += 1
+        for index in order[start : end + 1]:
+            ranks[index] = (start + end) / 2 + 1
+        start = end + 1
+    return ranks
+
+
+def _farthest(ranks: Sequence[float]) -> tuple[int, float]:
+    """Where the sums stray most from the mean, for their place: (first index of the right side, how far)."""
+    count = len(ranks)
+    mean = (count + 1) / 2
+    sums = list(accumulate(rank - mean for rank in ranks))
+    places = range(LEAST_DAYS, count - LEAST_DAYS + 1)
+    best = max(places, key=lambda place: abs(sums[place - 1]) / math.sqrt(place * (count - place)))
+    return best, abs(sums[best - 1]) / math.sqrt(best * (count - best))
+
+
+def _significant(values: Sequence[float], strayed: float, chance: random.Random) -> bool:
+    ranks = _ranks(values)
+    length = BLOCK_DAYS if len(ranks) >= 4 * BLOCK_DAYS else 1
+    reached, most = 0, int(CHANCE * ORDERS)
+    for _ in range(ORDERS):
+        offset = chance.randrange(length)
+        blocks = [ranks[:offset], *(ranks[index : index + length] for index in range(offset, len(ranks), length))]
+        chance.shuffle(blocks)
+        reached += _farthest([rank for block in blocks for rank in block])[1] >= strayed
+        if reached > most:
+            return False
+    return True
+
+
+def _noise(*sides: Sequence[float]) -> float:
+    """How far a day is from its level, as a standard deviation (from the median of distances)."""
+    return 1.4826 * median(abs(value - median(side)) for side in sides for value in side)
+
+
+def _drifts(values: Sequence[float], before: Sequence[float], after: Sequence[float]) -> bool:
+    if len(values) < STEADY_DAYS:
+        return False
+    slope, start = _line(values)
+    line = sum(abs(value - start - slope * index) for index, value in enumerate(values))
+    step = sum(abs(value - median(side)) for side in (before, after) for value in side)
+    return line < LINE_BETTER * step
+
+
+def _line(values: Sequence[float]) -> tuple[float, float]:
+    """Slope and start by Theil and Sen: the median of the slopes of all pairs."""
+    count = len(values)
+    slope = median(
+        (values[right] - values[left]) / (right - left) for left in range(count) for right in range(left + 1, count)
+    )
+    return slope, median(value - slope * index for index, value in enumerate(values))
+
+
+def _line_ends(values: Sequence[float]) -> tuple[float, float]:
+    slope, start = _line(values)
+    return start, start + slope * (len(values) - 1)
+
+
+def moment_of(hours: Sequence[tuple[float, float]], before: float, after: float) -> tuple[float, float] | None:
+    """The hour of a step, of medians of hours (end of the hour, value): last moment of the old level, first of the new.
+
+    Where the distances to both levels together are least; between the two there may be no data.
+    """
+    logs = [(at, math.log(value)) for at, value in hours if value > 0]
+    if len(logs) < 2:
+        return None
+    low, high = math.log(before), math.log(after)
+    old = [0.0, *accumulate(abs(value - low) for _, value in logs)]
+    new = [0.0, *accumulate(abs(value - high) for _, value in logs)]
+    place = min(range(1, len(logs)), key=lambda index: old[index] + new[-1] - new[index])
+    return logs[place - 1][0], logs[place][0] - 3600

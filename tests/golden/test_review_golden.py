@@ -1,0 +1,35 @@
+"""The review's page and Markdown, character for character, from fixed facts: a full quarter, and one of nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline.review.model import Review
+from plumbline.review.render_html import render_html
+from plumbline.review.render_markdown import render_markdown
+from plumbline.review.telling import tell
+from support.golden import check_golden
+from support.review_facts import empty_review, full_review
+
+HERE = Path(__file__).parent / "reviews"
+REVIEWS = {"quarter": full_review(), "nothing": empty_review()}
+
+
+@pytest.mark.parametrize("name", REVIEWS)
+def test_markdown(name: str) -> None:
+    check_golden(HERE / f"{name}.md", render_markdown(tell(REVIEWS[name])).encode())
+
+
+@pytest.mark.parametrize("name", REVIEWS)
+def test_html(name: str) -> None:
+    # a line for each part, so that a difference is read as one
+    page = render_html(tell(REVIEWS[name])).replace("><", ">\n<")
+    check_golden(HERE / f"{name}.html", page.encode())
+
+
+def test_the_facts_are_told() -> None:
+    assert isinstance(REVIEWS["quarter"], Review)
+    text = render_markdown(tell(REVIEWS["quarter"]))
+    assert "from 800 µs to 1.68 ms (2.10 times) on 14 August 2026, about 13:00 UTC" in text

@@ -1,0 +1,235 @@
+"""The map of a real cluster: OSDs that moved in CRUSH, pools of every kind, one that is out, a manager that hangs."""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.cephmapwatch import CephMapWatch
+from plumbline.cephsetup import MON_CAPS
+from plumbline.collectors import cephmap
+from plumbline.config import CephConfig, Config
+from plumbline.roots import Roots
+from support.ceph_cluster import WITHIN_S, CephCluster, missing
+from support.daemon import Daemon, eventually, running
+from support.scraped import Scrape
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.ceph,
+    pytest.mark.skipif(bool(missing("getconf")), reason="Ceph is not installed"),
+]
+USER = "client.mapreader"
+OSDS = ("osd.0", "osd.1", "osd.2")
+OSD_BYTES = 4 << 30
+PLACES = {
+    "osd.0": {"rack": "rack-a", "host": "store-1", "device_class": "hdd"},
+    "osd.1": {"rack": "rack-a", "host": "store-2", "device_class": "hdd"},
+    "osd.2": {"rack": "rack-b", "host": "store-3", "device_class": "ssd"},
+}
+POOLS = ("map-any", "map-cold", "map-racks", "map-coded")
+PREFIX = "plumbline_ceph_"
+
+
+def config_of(ceph: CephCluster, word: str = "always") -> dict[str, Any]:
+    return {
+        "probes": [],
+        "ceph": {"conf": str(ceph.conf), "user": USER.removeprefix("client."), "map": word, "timeout": "2s"},
+    }
+
+
+@pytest.fixture(scope="module")
+def moved(shared_ceph: CephCluster) -> Iterator[CephCluster]:
+    """Three hosts of other names in two racks, one OSD of another class, four pools, a user with the least rights."""
+    ceph = shared_ceph
+    for rack in ("rack-a", "rack-b"):
+        ceph.ceph("osd", "crush", "add-bucket", rack, "rack", "root=default")
+    for osd, place in PLACES.items():
+        ceph.ceph("osd", "crush", "add-bucket", place["host"], "host", f"rack={place['rack']}")
+        ceph.ceph("osd", "crush", "move", osd, "root=default", f"rack={place['rack']}", f"host={place['host']}")
+    ceph.ceph("osd", "crush", "rm-device-class", "osd.2")
+    ceph.ceph("osd", "crush", "set-device-class", "ssd", "osd.2")
+    ceph.ceph("osd", "crush", "rule", "create-replicated", "map-cold", "default", "host", "hdd")
+    ceph.ceph("osd", "crush", "rule", "create-replicated", "map-racks", "default", "rack")
+    ceph.ceph("osd", "erasure-code-profile", "set", "map-two-one", "k=2", "m=1", "crush-failure-domain=host")
+    for pool in ("map-any", "map-cold", "map-racks"):
+        rule = "replicated_rule" if pool == "map-any" else pool
+        ceph.ceph("osd", "pool", "create", pool, "8", "8", "replicated", rule)
+    ceph.ceph("osd", "pool", "create", "map-coded", "8", "8", "erasure", "map-two-one")
+    ceph.ceph("osd", "pool", "set", "map-any", "size", "3")
+    ceph.ceph("osd", "pool", "set", "map-any", "min_size", "2")
+    for pool in POOLS:
+        ceph.ceph("osd", "pool", "application", "enable", pool, "plumbline")
+    ceph.add_user(USER, {"mon": MON_CAPS})
+    ceph.wait_clean()
+    ceph.run("rados", "-p", "map-coded", "bench", "2", "write", "-b", "65536", "--no-cleanup")
+    yield ceph
+    ceph.heal()
+    ceph.remove_user(USER)
+    for pool in POOLS:
+        ceph.remove_pool(pool)
+    for rule in ("map-cold", "map-racks", "map-coded"):
+        ceph.ceph("osd", "crush", "rule", "rm", rule)
+    ceph.ceph("osd", "erasure-code-profile", "rm", "map-two-one")
+    ceph.ceph("osd", "crush", "rm-device-class", "osd.2")
+    ceph.ceph("osd", "crush", "set-device-class", "hdd", "osd.2")
+    for number, place in enumerate(PLACES.values()):
+        ceph.ceph("osd", "crush", "move", f"osd.{number}", "root=default", f"host=node-{number}")
+        ceph.ceph("osd", "crush", "rm", place["host"])
+    for rack in ("rack-a", "rack-b"):
+        ceph.ceph("osd", "crush", "rm", rack)
+    ceph.wait_healthy()
+
+
+@pytest.fixture(scope="module")
+def daemon(moved: CephCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with running(tmp_path_factory.mktemp("map"), config=config_of(moved)) as started:
+        eventually(lambda: started.metrics().get(f"{PREFIX}map_timestamp_seconds"), within_s=WITHIN_S, every_s=0.5)
+        yield started
+
+
+def looked_again(daemon: Daemon, ceph: CephCluster) -> Scrape:
+    """The page after another look, which a reload brings at once; also where that look failed."""
+    before = daemon.metrics().get(f"{PREFIX}map_timestamp_seconds")
+    daemon.reload(config_of(ceph))
+    eventually(lambda: daemon.metrics().get(f"{PREFIX}map_timestamp_seconds") != before, within_s=WITHIN_S, every_s=0.5)
+    return daemon.metrics()
+
+
+def infos(page: Scrape, name: str, key: str) -> dict[str, dict[str, str]]:
+    """``key``'s value → the other labels."""
+    series = page.series(f"{PREFIX}{name}")
+    return {each.labels[key]: {name: text for name, text in each.labels.items() if name != key} for each in series}
+
+
+def test_everything_is_on_the_page(moved: CephCluster, daemon: Daemon) -> None:
+    page = looked_again(daemon, moved)
+    assert page.get("plumbline_collector_available", collector="cephmap") == 1
+    assert page.get("plumbline_collector_success", collector="cephmap") == 1
+    assert {spec.name for spec in cephmap.SPECS} <= page.names()
+    assert infos(page, "osd_place_info", "ceph_daemon") == {
+        osd: {**place, "root": "default"} for osd, place in PLACES.items()
+    }
+    for osd in OSDS:
+        assert page.get(f"{PREFIX}osd_size_bytes", ceph_daemon=osd) == OSD_BYTES
+        used = page.get(f"{PREFIX}osd_used_bytes", ceph_daemon=osd)
+        assert used is not None
+        assert 0 < used < OSD_BYTES
+        assert page.get(f"{PREFIX}osd_in", ceph_daemon=osd) == 1
+        assert page.get(f"{PREFIX}osd_reweight_ratio", ceph_daemon=osd) == 1
+    limits = {each.labels["limit"]: each.value for each in page.series(f"{PREFIX}full_ratio")}
+    assert limits == {"nearfull": 0.85, "backfillfull": 0.9, "full": 0.95}
+    stamp = page.get(f"{PREFIX}map_timestamp_seconds")
+    assert stamp is not None
+    assert 0 <= time.time() - stamp < WITHIN_S
+
+
+def test_pools(moved: CephCluster, daemon: Daemon) -> None:
+    numbers = {each["poolname"]: str(each["poolnum"]) for each in moved.ceph_json("osd", "lspools")}
+    page = looked_again(daemon, moved)
+    told = infos(page, "pool_info", "pool")
+    plain = {"kind": "replicated", "root": "default", "device_class": "", "failure_domain": "host"}
+    expected = {
+        "map-any": plain,
+        "map-cold": {**plain, "device_class": "hdd"},
+        "map-racks": {**plain, "failure_domain": "rack"},
+        "map-coded": {**plain, "kind": "erasure"},
+    }
+    assert {pool: told[pool] for pool in POOLS} == {
+        pool: {**labels, "pool_id": numbers[pool]} for pool, labels in expected.items()
+    }
+    figures = {
+        pool: tuple(
+            page.get(f"{PREFIX}pool_{name}", pool_id=numbers[pool]) for name in ("copies", "min_copies", "raw_ratio")
+        )
+        for pool in POOLS
+    }
+    assert figures == {
+        "map-any": (3, 2, 3), "map-cold": (2, 1, 2), "map-racks": (2, 1, 2), "map-coded": (3, 2, 1.5),
+    }  # fmt: skip
+    df = {each["name"]: each["stats"] for each in moved.ceph_json("df")["pools"]}
+    assert page.get(f"{PREFIX}pool_stored_bytes", pool_id=numbers["map-coded"]) == df["map-coded"]["stored"] > 0
+    for pool in POOLS:
+        max_avail = page.get(f"{PREFIX}pool_max_avail_bytes", pool_id=numbers[pool])
+        assert max_avail == pytest.approx(df[pool]["max_avail"], rel=0.05)
+
+
+def test_one_that_is_out_keeps_its_place(moved: CephCluster, daemon: Daemon) -> None:
+    def size_of(page: Scrape) -> float | None:
+        return page.get(f"{PREFIX}osd_size_bytes", ceph_daemon="osd.1")
+
+    moved.ceph("osd", "out", "1")
+    moved.ceph("osd", "reweight", "0", "0.5")
+    try:
+        page = looked_again(daemon, moved)
+        assert page.get(f"{PREFIX}osd_in", ceph_daemon="osd.1") == 0
+        assert page.get(f"{PREFIX}osd_reweight_ratio", ceph_daemon="osd.1") == 0
+        assert page.get(f"{PREFIX}osd_reweight_ratio", ceph_daemon="osd.0") == pytest.approx(0.5, abs=1e-4)
+        assert infos(page, "osd_place_info", "ceph_daemon")["osd.1"]["host"] == "store-2"
+        # the manager forgets its size at its next look
+        eventually(lambda: size_of(looked_again(daemon, moved)) is None, within_s=WITHIN_S, every_s=1)
+        assert size_of(daemon.metrics()) is None
+    finally:
+        moved.ceph("osd", "in", "1")
+        moved.ceph("osd", "reweight", "0", "1")
+    eventually(lambda: size_of(looked_again(daemon, moved)) == OSD_BYTES, within_s=WITHIN_S, every_s=1)
+    moved.wait_clean()
+
+
+def test_without_a_manager(moved: CephCluster, daemon: Daemon, tmp_path: Path) -> None:
+    """Who knew the map keeps it for a while; to who asks anew nothing is said of what is used."""
+    used = {f"{PREFIX}{name}" for name in ("osd_size_bytes", "osd_used_bytes", "pool_stored_bytes")}
+    used.add(f"{PREFIX}pool_max_avail_bytes")
+    looked_again(daemon, moved)
+    (manager,) = moved.managers
+    moved.freeze(f"mgr.{manager}")
+    try:
+        daemon.reload(config_of(moved))
+        eventually(lambda: "the last map is shown" in daemon.said(), within_s=WITHIN_S, every_s=0.5)
+        page = daemon.metrics()
+        assert used <= page.names()
+        assert page.get("plumbline_collector_success", collector="cephmap") == 1
+        with running(tmp_path, config=config_of(moved)) as started:
+            stamp = f"{PREFIX}map_timestamp_seconds"
+            eventually(lambda: started.metrics().get(stamp), within_s=WITHIN_S, every_s=0.5)
+            page = started.metrics()
+            assert not used & page.names(), "what the manager said last is not said as if it were now"
+            assert infos(page, "osd_place_info", "ceph_daemon").keys() == set(OSDS)
+            assert page.get("plumbline_collector_success", collector="cephmap") == 1
+            skipped = page.get("plumbline_collector_skipped_items_total", collector="cephmap", reason="unreadable")
+            assert skipped is not None
+            assert skipped > 0
+    finally:
+        moved.thaw(f"mgr.{manager}")
+    looked_again(daemon, moved)
+
+
+def test_only_where_it_makes_sense(moved: CephCluster, tmp_path: Path) -> None:
+    """No monitor is set up in this machine's usual places: the test's lives elsewhere."""
+    with running(tmp_path, config=config_of(moved, "auto")) as started:
+        page = started.metrics()
+        assert page.get("plumbline_collector_available", collector="cephmap") == 0
+        assert page.get("plumbline_collector_success", collector="cephmap") == 1
+        assert not any(name.startswith(PREFIX) for name in page.names())
+        assert "ceph.map: always asks nevertheless" in started.page()
+
+
+def test_its_cost(moved: CephCluster) -> None:
+    """Printed. A look is a process: most of it is its start."""
+    ceph = CephConfig(conf=str(moved.conf), user=USER.removeprefix("client."), map="always")
+    watch = CephMapWatch(lambda: Config(ceph=ceph), roots=Roots.under(Path("/")), environment=os.environ)
+    used = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        watch.map.refresh()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert watch.map.value.pools
+        used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    print(f"a look: {statistics.median(used) * 1e3:.0f} ms of CPU time")
