@@ -92,6 +92,10 @@ render: $(TEST_VENV)/.installed-$(KEY) ## render alerts/ and dashboards/ into th
 	@$(TEST_VENV)/bin/python dashboards/render.py
 	@$(TEST_VENV)/bin/python docs/render.py
 
+.PHONY: preview
+preview: $(TEST_VENV)/.deps-$(KEY) ## draw the dashboards from a Prometheus with data: ARGS='--prometheus URL --out DIR'
+	@$(TEST_VENV)/bin/python -m dashboards.preview $(ARGS)
+
 .PHONY: golden
 golden: $(TEST_VENV)/.installed-$(KEY) ## rewrite the golden expositions from the fixtures (refused under CI)
 	@[ -z "$${CI:-}" ] || { echo "golden files are rewritten by a person who reads the difference, never by CI" >&2; exit 1; }

@@ -16,5 +16,6 @@
 + (import 'config/disk.libsonnet')
 + (import 'config/ceph.libsonnet')
 + (import 'config/osd.libsonnet')
++ (import 'config/capacity.libsonnet')
 + (import 'config/budget.libsonnet')
 + (import 'config/blame.libsonnet')

@@ -166,5 +166,5 @@ dashboard.new(
     { title: 'Where its time goes', panels: latency },
     { title: 'Beside it: disks, peers, probes, alerts', panels: beside },
   ],
-  shown='ceph_daemon="$ceph_daemon"'
+  shown='ceph_daemon="$ceph_daemon"', baselines='layer="osd"'
 )

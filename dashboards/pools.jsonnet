@@ -6,7 +6,7 @@ local thresholds = import 'lib/thresholds.libsonnet';
 local variables = import 'lib/variables.libsonnet';
 local q = import 'queries/pools.libsonnet';
 
-local toCapacity = links.fromSeries('capacity', ['cluster', 'pool']);
+local toCapacity = links.fromSeries('capacity', ['cluster']);
 local toProbe = links.fromSeries('probes', ['cluster', 'probe']);
 local operationColours = [p.fixedColour('/(^| )read/', p.colour.read), p.fixedColour('/(^| )write/', p.colour.write)];
 local stat(title, description, unit, expr, steps, decimals=0, noValue='no Ceph metrics') =
@@ -24,7 +24,7 @@ local state = [
   [p.figures(
     'Pools',
     'Each pool: how full it is, what is stored and what still fits (as Ceph reckons, by its fullest OSD), its placement groups, and what clients do there. Bad looks like: unavailable or damaged above 0, or used near 100 %.',
-    [['pool', 'pool', [links.to('capacity', { cluster: '${__data.fields.cluster}', pool: '${__data.fields.pool}' })]], ['pool_id', 'id', null], ['cluster', 'cluster', null]],
+    [['pool', 'pool', [links.fromRow('capacity', ['cluster'])]], ['pool_id', 'id', null], ['cluster', 'cluster', null]],
     [
       { expr: q.table.used, name: 'used', unit: 'percentunit' },
       { expr: q.table.stored, name: 'stored', unit: 'bytes' },

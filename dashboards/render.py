@@ -34,6 +34,7 @@ def inputs() -> list[Path]:
     found += [*(HERE / "lib").glob("*.libsonnet"), *(HERE / "queries").glob("*.libsonnet")]
     alerts = HERE.parent / "alerts"
     found += [alerts / "config.libsonnet", *(alerts / "config").glob("*.libsonnet")]
+    found += (HERE / "panels").glob("*.libsonnet")
     found += [HERE.parent / "jsonnetfile.lock.json"]
     return sorted(found)
 

@@ -13,5 +13,7 @@
     dashboardBaseUrl: 'http://localhost:3000',  // Grafana's own default
 
     dashboardUid: 'plumbline-node',
+    // Alert → another page than that.
+    dashboardUids: {},
   },
 }

@@ -8,10 +8,15 @@
     + '{{ with $labels.instance }}?var-instance={{ . | urlquery }}'
     + '{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}{{ end }}',
 
+  // What is no node's has a page of its own.
+  local own(rule) =
+    '%s/d/%s' % [config.dashboardBaseUrl, config.dashboardUids[rule.alert]]
+    + '{{ with $labels.cluster }}?var-cluster={{ . | urlquery }}{{ end }}',
+
   local withLinks(rule) = rule {
     annotations+: {
       runbook_url: '%s/%s.md' % [config.runbookBaseUrl, rule.alert],
-      dashboard_url: dashboard,
+      dashboard_url: if rule.alert in config.dashboardUids then own(rule) else dashboard,
     },
   },
 

@@ -5,6 +5,26 @@ local promql = import 'promql.libsonnet';
 local hosts = 'plumbline:osd_host:info';
 
 {
+  // One for each OSD. ceph-exporter 17.2.6 says "ceph-osd.0"; while it is updated both names are in the window, so the
+  // name is normalised in a label of its own: two series that became one in label_replace would be an error.
+  one(config, expr):: |||
+    max by (%(daemon)s) (
+      label_replace(
+        max by (%(osd)s) (
+          label_replace(
+            %(expr)s,
+            "osd", "$1", "ceph_daemon", "(?:ceph-)?(osd[.].+)"
+          )
+        ),
+        "ceph_daemon", "$1", "osd", "(.+)"
+      )
+    )
+  ||| % {
+    daemon: promql.join(promql.clusterLabels(config) + ['ceph_daemon']),
+    osd: promql.join(promql.clusterLabels(config) + ['osd']),
+    expr: std.strReplace(std.rstripChars(expr, '\n'), '\n', '\n        '),
+  },
+
   // `expr`, whose series carry `ceph_daemon` ("osd.3"), by cluster and OSD with the `instance` of that OSD's host.
   // `keep`: more of its labels. Several producers of one series and a manager that moves give one result, the
   // largest. An OSD whose host is not known stays, without `instance`: an alert must not vanish for want of a name.

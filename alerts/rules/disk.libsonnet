@@ -7,6 +7,7 @@ local promql = import '../lib/promql.libsonnet';
   local labels = promql.labels(config) + disk {
     peers: promql.join(config.instanceLabels + ['operation', 'device_class', 'transport', 'figure']),
     past: promql.join(config.instanceLabels + ['identity', 'operation', 'figure']),
+    class: promql.join(promql.clusterLabels(config) + ['device_class', 'operation', 'le']),
   },
 
   local indent(text, by='  ') = std.strReplace(text, '\n', '\n' + by),
@@ -142,6 +143,18 @@ local promql = import '../lib/promql.libsonnet';
                 plumbline:disk_compared:figure{figure=~"load|size"}
                 > on (%(peers)s) group_left ()
                 %(comparableLoad)g * plumbline:disk_peers:figure
+              )
+            ||| % labels,
+          },
+          {
+            // How many operations a second of a class fall into each bucket: the whole distribution over thousands of
+            // disks, which no page could add up from their own buckets.
+            record: 'plumbline:disk_class_latency_bucket:ops_per_second',
+            expr: |||
+              sum by (%(class)s) (
+                rate(plumbline_disk_latency_seconds_bucket[%(window)s])
+                * on (%(interface)s) group_left (device_class)
+                plumbline:disk_kind:info
               )
             ||| % labels,
           },

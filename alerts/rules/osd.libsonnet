@@ -6,6 +6,7 @@
 //   Where a failover changes `instance`, each of the two holds part of the window: rates read low for so long, means don't.
 // - `job` and Ceph's `instance` appear nowhere: the first differs between cephadm, Rook and packages, the second is the
 //   manager's.
+local osd = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -13,23 +14,9 @@ local promql = import '../lib/promql.libsonnet';
   local window = config.ceph.window,
   local clusters = promql.clusterLabels(config),
   local daemon = promql.join(clusters + ['ceph_daemon']),
-  local labels = { daemon: daemon, osd: promql.join(clusters + ['osd']), window: window },
+  local labels = { daemon: daemon, window: window },
 
-  // One for each OSD. ceph-exporter 17.2.6 says "ceph-osd.0"; while it is updated both names are in the window, so the
-  // name is normalised in a label of its own: two series that became one in label_replace would be an error.
-  local one(expr) = |||
-    max by (%(daemon)s) (
-      label_replace(
-        max by (%(osd)s) (
-          label_replace(
-            %(expr)s,
-            "osd", "$1", "ceph_daemon", "(?:ceph-)?(osd[.].+)"
-          )
-        ),
-        "ceph_daemon", "$1", "osd", "(.+)"
-      )
-    )
-  ||| % (labels { expr: std.strReplace(std.rstripChars(expr, '\n'), '\n', '\n        ') }),
+  local one(expr) = osd.one(config, expr),
 
   // Of two names of one counter the newer. Not by a pattern over names: while an OSD is upgraded both are in the window.
   local rate(names, suffix) = std.join(' or ', ['rate(%s%s[%s])' % [name, suffix, window] for name in names]),

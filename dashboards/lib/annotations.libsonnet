@@ -15,9 +15,9 @@ local one(name, colour, expr, title, text, enabled=true, more={}) =
     useValueForTime: false,
   } + more;
 
-// `more`: matchers that narrow alerts and baselines to what the page shows.
-function(more='')
-  local q = queries(more);
+// `more` and `ofBaselines`: matchers that narrow alerts and baselines to what the page shows.
+function(more='', ofBaselines=more)
+  local q = queries(more, ofBaselines);
   [
     one('Alerts', 'red', q.alerts, '{{alertname}}', '{{severity}} {{layer}} {{instance}} {{device}}{{ceph_daemon}}{{probe}}'),
     one('Recovery', 'blue', q.recovery, 'Recovery or backfill', '{{cluster}}'),

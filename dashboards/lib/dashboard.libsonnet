@@ -41,8 +41,9 @@ local linkTo(page) =
 
 {
   // `page`: a key of pages.libsonnet. `sections`: [{ title, panels: [[panel, width, height], …] }, …].
-  // `shown`: matchers on alerts and baselines of what this page shows, for the marks in its graphs.
-  new(page, variables, sections, shown='', from='now-6h', refresh='1m')::
+  // `shown`: matchers on alerts and baselines of what this page shows, for the marks in its graphs; `baselines`: those on
+  // baselines, where alerts have a label that these have not.
+  new(page, variables, sections, shown='', baselines=shown, from='now-6h', refresh='1m')::
     local this = pages[page];
     g.dashboard.new(this.title)
     + g.dashboard.withUid(this.uid)
@@ -64,6 +65,6 @@ local linkTo(page) =
         + g.dashboard.link.dashboards.options.withKeepTime(true),
       ]
     )
-    + g.dashboard.withAnnotations(annotations(shown))
+    + g.dashboard.withAnnotations(annotations(shown, baselines))
     + g.dashboard.withPanels(layout(sections)),
 }

@@ -49,6 +49,12 @@ local baselineLines = [
   },
 ];
 
+// What a cell without a value says. Without this Grafana paints it in the colour of the lowest step: as good.
+local emptyCells(text) = { type: 'special', options: { match: 'null', result: { index: 0, text: text, color: 'transparent' } } };
+
+// The cells of a column in the colour of their step.
+local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } };
+
 {
   colour: colour,
   fixedColour: fixedColour,
@@ -162,6 +168,29 @@ local baselineLines = [
   // A click on a value of this panel leads there: `links` from links.libsonnet.
   linked(links):: { fieldConfig+: { defaults+: { links: links } } },
 
+  // A column whose figures mean words: number as text → word. Added to a table; an empty cell stays empty.
+  words(column, said):: {
+    fieldConfig+: {
+      overrides+: [{
+        matcher: { id: 'byName', options: column },
+        properties: [{
+          id: 'mappings',
+          value: [
+            { type: 'special', options: { match: 'null', result: { index: 0, text: '', color: 'transparent' } } },
+            { type: 'value', options: { [value]: { index: 1, text: said[value] } for value in std.objectFields(said) } },
+          ],
+        }],
+      }],
+    },
+  },
+
+  // Columns that only the links of a row need.
+  hidden(columns):: {
+    fieldConfig+: {
+      overrides+: [{ matcher: { id: 'byName', options: column }, properties: [{ id: 'custom.hidden', value: true }] } for column in columns],
+    },
+  },
+
   // What adds up to a whole, stacked: parts of one operation's time, shares of one total. Never unlike things.
   stacked(title, description, unit, targets, overrides=[])::
     self.timeSeries(title, description, unit, targets, overrides=overrides)
@@ -221,20 +250,36 @@ local baselineLines = [
     + p.options.reduceOptions.withCalcs(['lastNotNull']),
 
   // Rows by columns, a coloured cell where the two meet: one instant query with the labels `row` and `column`.
-  // `links`: column's value → links of its cells; the row's label is ${__data.fields["row\\column"]} there.
-  matrix(title, description, unit, expr, row, column, columns, steps, links={}, decimals=null)::
+  // `links`: column's value → links of its cells; the row's label is ${__data.fields.<row>} there, as in any table.
+  // `empty`: what a cell without a series says. `words`: value as text → what is said instead of it, in no colour.
+  matrix(title, description, unit, expr, row, column, columns, steps, links={}, decimals=null, empty='', words={})::
+    // So Grafana names the first column; the new name is that of the label, so that links find it.
+    local corner = '%s\\%s' % [row, column];
     self.table(
       title, description, unit, [self.tableTarget(expr, 'A')],
       [
         { id: 'groupingToMatrix', options: { rowField: row, columnField: column, valueField: 'Value', emptyValue: 'null' } },
-        { id: 'organize', options: { indexByName: { ['%s\\%s' % [row, column]]: 0 } + { [columns[i]]: i + 1 for i in std.range(0, std.length(columns) - 1) } } },
+        {
+          id: 'organize',
+          options: {
+            indexByName: { [corner]: 0 } + { [columns[i]]: i + 1 for i in std.range(0, std.length(columns) - 1) },
+            renameByName: { [corner]: row },
+          },
+        },
       ],
       [
         {
           matcher: { id: 'byName', options: name },
           properties: [
-            { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
+            coloured,
             { id: 'custom.align', value: 'center' },
+            {
+              id: 'mappings',
+              value: [emptyCells(empty)] + (if words == {} then [] else [{
+                                              type: 'value',
+                                              options: { [value]: { index: 1, text: words[value], color: colour.neutral } for value in std.objectFields(words) },
+                                            }]),
+            },
           ] + (if std.objectHas(links, name) then [{ id: 'links', value: links[name] }] else []),
         }
         for name in columns
@@ -250,6 +295,8 @@ local baselineLines = [
   // `sort`: heading of the column that the worst is on top by.
   figures(title, description, labels, columns, sort=null)::
     local refId(index) = std.char(std.codepoint('A') + index);
+    // Grafana's name of a query's figure; a lone query's has no letter.
+    local value(index) = if std.length(columns) == 1 then 'Value' else 'Value #' + refId(index);
     local indices = std.range(0, std.length(columns) - 1);
     local shown = [index for index in indices if columns[index].name != null];
     local linksOf(links) = if links == null then [] else [{ id: 'links', value: links }];
@@ -261,10 +308,10 @@ local baselineLines = [
         {
           id: 'organize',
           options: {
-            excludeByName: { Time: true } + { ['Value #' + refId(index)]: true for index in indices if columns[index].name == null },
+            excludeByName: { Time: true } + { [value(index)]: true for index in indices if columns[index].name == null },
             indexByName: { [labels[i][0]]: i for i in std.range(0, std.length(labels) - 1) }
-                         + { ['Value #' + refId(shown[i])]: std.length(labels) + i for i in std.range(0, std.length(shown) - 1) },
-            renameByName: { ['Value #' + refId(index)]: columns[index].name for index in shown }
+                         + { [value(shown[i])]: std.length(labels) + i for i in std.range(0, std.length(shown) - 1) },
+            renameByName: { [value(index)]: columns[index].name for index in shown }
                           + { [label[0]]: label[1] for label in labels if label[0] != label[1] },
           },
         },
@@ -278,7 +325,8 @@ local baselineLines = [
                          if steps == null then [] else [
                            { id: 'thresholds', value: { mode: 'absolute', steps: [{ value: step[0], color: step[1] } for step in steps] } },
                            { id: 'color', value: { mode: 'thresholds' } },
-                           { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
+                           coloured,
+                           { id: 'mappings', value: [emptyCells('')] },
                          ]),
         }
         for index in shown

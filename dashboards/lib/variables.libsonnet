@@ -27,6 +27,11 @@ local v = g.dashboard.variable;
     + v.query.refresh.onTime()
     + v.query.withSort(1),
 
+  // The same, where a page is about all nodes and can show one.
+  anyInstance:
+    self.instance
+    + v.query.selectionOptions.withIncludeAll(true, '.*'),
+
   statistic:
     v.custom.new('statistic', ['p50', 'p99', 'mean'])
     + v.custom.generalOptions.withLabel('Statistic'),
@@ -47,6 +52,52 @@ local v = g.dashboard.variable;
     + v.custom.selectionOptions.withIncludeAll(true, '.*')
     + v.custom.selectionOptions.withMulti(false)
     + v.custom.generalOptions.withLabel('Operation'),
+
+  // One disk, where the page is about just that.
+  disk: self.device + v.query.selectionOptions.withIncludeAll(false),
+
+  // What disks are compared within.
+  diskClass:
+    v.query.new('device_class')
+    + v.query.withDatasourceFromVariable(self.datasource)
+    + v.query.queryTypes.withLabelValues('device_class', 'plumbline_disk_info{cluster=~"$cluster"}')
+    + v.query.generalOptions.withLabel('Class')
+    + v.query.selectionOptions.withIncludeAll(true, '.*')
+    + v.query.selectionOptions.withMulti(false)
+    + v.query.refresh.onTime()
+    + v.query.withSort(1),
+
+  // A port of one node; called `device`, because links carry it under that name.
+  nic:
+    v.query.new('device')
+    + v.query.withDatasourceFromVariable(self.datasource)
+    + v.query.queryTypes.withLabelValues('device', 'plumbline_nic_info{cluster=~"$cluster", instance="$instance", driver!="loopback"}')
+    + v.query.generalOptions.withLabel('Port')
+    + v.query.selectionOptions.withIncludeAll(false)
+    + v.query.refresh.onTime()
+    + v.query.withSort(1),
+
+  // What probes are and measure; each may be all.
+  local ofProbes(name, label, metric) =
+    v.query.new(name)
+    + v.query.withDatasourceFromVariable(self.datasource)
+    + v.query.queryTypes.withLabelValues(name, metric + '{cluster=~"$cluster", instance=~"$instance"}')
+    + v.query.generalOptions.withLabel(label)
+    + v.query.selectionOptions.withIncludeAll(true, '.*')
+    + v.query.selectionOptions.withMulti(false)
+    + v.query.refresh.onTime()
+    + v.query.withSort(1),
+
+  layer: ofProbes('layer', 'Layer', 'plumbline_probe_info'),
+  probe: ofProbes('probe', 'Probe', 'plumbline_probe_info'),
+  workload: ofProbes('workload', 'Workload', 'plumbline_baseline_missing'),
+
+  // How much a finding matters.
+  severity:
+    v.custom.new('severity', ['critical|warning', 'critical', 'warning', 'info'])
+    + v.custom.selectionOptions.withIncludeAll(true, '.*')
+    + v.custom.selectionOptions.withMulti(false)
+    + v.custom.generalOptions.withLabel('Severity'),
 
   // One OSD, which there always is; a device class, a pool and a vantage may be all.
   ceph_daemon:

@@ -1,11 +1,13 @@
-// What every page marks in its graphs. Placeholders are the variables every page has; `more` narrows to what it shows.
-function(more='') {
-  local sel = 'cluster=~"$cluster"' + (if more == '' then '' else ', ' + more),
+// What every page marks in its graphs. Placeholders are the variables every page has; `more` and
+// `ofBaselines` narrow to what it shows.
+function(more='', ofBaselines=more) {
+  local narrowed(by) = 'cluster=~"$cluster"' + (if by == '' then '' else ', ' + by),
+  local sel = narrowed(more),
 
   alerts: 'ALERTS{alertname=~"Plumbline.+", alertname!="PlumblineWatchdog", alertstate="firing", severity!="info", %s}' % sel,
   recovery: 'max by (cluster) (plumbline:recovery:bool{cluster=~"$cluster"}) > 0',
   // Milliseconds: the moment it was measured, whenever that was.
-  baselines: 'max by (cluster, instance, layer, device_class, source) (plumbline_baseline_measured_timestamp_seconds{%s}) * 1000' % sel,
+  baselines: 'max by (cluster, instance, layer, device_class, source) (plumbline_baseline_measured_timestamp_seconds{%s}) * 1000' % narrowed(ofBaselines),
   // A version that nobody ran a few minutes ago: ours, and Ceph's.
   upgrades: |||
     label_replace(

@@ -1,22 +1,30 @@
 // The queries of the node overview, apart from its layout. `cluster` may be missing: `=~"$cluster"` with `.*` matches it.
 local node = 'cluster=~"$cluster", instance="$instance"';
 local sel(more='') = '{%s%s}' % [node, if more == '' then '' else ', ' + more];
-// One disk and one kind of operation, by the variables.
-local disk(more='') = sel('device=~"$device", operation=~"$operation"' + (if more == '' then '' else ', ' + more));
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
-local mean(histogram) =
-  'sum by (device) (rate(%(name)s_sum%(sel)s[$__rate_interval])) / (sum by (device) (rate(%(name)s_count%(sel)s[$__rate_interval])) > 0)'
-  % { name: histogram, sel: disk() };
+// What Ceph says of an OSD says nothing of the node; a rule knows which are here.
+local osd = 'cluster, ceph_daemon';
+local here(expr) = '%s and on (%s) plumbline:osd_host:info%s' % [expr, osd, sel()];
+local ofOsd(metric, more='') = here('max by (%s) (%s{cluster=~"$cluster"%s})' % [osd, metric, if more == '' then '' else ', ' + more]);
+local device = 'cluster, instance, device';
+local ofDevice(metric, more='') = 'max by (%s) (%s%s)' % [device, metric, sel(more)];
+local probe = 'cluster, instance, probe';
+local ofProbe(metric) = 'max by (%s) (%s%s)' % [probe, metric, sel()];
+local firing = 'alertname=~"Plumbline.+", alertstate="firing"';
 
 {
   verdict: {
     degradation: 'max(plumbline:degradation:ratio%s)' % sel(),
-    alerts: 'count(ALERTS%s) or vector(0)' % sel('alertname=~"Plumbline.+", alertstate="firing"'),
+    alerts: 'count(ALERTS%s) or vector(0)' % sel(firing),
+    blamed: 'max by (layer) (plumbline:blamed_layer:info%s)' % sel(),
     baselineMissing: 'sum(plumbline_baseline_missing%s)' % sel(),
     collectorsFailing: 'count(plumbline_collector_success%s == 0) or vector(0)' % sel(),
     findings: 'sum(plumbline_finding%s)' % sel('severity!="info"'),
     probeAge: 'max(time() - plumbline_probe_last_success_timestamp_seconds%s)' % sel(),
   },
+  findings: 'max by (severity, check, subject, cluster, instance) (plumbline_finding%s == 1)' % sel(),
+  alerts: 'max by (severity, alertname, layer, cluster, instance, device, ceph_daemon, probe) (time() - (ALERTS_FOR_STATE%s and ignoring (alertstate) ALERTS%s))'
+          % [sel('alertname=~"Plumbline.+"'), sel(firing)],
   canary: {
     latency: 'plumbline:canary_latency:seconds%s' % sel('statistic="$statistic"'),
     baseline: 'max by (layer, device_class, workload, operation, source, profile) (plumbline:baseline_in_force:latency_seconds%s) and on (workload, operation) plumbline_canary_workload_info%s'
@@ -32,48 +40,70 @@ local mean(histogram) =
               % [sel('statistic="$statistic"'), sel('statistic="$statistic"')],
     skipped: 'sum by (probe, reason) (increase(plumbline_probe_skipped_total%s[$__rate_interval]))' % sel(),
     inFlight: 'plumbline_probe_in_flight_seconds%s' % sel(),
+    info: 'max by (%s, layer, kind) (plumbline_probe_info%s)' % [probe, sel()],
+    success: ofProbe('plumbline_probe_success'),
+    intervals: ofProbe('plumbline:probe_since_success:intervals'),
+    lastSuccess: 'time() - ' + ofProbe('plumbline_probe_last_success_timestamp_seconds'),
+    duration: ofProbe('plumbline_probe_duration_seconds'),
+    degradation: ofProbe('plumbline:degradation:ratio'),
   },
   network: {
-    drops: 'sum by (device, direction, cause) (%s) > 0' % rate('plumbline_nic_drops_total'),
-    allDrops: 'sum by (cause) (%s)' % rate('plumbline_nic_drops_total'),
-    errors: 'sum by (cause) (%s)' % rate('plumbline_nic_errors_total'),
-    throughput: 'sum by (device, direction) (%s) * 8' % rate('plumbline_nic_bytes_total'),
-    ring: 'plumbline_nic_ring_entries%s / plumbline_nic_ring_max_entries%s' % [sel(), sel()],
-    ringEntries: 'plumbline_nic_ring_entries%s' % sel(),
-    ringMax: 'plumbline_nic_ring_max_entries%s' % sel(),
-    pause: 'sum by (device, direction) (%s)' % rate('plumbline_nic_pause_frames_total'),
+    local perPort(metric, more='') = 'sum by (%s) (%s)' % [device, rate(metric, more)],
+    drops: 'sum by (cause) (%s)' % rate('plumbline_nic_drops_total'),
+    throughput: 'sum by (cluster, instance, device, direction) (%s) * 8' % rate('plumbline_nic_bytes_total'),
     squeeze: 'sum by (cpu) (%s)' % rate('plumbline_softnet_time_squeeze_total'),
     backlogDrops: 'sum by (cpu) (%s)' % rate('plumbline_softnet_dropped_total'),
-    processed: 'sum by (cpu) (%s)' % rate('plumbline_softnet_processed_total'),
+    retransmitted: 'sum(%s) / (sum(%s) > 0)' % [rate('plumbline_tcp_retransmitted_segments_total'), rate('plumbline_tcp_segments_total', 'direction="transmit"')],
+    // One row a port.
+    info: 'max by (%s, driver, master) (plumbline_nic_info%s)' % [device, sel('driver!="loopback"')],
+    up: ofDevice('plumbline_nic_up', 'device!="lo"'),
+    speed: ofDevice('plumbline_nic_speed_bits_per_second'),
+    mtu: ofDevice('plumbline_nic_mtu_bytes', 'device!="lo"'),
+    lost: '%s / (%s > 0)' % [perPort('plumbline_nic_drops_total', 'device!="lo", cause!="filter"'), perPort('plumbline_nic_packets_total')],
+    errors: perPort('plumbline_nic_errors_total', 'device!="lo"'),
+    pause: perPort('plumbline_nic_pause_frames_total'),
+    ring: '%s / %s' % [ofDevice('plumbline_nic_ring_entries', 'ring="rx"'), ofDevice('plumbline_nic_ring_max_entries', 'ring="rx"')],
   },
   disk: {
     latency: '%s / (%s > 0)' % [rate('plumbline_disk_io_seconds_total'), rate('plumbline_disk_io_total')],
     operations: rate('plumbline_disk_io_total') + ' > 0',
-    throughput: rate('plumbline_disk_io_bytes_total') + ' > 0',
     busy: rate('plumbline_disk_busy_seconds_total'),
     queue: rate('plumbline_disk_weighted_io_seconds_total'),
-    info: 'plumbline_disk_info%s' % sel(),
-    heatmap: 'sum by (le) (increase(plumbline_disk_latency_seconds_bucket%s[$__rate_interval]))' % disk(),
-    p99: 'plumbline:disk_latency:p99_seconds%s' % disk(),
-    p50: 'plumbline:disk_latency:p50_seconds%s' % disk(),
-    peerP99: 'max by (operation) (plumbline:disk_latency:peer_p99_seconds%s)' % disk(),
-    peerRatio: 'plumbline:disk_latency_peers:ratio%s' % disk(),
-    pastRatio: 'plumbline:disk_latency_past:ratio%s' % disk(),
-    deviceTime: mean('plumbline_disk_latency_seconds'),
-    queueTime: mean('plumbline_disk_queue_seconds'),
+    p99: 'plumbline:disk_latency:p99_seconds%s' % sel(),
+    peerP99: 'max by (operation) (plumbline:disk_latency:peer_p99_seconds%s)' % sel(),
+    peerRatio: 'plumbline:disk_latency_peers:ratio%s' % sel(),
+    pastRatio: 'plumbline:disk_latency_past:ratio%s' % sel(),
+    // One row a disk.
+    info: 'max by (%s, model, serial, firmware, device_class, transport, osd) (plumbline_disk_info%s)' % [device, sel()],
+    worstP99: ofDevice('plumbline:disk_latency:p99_seconds'),
+    worstPeerRatio: ofDevice('plumbline:disk_latency_peers:ratio'),
+    allOperations: 'sum by (%s) (%s)' % [device, rate('plumbline_disk_io_total')],
+    busyShare: 'max by (%s) (%s)' % [device, rate('plumbline_disk_busy_seconds_total')],
   },
   health: {
-    local by(expr) = 'max by (device) (%s)' % expr,
-    info: 'max by (device, model, serial, osd) (plumbline_disk_info%s)' % sel(),
-    available: by('plumbline_disk_health_available' + sel()),
-    wear: by('plumbline_disk_wear_ratio' + sel()),
-    enduranceLeft: by('plumbline:disk_endurance_left:seconds' + sel()),
-    spare: by('plumbline_disk_spare_ratio' + sel()),
-    mediaErrors: by('plumbline_disk_media_errors_total' + sel()),
-    reallocated: by('plumbline_disk_reallocated_sectors' + sel()),
-    pending: by('plumbline_disk_pending_sectors' + sel()),
-    interfaceErrors: by('plumbline_disk_interface_errors_total' + sel()),
-    temperature: by('plumbline_disk_temperature_celsius' + sel()),
+    available: ofDevice('plumbline_disk_health_available'),
+    wear: ofDevice('plumbline_disk_wear_ratio'),
+    enduranceLeft: ofDevice('plumbline:disk_endurance_left:seconds'),
+    spare: ofDevice('plumbline_disk_spare_ratio'),
+    mediaErrors: ofDevice('plumbline_disk_media_errors_total'),
+    reallocated: ofDevice('plumbline_disk_reallocated_sectors'),
+    pending: ofDevice('plumbline_disk_pending_sectors'),
+    interfaceErrors: ofDevice('plumbline_disk_interface_errors_total'),
+    temperature: ofDevice('plumbline_disk_temperature_celsius'),
+  },
+  osds: {
+    info: here('group by (%s, device_class) (plumbline:osd_info{cluster=~"$cluster"})' % osd),
+    up: ofOsd('plumbline:osd_up:bool'),
+    operations: here('sum by (%s) (plumbline:osd_operations:rate5m{cluster=~"$cluster"})' % osd),
+    p99(operation):: ofOsd('plumbline:osd_p99:seconds', 'operation="%s"' % operation),
+    mean(operation):: ofOsd('plumbline:osd_latency:mean5m', 'part="total", operation="%s"' % operation),
+    toClass: ofOsd('plumbline:osd_class:ratio'),
+    slow: 'sum by (%s) (plumbline_osd_slow_operations%s)' % [osd, sel()],
+    heartbeat: 'max by (%s) (plumbline_osd_heartbeat_seconds%s)' % [osd, sel('statistic="worst"')],
+    suspected: here('max by (%s, verdict) (plumbline:osd_suspect:info{cluster=~"$cluster"})' % osd),
+    // Over time: Ceph's means, which every release has.
+    latency: here('max by (%s, operation) (plumbline:osd_latency:mean5m{cluster=~"$cluster", part="total"})' % osd),
+    rate: here('max by (%s, operation) (plumbline:osd_operations:rate5m{cluster=~"$cluster"})' % osd),
   },
   pcie: {
     info: 'max by (address, kind, slot, driver, name) (plumbline_pcie_info%s)' % sel(),

@@ -113,6 +113,28 @@ def test_no_file_holds_a_secret(path):
         ),
         ({"alertname": "PlumblinePoolFull", "severity": "critical", "layer": "rados", "signal": "capacity"}, "pager"),
         (
+            {
+                "alertname": "PlumblineCapacityHostLossUnsafe",
+                "severity": "warning",
+                "layer": "rados",
+                "signal": "capacity",
+            },
+            "tickets-storage",
+        ),
+        (
+            {
+                "alertname": "PlumblineCapacityHeadroomLow",
+                "severity": "warning",
+                "layer": "network",
+                "signal": "capacity",
+            },
+            "tickets-network",
+        ),
+        (
+            {"alertname": "PlumblineCapacityNoSelfHealing", "severity": "info", "layer": "rados", "signal": "capacity"},
+            "digest",
+        ),
+        (
             {"alertname": "PlumblineProbeLatencyHigh", "severity": "warning", "layer": "client", "probe": "fio"},
             "tickets-storage",
         ),
@@ -171,9 +193,9 @@ def test_time_intervals_say_their_zone_and_stand_where_alerts_end_up():
     assert all(span["location"] for each in document["time_intervals"] for span in each["time_intervals"])
     routes = document["route"]["routes"]
     capacity = [each for each in routes if "active_time_intervals" in each]
-    own = ["signal = capacity", "layer = self"]
+    owned = [["signal = capacity", f"layer = {layer}"] for layer in ("self", "network")]
     found = [(each["matchers"], each.get("routes")) for each in capacity]
-    assert found == [(own, None), (["signal = capacity"], None)]
+    assert found == [*((own, None) for own in owned), (["signal = capacity"], None)]
     for each in routes:
         if each["receiver"].startswith("tickets") and each not in capacity:
             assert each["routes"] == [{"matchers": ['probe != ""'], "mute_time_intervals": ["maintenance"]}]
@@ -207,7 +229,8 @@ def test_every_source_carries_a_label_of_equal(rules, firing):
     """
     for rule in rules:
         of_a_layer = {"cluster", "layer"} <= set(rule.equal)
-        assert rule.equal == ("cluster",) or of_a_layer or {"cluster", "instance"} <= set(rule.equal)
+        of_osds = {"cluster", "device_class"} <= set(rule.equal)
+        assert rule.equal == ("cluster",) or of_a_layer or of_osds or {"cluster", "instance"} <= set(rule.equal)
     rules = [rule for rule in rules if rule.equal != ("cluster",)]
     for rule, labels in itertools.product(rules, itertools.chain(*firing.values())):
         if rule.is_source(labels):
@@ -537,3 +560,10 @@ def test_the_page_of_one_pool_leaves_the_ticket_of_another(rules, one):
     ticket = one("PlumblineZfsPoolUnhealthy", severity="warning", pool="rpool")
     assert audible(rules, [page, ticket]) == [page, ticket]
     assert audible(rules, [page, {**ticket, "pool": "tank"}]) == [page]
+
+
+def test_what_has_come_about_speaks_before_its_forecast(rules, one):
+    unsafe = one("PlumblineCapacityHostLossUnsafe", device_class="hdd")
+    soon = one("PlumblineCapacityHostLossSoon", device_class="hdd")
+    other = {**soon, "device_class": "ssd"}
+    assert audible(rules, [unsafe, soon, other]) == [unsafe, other]

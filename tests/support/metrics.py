@@ -19,6 +19,20 @@ PROCESS = (
     "process_open_fds",
 )
 
+OF_PROMETHEUS: dict[str, frozenset[str]] = {
+    "scrape_duration_seconds": frozenset(),
+    "process_max_fds": frozenset(),
+    "prometheus_notifications_dropped_total": frozenset(),
+    "prometheus_rule_evaluation_failures_total": frozenset({"rule_group"}),
+    "prometheus_rule_group_iterations_missed_total": frozenset({"rule_group"}),
+    "prometheus_target_scrape_pool_exceeded_label_limits_total": frozenset(),
+    "prometheus_target_scrape_pool_exceeded_target_limit_total": frozenset(),
+    "prometheus_target_scrapes_exceeded_body_size_limit_total": frozenset(),
+    "prometheus_target_scrapes_exceeded_sample_limit_total": frozenset(),
+    "alertmanager_notifications_failed_total": frozenset({"integration"}),
+}
+"""What Prometheus and Alertmanager say of themselves, as far as rules read it → its labels but the target's."""
+
 FOREIGN: dict[str, frozenset[str] | None] = {
     "up": None,
     "ALERTS": None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,14 @@ def prometheus(
     rules: Path = RULES,
     alertmanager: str = "",
     others: Mapping[str, str] | None = None,
+    scrapes: Sequence[Mapping[str, Any]] = (),
+    instance: str = "",
 ) -> Iterator[Prometheus]:
     """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all of ``rules`` every ``interval_s``.
 
-    ``alertmanager`` (host:port) is told, if there is one. ``others``: job → target, scraped as well.
+    ``alertmanager`` (host:port) is told, if there is one. ``others``: job → target, scraped as well; ``scrapes``: the
+    same as Prometheus' configuration has it, with labels of its own. ``instance``: what the daemon is called, unless
+    by its address.
     """
     address = f"127.0.0.1:{free_port()}"
     config = configs.prometheus(target=target, alertmanager=alertmanager, rules=rules)
@@ -58,6 +62,9 @@ def prometheus(
         config["scrape_configs"].append({"job_name": name, "static_configs": [{"targets": [other]}]})
     for job in config["scrape_configs"]:
         job["static_configs"][0]["labels"] = {"cluster": CLUSTER}
+    if instance:
+        config["scrape_configs"][0]["static_configs"][0]["labels"]["instance"] = instance
+    config["scrape_configs"] += scrapes
     file = configs.write(folder / "prometheus.yaml", config)
     processes = Processes(folder)
     try:

@@ -62,7 +62,7 @@ NUMBERS: Mapping[str, tuple[str, ...]] = {
 }
 """Settings that are numbers, and what each of their fields is called."""
 
-WORDS = ("net.ipv4.tcp_congestion_control", "net.core.default_qdisc")
+WORDS = ("net.ipv4.tcp_congestion_control", "net.core.default_qdisc", "kernel.osrelease")
 """Settings that are a word."""
 
 

@@ -1,0 +1,94 @@
+// How long it lasts, and what survives a loss. Each by cluster, most by device class too.
+local alert = import '../lib/alert.libsonnet';
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local alerts = config.alerts,
+  local clusters = promql.clusterLabels(config),
+  local class = promql.join(clusters + ['device_class']),
+  local slopes = config.capacity.judgedSlopes,
+  local rados = { layer: 'rados', signal: 'capacity' },
+
+  local of = 'class {{ $labels.device_class }}{{ with $labels.cluster }} of cluster {{ . }}{{ end }}',
+  // What a template asks of this alert's cluster and class.
+  local selected = std.join(',', [label + '=%q' for label in clusters + ['device_class']]),
+  local arguments = std.join(' ', ['$labels.' + label for label in clusters + ['device_class']]),
+  local query(expr) = '(printf `%s` %s)' % [expr % selected, arguments],
+
+  local unsafe = alerts.PlumblineCapacityHostLossUnsafe,
+  local soon = alerts.PlumblineCapacityHostLossSoon,
+  local growth = alerts.PlumblineCapacityGrowthFast,
+  local headroom = alerts.PlumblineCapacityHeadroomLow,
+
+  // By all judged slopes; the latest of their days.
+  local agreed(metric, below) = |||
+    max by (%(class)s) (%(metric)s{%(select)sslope=~"%(slopes)s"}) < %(days)g
+    and on (%(class)s)
+    count by (%(class)s) (%(metric)s{%(select)sslope=~"%(slopes)s"}) == %(count)d
+  ||| % (below { class: class, metric: metric, slopes: std.join('|', slopes), count: std.length(slopes) }),
+
+  local fuller(minimumUsed) = 'and on (%s)\nplumbline:capacity_used:ratio > %g\n' % [class, minimumUsed],
+
+  local planned = [name for name in std.objectFields(growth.days) if name != 'default'],
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'plumbline-capacity',
+      rules: [
+        alert.new(
+          config,
+          'PlumblineCapacityHostLossUnsafe',
+          'plumbline:capacity_host_loss:ratio > %g' % unsafe.ratio,
+          rados,
+          'A lost host could not be restored from the others.',
+          'Losing the largest host of ' + of
+          + '{{ with query ' + query('topk(1, plumbline:capacity_after_loss:ratio{%s})') + ' }}{{ with (first .).Labels }} ({{ .domain }} {{ .name }}){{ end }}{{ end }}'
+          + ' would fill the fullest OSD of the others to {{ $value | humanizePercentage }} of backfillfull'
+          + '{{ with query ' + query('-plumbline:capacity_host_loss_left:bytes{%s}') + ' }}: {{ . | first | value | humanize1024 }}B of raw data are too much{{ end }}'
+          + '. Ceph would stop copying before every copy is restored.',
+        ),
+        alert.new(
+          config,
+          'PlumblineCapacityHostLossSoon',
+          agreed('plumbline:capacity_days_to_host_loss_unsafe:days', soon { select: '' }) + fuller(soon.minimumUsed),
+          rados,
+          'Losing a host becomes unsafe soon.',
+          'In {{ printf "%%.0f" $value }} days at the latest, by the growth of the last %s, ' % std.join(' and of the last ', slopes) + of + ' is too full to restore what its largest host holds on the others.',
+        ),
+        alert.new(
+          config,
+          'PlumblineCapacityNoSelfHealing',
+          'count by (%s) (plumbline:capacity_self_healing:bool == 0)' % promql.join(clusters),
+          rados,
+          'Pools can not restore their copies after a loss.',
+          '{{ $value }} pools{{ with $labels.cluster }} of cluster {{ . }}{{ end }} need every failure domain there is for their copies: after losing a host they have one copy less until it is back, and the next fault meets them so.',
+        ),
+        alert.new(
+          config,
+          'PlumblineCapacityGrowthFast',
+          std.join('or\n', [
+            agreed('plumbline:capacity_days_to_full:days', {
+              days: growth.days[name],
+              select: if name == 'default' then
+                if planned == [] then '' else 'device_class!~"%s",' % std.join('|', planned)
+              else 'device_class="%s",' % name,
+            }) + fuller(growth.minimumUsed)
+            for name in planned + ['default']
+          ]),
+          rados,
+          'A device class fills faster than planned.',
+          'In {{ printf "%%.0f" $value }} days at the latest, by the growth of the last %s, the first OSD of ' % std.join(' and of the last ', slopes) + of + ' is full; the plan says later.',
+        ),
+        alert.new(
+          config,
+          'PlumblineCapacityHeadroomLow',
+          'plumbline:capacity_headroom:ratio > %g' % headroom.ratio,
+          { signal: 'capacity' },
+          'Most of what the hardware can do is used.',
+          'In its busiest hours of the last %s the {{ $labels.layer }} layer of ' % config.capacity.headroom.span + of + ' did {{ $value | humanizePercentage }} of the {{ $labels.figure }} that were measured of it.',
+        ),
+      ],
+    }],
+  },
+}

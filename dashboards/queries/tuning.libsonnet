@@ -1,0 +1,149 @@
+// The queries of tuning compliance: documented advice that is not followed, and twins that are not alike.
+local all = 'cluster=~"$cluster"';
+local sel(more='') = '{%s%s}' % [all, if more == '' then '' else ', ' + more];
+local chosen(more='') = sel('severity=~"$severity"' + (if more == '' then '' else ', ' + more));
+local finding(more='') = 'plumbline_finding' + chosen(more);
+
+// Words: a fact is a series of 1 with the label `value`; facts that agree in `by` are those of twins. Apart is whoever has
+// a value that at most half of its twins have; `most` names what more than half have. Where no value has that many (two
+// nodes that differ, or four against four) all of them are shown and none is called right.
+local apart(facts, by) =
+  |||
+    (
+      %(facts)s
+    )
+    * on (%(by)s, value) group_left ()
+    (
+      count by (%(by)s, value) (%(facts)s)
+      / on (%(by)s) group_left ()
+      count by (%(by)s) (%(facts)s)
+      <= 0.5
+    )
+    * on (%(by)s) group_left (most)
+    (
+      max by (%(by)s, most) (
+        label_replace(
+          (
+            count by (%(by)s, value) (%(facts)s)
+            / on (%(by)s) group_left ()
+            count by (%(by)s) (%(facts)s)
+            > 0.5
+          ) * 0 + 1,
+          "most", "$1", "value", "(.*)"
+        )
+      )
+      or on (%(by)s)
+      label_replace(count by (%(by)s) (%(facts)s) * 0 + 1, "most", "no majority", "", "")
+    )
+  ||| % { facts: facts, by: by };
+
+// Numbers: apart is whoever is off the median of its twins. A value that more than half of them have is the median, and
+// of a tie the median lies between the two, where nobody is: all of them are shown. Comparing comes before numbers become
+// text, because text is what costs: 25,000 offloads, rings and MTUs of 200 nodes.
+local off(metric, twins, by) =
+  |||
+    count_values by (cluster, instance, %(by)s) (
+      "value", %(metric)s != on (%(twins)s) group_left () quantile by (%(twins)s) (0.5, %(metric)s)
+    )
+    * on (%(twins)s) group_left (most)
+    count_values by (%(twins)s) ("most", quantile by (%(twins)s) (0.5, %(metric)s))
+  ||| % { metric: metric, twins: twins, by: by };
+
+local word(metric, label, by, more='') =
+  'group by (cluster, instance, %s, value) (label_replace(%s%s, "value", "$1", "%s", "(.+)"))' % [by, metric, sel('%s!=""%s' % [label, if more == '' then '' else ', ' + more]), label];
+local named(expr, name) = 'label_replace(%s, "setting", "%s", "", "")' % [expr, name];
+// Named after what a label says; the label itself goes.
+local namedBy(expr, prefix, label) =
+  'max by (cluster, instance, device, setting, value, most) (label_replace(%s, "setting", "%s $1", "%s", "(.+)"))' % [expr, prefix, label];
+local either(expressions) = std.join('\nor\n', ['(%s)' % each for each in expressions]);
+
+// The kernel works these out from the memory it finds at boot: equal hosts differ by a few pages.
+local byMemory = 'net[.]ipv4[.]tcp_mem|kernel[.]threads-max|fs[.]file-max|vm[.]min_free_kbytes';
+local kernel = either([
+  off('plumbline_sysctl_value' + sel('name!~"%s"' % byMemory), 'cluster, name, field', 'name, field'),
+  apart(word('plumbline_sysctl_info', 'value', 'name', 'name!="kernel.osrelease"'), 'cluster, name'),
+]);
+
+// Twins of a port: those of the same name on the other nodes of the cluster.
+local ports =
+  local of(metric) = metric + sel('device!="lo"');
+  local twins(label) = 'cluster, device, ' + label;
+  either([
+    named(off(of('plumbline_nic_mtu_bytes'), 'cluster, device', 'device'), 'MTU'),
+    named(off(of('plumbline_nic_speed_bits_per_second'), 'cluster, device', 'device'), 'speed'),
+    namedBy(off(of('plumbline_nic_ring_entries'), twins('ring'), 'device, ring'), 'ring', 'ring'),
+    namedBy(off(of('plumbline_nic_channels'), twins('channel'), 'device, channel'), 'channels', 'channel'),
+    namedBy(off(of('plumbline_nic_offload_enabled'), twins('feature'), 'device, feature'), 'offload', 'feature'),
+    apart(
+      either([named(word('plumbline_nic_info', label, 'device', 'device!="lo"'), label) for label in ['driver', 'firmware']]),
+      'cluster, device, setting'
+    ),
+  ]);
+
+// Twins of a disk: those of the same model in the cluster.
+local disks =
+  local model = 'group by (cluster, instance, device, model) (plumbline_disk_info%s)' % sel('model!=""');
+  local ofModel(expr) = '(%s * on (cluster, instance, device) group_left (model) %s)' % [expr, model];
+  either([
+    apart(
+      either([
+        named(word('plumbline_disk_info', 'firmware', 'device, model', 'model!=""'), 'firmware'),
+        // Both at once, because the join with the model is what costs.
+        named(ofModel('group by (cluster, instance, device, value) (label_join(plumbline_disk_queue_info%s, "value", ", ", "scheduler", "write_cache"))' % sel()), 'scheduler, write cache'),
+      ]),
+      'cluster, model, setting'
+    ),
+  ] + [
+    named(off(ofModel(each[0] + sel()), 'cluster, model', 'device, model'), each[1])
+    for each in [
+      ['plumbline_disk_read_ahead_bytes', 'read-ahead'],
+      ['plumbline_disk_queue_requests', 'nr_requests'],
+      ['plumbline_disk_rq_affinity', 'rq_affinity'],
+      ['plumbline_disk_nomerges', 'nomerges'],
+      ['plumbline_disk_queue_depth', 'queue depth'],
+    ]
+  ]);
+
+local version = {
+  by: 'cluster, setting',
+  facts: either([
+    'group by (cluster, instance, setting, value) (%s)' % named('plumbline_sysctl_info' + sel('name="kernel.osrelease"'), 'kernel'),
+    'group by (cluster, instance, setting, value) (%s)' % named(word('plumbline_build_info', 'version', 'version'), 'Plumbline'),
+    // Ceph names the host; which node that is, a rule knows.
+    'group by (cluster, instance, setting, value) (%s)' % named(|||
+      group by (cluster, ceph_daemon, value) (label_replace(ceph_osd_metadata%s, "value", "$1", "ceph_version", "(?:ceph version )?(\\S+).*"))
+      * on (cluster, ceph_daemon) group_left (instance) plumbline:osd_host:info%s
+    ||| % [sel(), sel()], 'Ceph'),
+  ]),
+};
+
+{
+  verdict: {
+    followed(severity):: '1 - avg(plumbline_finding%s)' % sel('severity="%s"' % severity),
+    open(severity):: 'sum(plumbline_finding%s)' % sel('severity="%s"' % severity),
+    nodes: 'count(sum by (cluster, instance) (plumbline_finding%s) > 0) or vector(0)' % sel('severity!="info"'),
+    nodesApart: 'count(count by (cluster, instance) (%s)) or vector(0)' % either([kernel, apart(version.facts, version.by)]),
+  },
+  open: 'max by (severity, check, subject, cluster, instance) (%s == 1)' % finding(),
+  checks: {
+    open: 'sum by (check) (%s)' % finding(),
+    nodes: 'count by (check) (sum by (check, cluster, instance) (%s) > 0)' % finding(),
+    applies: 'count by (check) (%s)' % finding(),
+    followed: '1 - avg by (check) (%s)' % finding(),
+  },
+  nodes: 'topk(15, sum by (cluster, instance) (%s) > 0)' % finding(),
+  time: {
+    open: 'sum by (severity) (%s)' % finding(),
+    // Only where it was known before and is known now: a node that was away neither opens nor closes anything.
+    opened: 'count((%s == 1) and (%s offset $__interval == 0)) or vector(0)' % [finding(), finding()],
+    closed: 'count((%s == 0) and (%s offset $__interval == 1)) or vector(0)' % [finding(), finding()],
+    followed: '1 - avg by (subsystem) (label_replace(%s, "subsystem", "$1", "check", "([^.]+)[.].*"))' % finding(),
+  },
+  drift: {
+    kernel: kernel,
+    ports: ports,
+    disks: disks,
+    versions: 'count by (cluster, setting, value) (%s)' % version.facts,
+    versionsApart: apart(version.facts, version.by),
+  },
+}

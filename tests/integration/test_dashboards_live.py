@@ -1,0 +1,103 @@
+"""Every query of every page, and of every variable, has data where the whole of it runs: a real Ceph with a client, the
+daemon with all its probes, a real Prometheus with all our rules; beside them recorded hosts for the hardware that test
+machines haven't. What has no data even so stands in ``tests/dashboards/empty.yaml`` with the reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from dashboards.preview.answers import Server, Window, instant, values
+
+from support.ceph_cluster import CephCluster, missing
+from support.daemon import eventually
+from support.dashboards import DASHBOARDS, load
+from support.disks import disk_folder
+from support.paneldata import Query, has_data, listed, offered, queries
+from support.programs import need
+from support.whole_stack import Stack, whole_stack
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.ceph,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(bool(missing("fio", "iperf3")), reason="Ceph, fio or iperf3 is not installed"),
+]
+EXCEPTIONS = listed(Path(__file__).parents[1] / "dashboards" / "empty.yaml")
+WITHIN_S = 300.0
+"""For the last probe's first run and the rules that look at five minutes, on a busy machine too."""
+MOST_OFFERS = 5000
+
+
+@pytest.fixture(scope="module")
+def stack(shared_ceph: CephCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    need("prometheus")
+    with disk_folder(tmp_path_factory) as folder, whole_stack(folder, shared_ceph) as running:
+        yield running
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_every_variable_has_values(stack: Stack, path: Path) -> None:
+    server = Server(stack.prometheus.url)
+    page = load(path)
+
+    def all_have_some() -> bool:
+        opens = next(offered(page, lambda selector, label: values(server, selector, label)))
+        return all(opens.values())
+
+    eventually(all_have_some, within_s=WITHIN_S, every_s=2)
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_every_query_has_data(stack: Stack, path: Path) -> None:
+    server = Server(stack.prometheus.url)
+    page = load(path)
+    pending = [query for query in queries(page) if not any(each.covers(query) for each in EXCEPTIONS)]
+    assert pending
+
+    def without_data() -> list[Query]:
+        """Those that had none yet; what was seen once is not asked again."""
+        offers = list(itertools.islice(offered(page, lambda *asked: values(server, *asked)), MOST_OFFERS))
+        ask = cache(lambda expr: bool(instant(server, expr, Window(0, _now(server), 1))))
+        pending[:] = [query for query in pending if not has_data(query, offers, ask)]
+        return pending
+
+    eventually(lambda: not without_data() or _tell(pending), within_s=WITHIN_S, every_s=3)
+
+
+def test_what_is_surely_empty_is_empty(stack: Stack) -> None:
+    """After the other tests: by then everything else has data."""
+    server = Server(stack.prometheus.url)
+    wrong = []
+    for page in map(load, DASHBOARDS):
+        offers = list(itertools.islice(offered(page, lambda *asked: values(server, *asked)), MOST_OFFERS))
+        ask = cache(lambda expr: bool(instant(server, expr, Window(0, _now(server), 1))))
+        wrong += [
+            f"{query.page} / {query.panel} {query.letter}"
+            for query in queries(page)
+            if any(each.sure and each.covers(query) for each in EXCEPTIONS) and has_data(query, offers, ask)
+        ]
+    assert wrong == []
+
+
+def test_every_exception_is_argued_and_of_a_query_that_is_there() -> None:
+    asked = [query for page in map(load, DASHBOARDS) for query in queries(page)]
+    for each in EXCEPTIONS:
+        mine = [query for query in asked if each.covers(query)]
+        assert mine, each
+        assert each.letters <= {query.letter for query in mine}, each
+        assert len(each.reason) > 20, each
+
+
+def _now(server: Server) -> float:
+    """The server's own time."""
+    return float(server.get("query", {"query": "time()"})["result"][1])
+
+
+def _tell(pending: list[Query]) -> bool:
+    print("without data:", *(f"{each.page} / {each.panel} {each.letter}: {each.expr}" for each in pending), sep="\n  ")
+    return False
