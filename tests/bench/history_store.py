@@ -91,7 +91,6 @@ class Store:
         """``rules``: files that it evaluates at the present, every ``evaluation_s``."""
         self._folder = Path(tempfile.mkdtemp(prefix="plumbline-history-"))
         self._port = free_port()
-        self.url = f"http://127.0.0.1:{self._port}"
         config = self._folder / "prometheus.yml"
         config.write_text(
             json.dumps(
