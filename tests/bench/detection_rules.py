@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from bench.detection_store import STALE, Labels, Series, Store, labels_of
+from bench.history_store import STALE, Labels, Series, Store, labels_of
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 

@@ -12,7 +12,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from bench.detection_store import Series, Store
+from bench.history_store import Series, Store
 from plumbline.review.asking import Server
 from plumbline.review.gather import gather
 from plumbline.review.period import parse_period

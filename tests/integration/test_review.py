@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.detection_store import Series, Store
+from bench.history_store import Series, Store
 from plumbline import reviewing
 from plumbline.review.asking import Server
 from plumbline.review.gather import gather

@@ -11,7 +11,7 @@ np = pytest.importorskip("numpy", reason="numpy is not installed; it comes with 
 
 from bench import detection_model as model  # noqa: E402
 from bench.detection_rules import duration_s, firing_spans  # noqa: E402
-from bench.detection_store import STALE, Series, labels_of, write_request  # noqa: E402
+from bench.history_store import STALE, Series, labels_of, write_request  # noqa: E402
 
 STEPS = [30.0 * k for k in range(40)]
 

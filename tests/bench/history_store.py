@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -87,11 +87,19 @@ def _varint(value: int) -> bytes:
 class Store:
     """Use as a context. Raises ``RuntimeError`` with Prometheus's own words when it refuses something."""
 
-    def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="plumbline-detection-"))
+    def __init__(self, rules: Sequence[Path] = (), *, evaluation_s: int = 60) -> None:
+        """``rules``: files that it evaluates at the present, every ``evaluation_s``."""
+        self._folder = Path(tempfile.mkdtemp(prefix="plumbline-history-"))
         self._port = free_port()
         config = self._folder / "prometheus.yml"
-        config.write_text("global: {scrape_interval: 1h}\n")
+        config.write_text(
+            json.dumps(
+                {
+                    "global": {"scrape_interval": "1h", "evaluation_interval": f"{evaluation_s}s"},
+                    "rule_files": [str(path) for path in rules],
+                }
+            )
+        )
         self._log = (self._folder / "log").open("w")
         self._process = subprocess.Popen(
             [
@@ -156,6 +164,20 @@ class Store:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         answer = json.loads(self._ask("POST", "/api/v1/query_range", form.encode(), headers))
         return [(each["metric"], each["values"]) for each in answer["data"]["result"]]
+
+    def query(self, expr: str) -> list[dict[str, Any]]:
+        """Every series of an instant query at the present: ``metric`` (its labels) and ``value``."""
+        form = urllib.parse.urlencode({"query": expr})
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        found: list[dict[str, Any]] = json.loads(self._ask("POST", "/api/v1/query", form.encode(), headers))["data"][
+            "result"
+        ]
+        return found
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Every rule group with its rules, their health and how long they took."""
+        groups: list[dict[str, Any]] = json.loads(self._ask("GET", "/api/v1/rules", b"", {}))["data"]["groups"]
+        return groups
 
     def _ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
         self._connection.request(method, path, body, dict(headers))
