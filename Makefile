@@ -57,7 +57,7 @@ $(VENV)/.installed-$(KEY): $(VENV)/.deps-$(KEY) $(SOURCES) requirements/debian-b
 
 .PHONY: test
 test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the tests need, check everything, run all tests but Ceph's
-	@$(TEST_VENV)/bin/python -m pytest -m "not ceph" $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadgroup -m "not ceph" $(ARGS)
 
 # make test runs these too, where the packages are there already.
 .PHONY: test-ceph
@@ -117,6 +117,10 @@ bench-review: $(TEST_VENV)/.installed-$(KEY) ## what plumbline report costs a Pr
 .PHONY: bench-detection
 bench-detection: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts in a real Prometheus on synthetic histories: false alerts and delays
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.detection $(ARGS)
+
+.PHONY: bench-queries
+bench-queries: $(TEST_VENV)/.installed-$(KEY) ## panels and rules on 200 nodes with 2,000 OSDs beside node-mixin's and ceph-mixin's; prints ratios (long)
+	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m bench.queries $(ARGS)
 
 .PHONY: prove-rules
 prove-rules: $(TEST_VENV)/.installed-$(KEY) ## every alert quiet just below its threshold and on a transient, proven by changing it (minutes)
