@@ -1,10 +1,10 @@
 """``make bench-queries``: what our panels and rules cost beside node-mixin's and ceph-mixin's, on the same large fleet.
 
 A real Prometheus is given 200 nodes with 2,000 disks and OSDs (see ``queries_fleet``). First the rules: half an hour of
-raw series, the rules evaluated at the present every minute, the time that each group says it took. Then the panels: what
-the rules recorded and what panels read raw becomes a history of a week, one sample in five minutes (raw buckets of
-histograms: a day of it, as more does not fit a small machine), and every query of the pages L0 and L1 is asked as Grafana
-asks it for a graph of a full screen's width. Prometheus' remote write takes the samples: promtool's blocks from
+raw series, the rules evaluated at the present every minute, the time that each group says it took. Then the panels:
+what the rules recorded and what panels read raw becomes a history of a week, one sample in five minutes (raw buckets of
+histograms: a day of it, as more does not fit a small machine), and every query of the pages L0 and L1 is asked as
+Grafana asks it for a graph of a full screen's width. Prometheus' remote write takes the samples: promtool's blocks from
 OpenMetrics text would be the same data, written at a hundredth of the pace.
 
 Printed are ratios: a page's slowest panel beside the slowest comparable panel of the others.

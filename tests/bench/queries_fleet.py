@@ -1,7 +1,7 @@
 """A large fleet made of real pages: this host's daemon, node_exporter and a captured Ceph manager, multiplied.
 
 A page's series of one disk become those of ten, its OSDs others for each node; counters then grow and gauges waver, so
-that rates and histograms have something to work on. What is asked of the copies is what queries cost, not what they say.
+that rates and histograms have something to work on. The copies tell what queries cost, not what they say.
 """
 
 from __future__ import annotations

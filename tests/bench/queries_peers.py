@@ -1,4 +1,4 @@
-"""What the panels of others ask: ceph-mixin's from Debian's package, node-mixin's rendered from node_exporter's Go module.
+"""What the panels of others ask: ceph-mixin's from Debian's package, node-mixin's from node_exporter's Go module.
 
 Neither is committed here. Where one can't be had (no apt, no Go, no Grafonnet) the comparison says so and goes without.
 """
@@ -22,8 +22,10 @@ _OURS = "github.com/grafana/grafonnet/gen/grafonnet-v11.4.0/"
 _TEXTS = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LISTS = re.compile(r"\b(?:by|on|without|ignoring|group_left|group_right)\s*\([^)]*\)")
 _WORDS = re.compile(r"(?<![$\w:.])([a-zA-Z_:][\w:]*)(?!\w*\s*\()")
-_KEYWORDS = frozenset({"and", "or", "unless", "by", "on", "without", "ignoring", "group_left", "group_right", "bool", "offset",
-                       "inf", "nan", "s", "m", "h", "d", "w", "y", "ms"})  # fmt: skip
+_KEYWORDS = frozenset(
+    {"and", "or", "unless", "by", "on", "without", "ignoring", "group_left", "group_right", "bool", "offset",
+     "inf", "nan", "s", "m", "h", "d", "w", "y", "ms"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
