@@ -129,6 +129,13 @@ CASES = {
         in_map(hosts(300, 300, 300, 300), Pool(1, "vms", 1)),
         {LOSS: {}, VERDICT: of(DATA), HEALING: pools(vms=0)},
     ),
+    "one copy on disks of any class": (
+        in_map(
+            [*hosts(300, 300, 300, 300), *(Osd(10 + n, f"s{n}", 300, device_class="ssd") for n in range(4))],
+            Pool(1, "vms", 1, device_class=""),
+        ),
+        {VERDICT: of(DATA) | of(DATA, "ssd"), HEALING: pools(vms=0)},
+    ),
     "nothing is stored": (
         in_map(hosts(0, 0, 0, 0)),
         {LOSS: of(0), VERDICT: of(SAFE), USED: of(0)},
