@@ -19,11 +19,9 @@ local promql = import '../lib/promql.libsonnet';
     plumbline:disk_latency:ops_per_second >= %(minimumOperationsPerSecond)g
   ||| % labels,
 
+  // Not of a sum by `le`: adding up buckets that are one disk's anyhow takes as long again as reading them.
   local quantile(rank) = busy(|||
-    histogram_quantile(
-      %(rank)g,
-      sum by (%(disk)s, le) (rate(plumbline_disk_latency_seconds_bucket[%(window)s]))
-    )
+    max by (%(disk)s) (histogram_quantile(%(rank)g, rate(plumbline_disk_latency_seconds_bucket[%(window)s])))
   ||| % (labels { rank: rank })),
 
   // One metric for the figures that are compared alike, told apart by the label `figure`.
@@ -72,7 +70,6 @@ local promql = import '../lib/promql.libsonnet';
             record: latency('ops_per_second'),
             expr: 'sum by (%(disk)s) (rate(plumbline_disk_latency_seconds_count[%(window)s]))' % labels,
           },
-          { record: latency('p50_seconds'), expr: quantile(0.5) },
           { record: latency('p99_seconds'), expr: quantile(0.99) },
           {
             record: latency('mean_seconds'),
@@ -147,6 +144,23 @@ local promql = import '../lib/promql.libsonnet';
             ||| % labels,
           },
           {
+            // Requests in flight, and none has completed.
+            record: 'plumbline:disk_hung:info',
+            expr: |||
+              group by (%(interface)s) (min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0)
+              and on (%(interface)s)
+              sum by (%(interface)s) (increase(plumbline_disk_io_total[%(hungWindow)s])) == 0
+            ||| % labels,
+          },
+        ],
+      },
+      {
+        // What is drawn and judged by nobody. Each of them reads every bucket of every disk.
+        name: 'plumbline-disk-distribution.rules',
+        interval: disk.drawnEvery,
+        rules: [
+          { record: latency('p50_seconds'), expr: quantile(0.5) },
+          {
             // How many operations a second of a class fall into each bucket: the whole distribution over thousands of
             // disks, which no page could add up from their own buckets.
             record: 'plumbline:disk_class_latency_bucket:ops_per_second',
@@ -156,15 +170,6 @@ local promql = import '../lib/promql.libsonnet';
                 * on (%(interface)s) group_left (device_class)
                 plumbline:disk_kind:info
               )
-            ||| % labels,
-          },
-          {
-            // Requests in flight, and none has completed.
-            record: 'plumbline:disk_hung:info',
-            expr: |||
-              group by (%(interface)s) (min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0)
-              and on (%(interface)s)
-              sum by (%(interface)s) (increase(plumbline_disk_io_total[%(hungWindow)s])) == 0
             ||| % labels,
           },
         ],

@@ -141,9 +141,8 @@ local promql = import '../lib/promql.libsonnet';
           {
             record: 'plumbline:osd_%s:seconds' % name,
             expr: |||
-              histogram_quantile(
-                %(q)g,
-                sum by (%(daemon)s, operation, le) (rate(plumbline_osd_latency_seconds_bucket[%(window)s]))
+              max by (%(daemon)s, operation) (
+                histogram_quantile(%(q)g, rate(plumbline_osd_latency_seconds_bucket[%(window)s]))
               ) >= 0
             ||| % (labels { q: quantiles[name] }),
           }

@@ -91,7 +91,7 @@ class Store:
         """``rules``: files that it evaluates at the present, every ``evaluation_s``."""
         self._folder = Path(tempfile.mkdtemp(prefix="plumbline-history-"))
         self._port = free_port()
-        config = self._folder / "prometheus.yml"
+        config = self._config = self._folder / "prometheus.yml"
         config.write_text(
             json.dumps(
                 {
@@ -173,6 +173,24 @@ class Store:
             "result"
         ]
         return found
+
+    def forget_rules(self) -> None:
+        """From now on no rule is evaluated; what they recorded stays. Returns when that is so."""
+        config = json.loads(self._config.read_text())
+        self._config.write_text(json.dumps({**config, "rule_files": []}))
+        self._process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + START_WITHIN_S
+        while self.groups():
+            if time.monotonic() > deadline:
+                raise RuntimeError("prometheus does not reload")
+            time.sleep(0.2)
+
+    def evaluation_s(self, expr: str, at_s: float) -> float:
+        """Seconds that evaluating it once takes, without sending the result."""
+        form = urllib.parse.urlencode({"query": expr, "time": at_s, "stats": "all"})
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = json.loads(self._ask("POST", "/api/v1/query", form.encode(), headers))
+        return float(answer["data"]["stats"]["timings"]["evalTotalTime"])
 
     def groups(self) -> list[dict[str, Any]]:
         """Every rule group with its rules, their health and how long they took."""
