@@ -17,6 +17,7 @@ ONE_AT_A_TIME = frozenset({"e2e", "integration"})
 """They change the kernel's knobs, slow disks and measure time: two at once would disturb each other."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """With ``-n 2 --dist loadgroup``: one process has all that works on the machine, the other the rest."""
     for item in items:
