@@ -57,7 +57,7 @@ $(VENV)/.installed-$(KEY): $(VENV)/.deps-$(KEY) $(SOURCES) requirements/debian-b
 
 .PHONY: test
 test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the tests need, check everything, run all tests but Ceph's
-	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadgroup -m "not ceph" $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not ceph" $(ARGS)
 
 # make test runs these too, where the packages are there already.
 .PHONY: test-ceph

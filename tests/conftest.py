@@ -1,29 +1,32 @@
 """For all tests: Hypothesis without a deadline, because a time is a matter of the machine's load and not of ours; one
 real Ceph cluster for all that ask for it; and which of them may run beside each other."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+import re
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from support.ceph_cluster import CephCluster, ceph_cluster, missing
 
 settings.register_profile("plumbline", deadline=None)
 settings.load_profile("plumbline")
 
-HERE = Path(__file__).parent
-ONE_AT_A_TIME = frozenset({"e2e", "integration"})
+ONE_AT_A_TIME = re.compile(r"tests/(e2e|integration)/")
 """They change the kernel's knobs, slow disks and measure time: two at once would disturb each other."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """With ``-n 2 --dist loadgroup``: one process has all that works on the machine, the other the rest."""
-    for item in items:
-        place = item.path.relative_to(HERE)
-        group = "machine" if place.parts[0] in ONE_AT_A_TIME else str(place)
-        item.add_marker(pytest.mark.xdist_group(group))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """With ``-n 2 --dist loadfile``: one process has all that works on the machine; of the rest each file is whole."""
+    return _ByFile(config, log)
+
+
+class _ByFile(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return "machine" if ONE_AT_A_TIME.match(nodeid) else nodeid.partition("::")[0]
 
 
 @pytest.fixture(scope="session")
