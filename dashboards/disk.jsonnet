@@ -14,7 +14,6 @@ local window = t.config.disk.window;
 
 local endurance = [[null, p.colour.bad], [wearOut.days * daySeconds, p.colour.good]];
 local beyond(ratio) = [[null, p.colour.good], [ratio, p.colour.bad]];
-local operationColours = [p.fixedColour('/^read/', p.colour.read), p.fixedColour('/^write/', p.colour.write)];
 // Of names that come from rows: the page's own cluster goes along.
 local osdOf(field) = links.to('osd', { ceph_daemon: '${__data.fields.%s:percentencode}' % field });
 local osdLine = links.to('osd', { ceph_daemon: '${__field.labels.ceph_daemon:percentencode}' });
@@ -80,7 +79,7 @@ local latency = [
         p.target(q.p99.usual, 'baseline: usual at this hour {{operation}}'),
         p.target(q.p99.weekAgo, 'baseline: a week ago {{operation}}'),
         p.target(q.p99.canary, 'baseline canary {{operation}} {{workload}} ({{source}})'),
-      ], logarithmic=true, overrides=operationColours
+      ], logarithmic=true, overrides=p.operationColours
     ),
     12,
     9,
@@ -93,7 +92,7 @@ local latency = [
         p.target(q.p50.disk, '{{operation}}'),
         p.target(q.p50.weekAgo, 'baseline: a week ago {{operation}}'),
         p.target(q.p50.canary, 'baseline canary {{operation}} {{workload}} ({{source}})'),
-      ], logarithmic=true, overrides=operationColours
+      ], logarithmic=true, overrides=p.operationColours
     ),
     12,
     9,
@@ -130,7 +129,7 @@ local latency = [
         p.target(q.probes.latency, '{{operation}} {{workload}} ({{probe}})'),
         p.target(q.probes.runs, '{{operation}} {{workload}} ({{probe}})'),
         p.target(q.p50.canary, 'baseline canary {{operation}} {{workload}} ({{source}})'),
-      ], logarithmic=true, overrides=operationColours
+      ], logarithmic=true, overrides=p.operationColours
     ),
     8,
     8,
@@ -148,17 +147,17 @@ local latency = [
 
 local load = [
   [
-    p.timeSeries('Operations', 'Completed operations a second. The load that explains the latency above. Bad looks like: latency up while this is not.', 'iops', [p.target(q.load.operations, '{{operation}}')], overrides=operationColours),
+    p.timeSeries('Operations', 'Completed operations a second. The load that explains the latency above. Bad looks like: latency up while this is not.', 'iops', [p.target(q.load.operations, '{{operation}}')], overrides=p.operationColours),
     6,
     7,
   ],
   [
-    p.timeSeries('Throughput', 'Bytes a second by operation. Bad looks like: a plateau at what the disk or its link can do.', 'Bps', [p.target(q.load.bytes, '{{operation}}')], overrides=operationColours),
+    p.timeSeries('Throughput', 'Bytes a second by operation. Bad looks like: a plateau at what the disk or its link can do.', 'Bps', [p.target(q.load.bytes, '{{operation}}')], overrides=p.operationColours),
     6,
     7,
   ],
   [
-    p.timeSeries('Size of operations', 'Mean bytes of an operation; big ones take longer by nature. Bad looks like: a change at the moment the latency changed: it is the work that is another.', 'bytes', [p.target(q.load.size, '{{operation}}')], overrides=operationColours),
+    p.timeSeries('Size of operations', 'Mean bytes of an operation; big ones take longer by nature. Bad looks like: a change at the moment the latency changed: it is the work that is another.', 'bytes', [p.target(q.load.size, '{{operation}}')], overrides=p.operationColours),
     6,
     7,
   ],

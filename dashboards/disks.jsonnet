@@ -14,7 +14,6 @@ local daySeconds = 86400;
 local endurance = [[null, p.colour.bad], [wearOut.days * daySeconds, p.colour.good]];
 local answers = [[null, p.colour.bad], [1, p.colour.good]];
 local beyond(ratio) = [[null, p.colour.good], [ratio, p.colour.bad]];
-local operationColours = [p.fixedColour('/(^| )read/', p.colour.read), p.fixedColour('/(^| )write/', p.colour.write)];
 
 local disk = links.fromRow('disk', ['cluster', 'instance', 'device']);
 local node = links.fromRow('node', ['cluster', 'instance']);

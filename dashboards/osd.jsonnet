@@ -10,7 +10,6 @@ local q = import 'queries/osd.libsonnet';
 local config = thresholds.config;
 local osd = config.osd;
 local colours(names) = [p.fixedColour('/^%s$/' % name, p.colour.stage[name]) for name in names];
-local operationColours = [p.fixedColour('/(^| )read/', p.colour.read), p.fixedColour('/(^| )write/', p.colour.write)];
 local whole(name, colour) = {
   matcher: { id: 'byName', options: name },
   properties: [
@@ -63,7 +62,7 @@ local latency = [
       p.target(q.latency.p99, '{{operation}} p99'),
       p.target(q.latency.p50, '{{operation}} median'),
       p.target(q.latency.classP99, 'baseline: class {{figure}}'),
-    ], logarithmic=true, overrides=operationColours
+    ], logarithmic=true, overrides=p.operationColours
   ), 12, 9],
   [p.heatmap(
     'Distribution of its operations',
@@ -90,7 +89,7 @@ local latency = [
   [p.timeSeries(
     'Mean latency beside its class',
     'Mean of its client operations over five minutes; dashed the median of its class. A slow disk moves the mean of its peers, too: compare the store above. Bad looks like: away from the dashed line.',
-    's', [p.target(q.latency.mean, '{{operation}}'), p.target(q.latency.classMean, 'baseline: class {{figure}}')], logarithmic=true, overrides=operationColours
+    's', [p.target(q.latency.mean, '{{operation}}'), p.target(q.latency.classMean, 'baseline: class {{figure}}')], logarithmic=true, overrides=p.operationColours
   ), 8, 8],
   [p.timeSeries(
     'Figures divided by its class',
@@ -100,7 +99,7 @@ local latency = [
   [p.timeSeries(
     'Its operations',
     'What clients ask of it, and what it writes as a replica of others. The load that explains the latency. Bad looks like: latency up while this is not.',
-    'ops', [p.target(q.work.operations, '{{operation}}'), p.target(q.work.subop, 'for others')], overrides=operationColours
+    'ops', [p.target(q.work.operations, '{{operation}}'), p.target(q.work.subop, 'for others')], overrides=p.operationColours
   ), 8, 8],
 ];
 
@@ -108,12 +107,12 @@ local beside = [
   [p.timeSeries(
     'Its disks, mean',
     'Mean latency of the disks with its data, DB and log, as the kernel measures it, from issue to completion. Bad looks like: rising with the store above: then it is the disk, its link or its controller.',
-    's', [p.target(q.disk.mean, '{{device}} {{operation}}')], logarithmic=true, overrides=operationColours
+    's', [p.target(q.disk.mean, '{{device}} {{operation}}')], logarithmic=true, overrides=p.operationColours
   ) + p.linked([toDisk]), 8, 8],
   [p.timeSeries(
     'Its disks, p99 beside their twins',
     'The slowest hundredth on each of its disks; dashed the median of disks of the same class and transport on the host. Bad looks like: a decade above the dashed line.',
-    's', [p.target(q.disk.p99, '{{device}} {{operation}}'), p.target(q.disk.peerP99, 'baseline: twins of {{device}} {{operation}}')], logarithmic=true, overrides=operationColours
+    's', [p.target(q.disk.p99, '{{device}} {{operation}}'), p.target(q.disk.peerP99, 'baseline: twins of {{device}} {{operation}}')], logarithmic=true, overrides=p.operationColours
   ) + p.linked([toDisk]), 8, 8],
   [p.timeSeries(
     'Its disks, busy share',
@@ -142,7 +141,7 @@ local beside = [
       p.target(q.canary.latency, '{{operation}}'),
       p.target(q.canary.baseline, 'baseline {{operation}} ({{source}})'),
       p.target(q.canary.documented, 'documented {{operation}} {{device_class}} ({{profile}})'),
-    ], logarithmic=true, overrides=operationColours
+    ], logarithmic=true, overrides=p.operationColours
   ) + p.linked([links.fromSeries('probes', ['probe'])]), 12, 8],
   [p.timeSeries(
     'Its bench',

@@ -8,7 +8,6 @@ local q = import 'queries/pools.libsonnet';
 
 local toCapacity = links.fromSeries('capacity', ['cluster']);
 local toProbe = links.fromSeries('probes', ['cluster', 'probe']);
-local operationColours = [p.fixedColour('/(^| )read/', p.colour.read), p.fixedColour('/(^| )write/', p.colour.write)];
 local stat(title, description, unit, expr, steps, decimals=0, noValue='no Ceph metrics') =
   p.stat(title, description, unit, p.target(expr, title, instant=true), steps, decimals=decimals, noValue=noValue);
 
@@ -47,7 +46,7 @@ local service = [
     's', [
       p.target(q.rados.canary, '{{operation}} {{device_class}}'),
       p.target(q.rados.canaryBaseline, 'baseline {{operation}} {{device_class}} ({{source}})'),
-    ], logarithmic=true, overrides=operationColours
+    ], logarithmic=true, overrides=p.operationColours
   ) + p.linked([links.to('osds')]), 12, 9],
   [p.heatmap(
     'Distribution of the RADOS canary',
@@ -80,8 +79,8 @@ local service = [
 ];
 
 local clients = [
-  [p.timeSeries('Client operations by pool', 'Reads and writes a second that clients do in each pool, by the manager\'s counters. The load that explains the latency. Bad looks like: latency up while this is not.', 'iops', [p.target(q.work.reads, 'read {{pool}}'), p.target(q.work.writes, 'write {{pool}}')], overrides=operationColours), 8, 8],
-  [p.timeSeries('Client throughput by pool', 'Bytes a second that clients read and write in each pool, before replication. Bad looks like: a plateau that is not the clients\' own: a network or disks at their limit.', 'Bps', [p.target(q.work.readBytes, 'read {{pool}}'), p.target(q.work.writtenBytes, 'write {{pool}}')], overrides=operationColours), 8, 8],
+  [p.timeSeries('Client operations by pool', 'Reads and writes a second that clients do in each pool, by the manager\'s counters. The load that explains the latency. Bad looks like: latency up while this is not.', 'iops', [p.target(q.work.reads, 'read {{pool}}'), p.target(q.work.writes, 'write {{pool}}')], overrides=p.operationColours), 8, 8],
+  [p.timeSeries('Client throughput by pool', 'Bytes a second that clients read and write in each pool, before replication. Bad looks like: a plateau that is not the clients\' own: a network or disks at their limit.', 'Bps', [p.target(q.work.readBytes, 'read {{pool}}'), p.target(q.work.writtenBytes, 'write {{pool}}')], overrides=p.operationColours), 8, 8],
   [p.timeSeries('Used share by pool', 'How full each pool is: what it holds divided by that and what still fits. It jumps when OSDs leave, because less fits then. Bad looks like: rising without an end; the capacity page draws it on.', 'percentunit', [p.target(q.work.used, '{{pool}}')]) + p.linked([toCapacity]), 8, 8],
 ];
 

@@ -8,7 +8,6 @@ local q = import 'queries/rbd.libsonnet';
 
 local tolerance = thresholds.config.minimumTolerance;
 local toProbe = [links.fromSeries('probes', ['cluster', 'probe']), links.fromSeries('node', ['cluster', 'instance'])];
-local operationColours = [p.fixedColour('/(^| )read/', p.colour.read), p.fixedColour('/(^| )write/', p.colour.write)];
 local figure = ' {{operation}} {{workload}}';
 local drawn(title, what, unit, queries, kind) = p.timeSeries(
   title, what, unit, [
@@ -58,7 +57,7 @@ local block = [
   [p.timeSeries(
     'Slowest images, measured in the OSDs',
     'Mean latency of the slowest images as the OSDs see it, without client and network; only of pools for which the manager keeps statistics (rbd_stats_pools). Bad looks like: one image apart: it does something else; all of them: RADOS.',
-    's', [p.target(q.images.write, 'write {{pool}}/{{image}}'), p.target(q.images.read, 'read {{pool}}/{{image}}')], logarithmic=true, overrides=operationColours
+    's', [p.target(q.images.write, 'write {{pool}}/{{image}}'), p.target(q.images.read, 'read {{pool}}/{{image}}')], logarithmic=true, overrides=p.operationColours
   ) + p.linked([links.fromSeries('pools', ['cluster', 'pool'])]), 8, 8],
 ];
 

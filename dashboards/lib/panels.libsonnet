@@ -59,6 +59,12 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
   colour: colour,
   fixedColour: fixedColour,
 
+  // Reads and writes wherever a legend names them as words of their own: not read-modify-write.
+  operationColours: [
+    fixedColour('/(^|[ (])reads?($|[ ),:])/', colour.read),
+    fixedColour('/(^|[ (])writes?($|[ ),:])/', colour.write),
+  ],
+
   // One query of a panel. `legend` is a template ({{device}}); instant queries feed stats and tables.
   target(expr, legend, instant=false)::
     g.query.prometheus.new('${datasource}', expr)

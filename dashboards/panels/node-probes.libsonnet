@@ -5,10 +5,6 @@ local thresholds = import '../lib/thresholds.libsonnet';
 local q = import '../queries/node.libsonnet';
 
 local config = thresholds.config;
-local operationColours = [
-  p.fixedColour('/(^| )read/', p.colour.read),
-  p.fixedColour('/(^| )write/', p.colour.write),
-];
 local toProbe = links.fromRow('probes', ['cluster', 'probe']);
 local probeOfSeries = p.linked([links.to('probes', { probe: '${__field.labels.probe:percentencode}' })]);
 
@@ -26,7 +22,7 @@ local probeOfSeries = p.linked([links.to('probes', { probe: '${__field.labels.pr
         p.target(q.canary.latency, '{{operation}} {{workload}}'),
         p.target(q.canary.baseline, 'baseline {{operation}} ({{source}})'),
         p.target(q.canary.documented, 'documented {{operation}} {{workload}} ({{profile}} {{device_class}})'),
-      ], logarithmic=true, overrides=operationColours
+      ], logarithmic=true, overrides=p.operationColours
     ) + probeOfSeries, 12, 9],
     [p.heatmap(
       'Canary latency distribution',
@@ -39,7 +35,7 @@ local probeOfSeries = p.linked([links.to('probes', { probe: '${__field.labels.pr
       's', [
         p.target(q.probe.latency, '{{operation}} {{workload}} ({{probe}})'),
         p.target(q.probe.baseline, 'baseline {{operation}} {{workload}} ({{source}})'),
-      ], logarithmic=true, overrides=operationColours
+      ], logarithmic=true, overrides=p.operationColours
     ) + probeOfSeries, 12, 8],
     [p.figures(
       'Probes of this node',
