@@ -97,9 +97,15 @@ def test_without_any_cluster_label_it_mutes_as_the_evaluator_says(
     sets = distinct(({k: v for k, v in labels.items() if k != "cluster"} for labels in everything(label_sets)), rules)
     with alertmanager(tmp_path, config("http://127.0.0.1:1", wait_s=3600)) as server:
         server.post(sets)
-        found = eventually(lambda: answer if len(answer := server.alerts()) == len(sets) else [], within_s=60)
-    heard = {_key(labels) for labels in audible(rules, sets)}
-    assert {_key(each["labels"]) for each in found if each["status"]["state"] != "suppressed"} == heard
+        heard = {_key(labels) for labels in audible(rules, sets)}
+
+        def settled() -> list[dict[str, Any]]:
+            """All of them, once what mutes has been heard of: alerts are listed before that."""
+            answer = server.alerts()
+            loud = {_key(each["labels"]) for each in answer if each["status"]["state"] != "suppressed"}
+            return answer if len(answer) == len(sets) and loud == heard else []
+
+        found = eventually(settled, within_s=60)
     by_print = {each["fingerprint"]: each["labels"] for each in found}
     for each in found:
         for source in each["status"]["inhibitedBy"]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,10 +50,16 @@ def unnoticed(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     """Alert → mutants that fire too early or too easily and that no test expecting silence notices."""
     need("promtool")
     quiet = only_quiet(suite)
+    base = tmp_path_factory.mktemp("mutants")  # here, because several threads at once would each make what it lies in
+
+    def folder(name: str) -> Path:
+        made = base / name
+        made.mkdir()
+        return made
 
     def run(name: str) -> tuple[str, list[Mutant]]:
         wanted = eager(suite, name)
-        return name, survivors(quiet, wanted, tmp_path_factory.mktemp(name)) if wanted else []
+        return name, survivors(quiet, wanted, folder(name)) if wanted else []
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(pool.map(run, PROVEN))
