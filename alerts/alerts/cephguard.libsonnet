@@ -19,8 +19,7 @@ local promql = import '../lib/promql.libsonnet';
   local collections(suffix) =
     'sum by (%(cluster)s) (max by (%(method)s) (rate(ceph_prometheus_collect_duration_seconds_%(suffix)s[%(window)s])))'
     % (labels { suffix: suffix, method: promql.join(clusters + ['method']) }),
-  local because(reason, expr) =
-    'label_replace(\n  %s,\n  "reason", "%s", "", ""\n)' % [promql.nested(expr), reason],
+  local because(reason, expr) = promql.labelled(expr, 'reason', reason),
 
   // Of OSDs that our own daemon asks as well, that one's alert tells.
   local silent(daemons) = |||

@@ -12,6 +12,9 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
   // The same, its first line included.
   indented(text):: '  ' + self.nested(text),
 
+  // Every series of `expr` with one more label, the same for all.
+  labelled(expr, label, value):: 'label_replace(\n  %s,\n  "%s", "%s", "", ""\n)' % [self.nested(expr), label, value],
+
   // '5m' → 300. One number and one unit, which is all the configuration uses.
   seconds(duration)::
     local last = std.length(duration) - 1;

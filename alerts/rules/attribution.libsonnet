@@ -119,8 +119,6 @@ local promql = import '../lib/promql.libsonnet';
     ||| % labels,
   },
 
-  local named(name, expr) = 'label_replace(\n  %s,\n  "figure", "%s", "", ""\n)' % [nested(expr), name],
-
   local quiet = |||
     unless on (%(cluster)s)
     plumbline:recovery:bool == 1
@@ -194,7 +192,7 @@ local promql = import '../lib/promql.libsonnet';
               and on (%(osd)s)
               sum by (%(osd)s) (plumbline:osd_operations:rate5m) >= %(minimumOperationsPerSecond)g
             ||| % (labels {
-                     figures: nested(std.join('\nor\n', [named(name, figures[name]) for name in std.objectFields(figures)])),
+                     figures: nested(std.join('\nor\n', [promql.labelled(figures[name], 'figure', name) for name in std.objectFields(figures)])),
                    }),
           },
           {

@@ -26,7 +26,7 @@ local promql = import '../lib/promql.libsonnet';
     historyWindow: capacity.historyWindow,
   },
 
-  local labelled(expr, label, value) = 'label_replace(\n  %s,\n  "%s", "%s", "", ""\n)' % [nested(expr), label, value],
+  local labelled = promql.labelled,
   local copied(expr, label, from) = 'label_replace(\n  %s,\n  "%s", "$1", "%s", "(.+)"\n)' % [nested(expr), label, from],
   local times(factor, expr) = '%d * (\n  %s\n)' % [factor, nested(expr)],
   local any(exprs) = std.join('\nor\n', exprs),

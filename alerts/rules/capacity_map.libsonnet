@@ -58,7 +58,7 @@ local promql = import '../lib/promql.libsonnet';
     plumbline:pool_info
   ||| % (labels { ours: freshest('pool', ours), cephs: cephs }),
 
-  local labelled(expr, label, value) = 'label_replace(\n  %s,\n  "%s", "%s", "", ""\n)' % [nested(expr), label, value],
+  local labelled = promql.labelled,
 
   // How many failure domains a rule can choose from: of one device class, and of all where it takes any.
   local domains(domain, label) = labelled(
@@ -97,7 +97,7 @@ local promql = import '../lib/promql.libsonnet';
                 or on (%(cluster)s)
                 group by (%(place)s) (label_replace(plumbline:osd_info, "host", "$1", "hostname", "(.+)"))
               )
-            ||| % (labels { map: std.strReplace(nested(fresh('plumbline_ceph_osd_place_info')), '\n', '\n  ') }),
+            ||| % (labels { map: nested(nested(fresh('plumbline_ceph_osd_place_info'))) }),
           },
           {
             // Of OSDs that are to hold data: one that is out, or has no weight in CRUSH, is being emptied.
@@ -180,8 +180,8 @@ local promql = import '../lib/promql.libsonnet';
                 )
               )
             ||| % (labels {
-                     known: std.strReplace(nested(fresh('plumbline_ceph_pool_info{device_class!=""}')), '\n', '\n  '),
-                     any: std.strReplace(nested(fresh('plumbline_ceph_pool_info{device_class=""}')), '\n', '\n  '),
+                     known: nested(nested(fresh('plumbline_ceph_pool_info{device_class!=""}'))),
+                     any: nested(nested(fresh('plumbline_ceph_pool_info{device_class=""}'))),
                    }),
           },
           {

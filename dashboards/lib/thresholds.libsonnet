@@ -17,6 +17,9 @@ local colour = import 'colours.libsonnet';
   none: [[null, colour.good], [1, colour.bad]],
   few: [[null, colour.good], [1, colour.warning]],
 
+  // 1 is as it should be, 0 is not.
+  yes: [[null, colour.bad], [1, colour.good]],
+
   // A figure that is neither good nor bad by itself.
   neutral: [[null, colour.neutral]],
 }

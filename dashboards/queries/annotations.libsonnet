@@ -1,7 +1,9 @@
 // What every page marks in its graphs. Placeholders are the variables every page has; `more` and
 // `ofBaselines` narrow to what it shows.
+local matchers = import '../lib/matchers.libsonnet';
+
 function(more='', ofBaselines=more) {
-  local narrowed(by) = 'cluster=~"$cluster"' + (if by == '' then '' else ', ' + by),
+  local narrowed(by) = matchers.join(['cluster=~"$cluster"', by]),
   local sel = narrowed(more),
 
   alerts: 'ALERTS{alertname=~"Plumbline.+", alertname!="PlumblineWatchdog", alertstate="firing", severity!="info", %s}' % sel,

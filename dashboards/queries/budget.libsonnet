@@ -1,7 +1,10 @@
 // The queries of the latency budget. The live stack is made by rules (alerts/rules/budget.libsonnet), the documented one
 // is plumbline_baseline_budget_seconds.
+local config = (import '../../alerts/config.libsonnet')._config;
+local matchers = import '../lib/matchers.libsonnet';
+
 local cluster = 'cluster=~"$cluster"';
-local sel(more='') = '{%s%s}' % [cluster, if more == '' then '' else ', ' + more];
+local sel = matchers.selector(cluster);
 local chosen = sel('device_class=~"$device_class"');
 local rados = sel('device_class=~"$device_class", workload=~"rados.+"');
 
@@ -12,7 +15,7 @@ local barred(expr, label) = 'label_join(label_replace(label_replace(%s, "part", 
 // The latest of the range: of a periodic probe there is a stack only for a few minutes after each run.
 local latest(metric, labels) = 'max by (%s) (last_over_time(%s%s[$__range]))' % [labels, metric, chosen];
 local byStage = 'cluster, device_class, workload, stage';
-// Only while they add up to the latest whole, by a hundredth: a part that has come or gone since the one before (a disk
+// Only while they add up to the latest whole: a part that has come or gone since the one before (a disk
 // that is seen now, a round trip that is not measured any more) would stand in another stage twice.
 local whole = 'cluster, device_class, workload';
 local stack = |||
@@ -23,8 +26,8 @@ local stack = |||
     / on (%(whole)s)
     %(latest)s
     - 1
-  ) < 0.01
-||| % { whole: whole, stages: latest('plumbline:budget_stage:seconds', byStage), latest: latest('plumbline:budget_stack:seconds', whole) };
+  ) < %(within)g
+||| % { within: config.budget.addsUpWithin, whole: whole, stages: latest('plumbline:budget_stage:seconds', byStage), latest: latest('plumbline:budget_stack:seconds', whole) };
 
 {
   stacks: 'max by (bar, part) (%s or %s)' % [

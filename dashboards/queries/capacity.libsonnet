@@ -1,6 +1,8 @@
 // The queries of the capacity review, apart from its layout. What is shown is recorded by rules; docs/capacity.md has
 // the formulas. Days come as seconds: Grafana says weeks and years by itself.
-local sel(more='') = '{cluster=~"$cluster"%s}' % (if more == '' then '' else ', ' + more);
+local matchers = import '../lib/matchers.libsonnet';
+
+local sel = matchers.selector('cluster=~"$cluster"');
 local recorded(name, more='') = 'plumbline:capacity_%s%s' % [name, sel(more)];
 local class = 'cluster, device_class';
 local pool = 'cluster, pool, pool_id';

@@ -1,9 +1,10 @@
 // The queries of one disk's page, apart from its layout.
+local matchers = import '../lib/matchers.libsonnet';
+
 local identity = 'cluster, instance, device';
-local labels(more) = '{cluster=~"$cluster", instance="$instance"%s}' % (if more == '' then '' else ', ' + more);
 // Of the node, and of this disk.
-local node(more='') = labels(more);
-local sel(more='') = labels('device="$device"' + (if more == '' then '' else ', ' + more));
+local node = matchers.selector('cluster=~"$cluster", instance="$instance"');
+local sel(more='') = node(matchers.join(['device="$device"', more]));
 
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
 local one(metric, by='device', more='') = 'max by (%s) (%s%s)' % [by, metric, sel(more)];

@@ -1,6 +1,8 @@
 // The queries of the disks' page, apart from its layout. For thousands of disks: lines are the worst few, chosen once at
 // the end of the range, and what is summed over all disks is recorded by class; raw buckets are never read here.
-local sel(more='') = '{cluster=~"$cluster"%s}' % (if more == '' then '' else ', ' + more);
+local matchers = import '../lib/matchers.libsonnet';
+
+local sel = matchers.selector('cluster=~"$cluster"');
 local operation = sel('operation=~"$operation"');
 local identity = 'cluster, instance, device';
 local disk = identity + ', operation';

@@ -1,7 +1,8 @@
 // The queries of the network page. A frame that is counted on a VLAN, its bond and the port counts once, for the port.
+local matchers = import '../lib/matchers.libsonnet';
 local config = (import '../../alerts/config.libsonnet')._config;
 
-local sel(more='') = '{cluster=~"$cluster"%s}' % (if more == '' then '' else ', ' + more);
+local sel = matchers.selector('cluster=~"$cluster"');
 local notLoopback = 'device!="lo"';
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
 local port = 'cluster, instance, device';
@@ -41,13 +42,13 @@ local mtus = 'count_values by (cluster, role) ("mtu", plumbline:nic_role_mtu:byt
 
 // What was measured the same way to whomever, and what of the baselines belongs to it.
 local likeness = 'device_class, workload, operation';
-local networkOnly(more='') = sel('layer="network"' + (if more == '' then '' else ', ' + more));
+local networkOnly(more='') = sel(matchers.join(['layer="network"', more]));
 local figures(measured, baseline, documented, more='', documentedMore=more) = {
   worst(aggregation):: '%s by (cluster, %s) (%s%s)' % [aggregation, likeness, measured, networkOnly(more)],
   median: 'quantile by (cluster, %s) (0.5, %s%s)' % [likeness, measured, networkOnly(more)],
   baseline: 'quantile by (cluster, %s, source) (0.5, %s%s)' % [likeness, baseline, networkOnly(more)],
   documented: 'max by (%s, profile%s) (%s%s) and on (workload, operation) %s%s'
-              % [likeness, if more == '' then '' else ', statistic', documented, networkOnly('source="documented"' + (if documentedMore == '' then '' else ', ' + documentedMore)), measured, networkOnly(more)],
+              % [likeness, if more == '' then '' else ', statistic', documented, networkOnly(matchers.join(['source="documented"', documentedMore])), measured, networkOnly(more)],
 };
 
 {

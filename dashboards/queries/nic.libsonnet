@@ -1,6 +1,8 @@
 // The queries of the page of one port: `$device` of `$instance`.
-local node(more='') = '{cluster=~"$cluster", instance="$instance"%s}' % (if more == '' then '' else ', ' + more);
-local sel(more='') = node('device="$device"' + (if more == '' then '' else ', ' + more));
+local matchers = import '../lib/matchers.libsonnet';
+
+local node = matchers.selector('cluster=~"$cluster", instance="$instance"');
+local sel(more='') = node(matchers.join(['device="$device"', more]));
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
 local nodeRate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, node(more)];
 local max(metric, by='', more='') = 'max by (%s) (%s%s)' % [by, metric, sel(more)];

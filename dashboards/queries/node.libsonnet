@@ -1,11 +1,13 @@
 // The queries of the node overview, apart from its layout. `cluster` may be missing: `=~"$cluster"` with `.*` matches it.
+local matchers = import '../lib/matchers.libsonnet';
+
 local node = 'cluster=~"$cluster", instance="$instance"';
-local sel(more='') = '{%s%s}' % [node, if more == '' then '' else ', ' + more];
+local sel = matchers.selector(node);
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
 // What Ceph says of an OSD says nothing of the node; a rule knows which are here.
 local osd = 'cluster, ceph_daemon';
 local here(expr) = '%s and on (%s) plumbline:osd_host:info%s' % [expr, osd, sel()];
-local ofOsd(metric, more='') = here('max by (%s) (%s{cluster=~"$cluster"%s})' % [osd, metric, if more == '' then '' else ', ' + more]);
+local ofOsd(metric, more='') = here('max by (%s) (%s%s)' % [osd, metric, matchers.selector('cluster=~"$cluster"')(more)]);
 local device = 'cluster, instance, device';
 local ofDevice(metric, more='') = 'max by (%s) (%s%s)' % [device, metric, sel(more)];
 local probe = 'cluster, instance, probe';

@@ -1,8 +1,9 @@
 // The queries of one OSD's page. `cluster` may be missing: `=~"$cluster"` with `.*` matches it.
+local matchers = import '../lib/matchers.libsonnet';
 local firing = import 'firing.libsonnet';
 
 local this = 'cluster=~"$cluster", ceph_daemon="$ceph_daemon"';
-local sel(more='') = '{%s%s}' % [this, if more == '' then '' else ', ' + more];
+local sel = matchers.selector(this);
 local osd = 'cluster, ceph_daemon';
 local one(expr) = 'max by (%s) (%s)' % [osd, expr];
 

@@ -1,9 +1,10 @@
 // The queries of the OSDs' page. All stand on the rules over both of Ceph's producers, but for what is in or out.
+local matchers = import '../lib/matchers.libsonnet';
 local config = (import '../../alerts/config.libsonnet')._config;
 local firing = import 'firing.libsonnet';
 
 local cluster = 'cluster=~"$cluster"';
-local sel(more='') = '{%s%s}' % [cluster, if more == '' then '' else ', ' + more];
+local sel = matchers.selector(cluster);
 local osd = 'cluster, ceph_daemon';
 
 // OSDs of the chosen class. Of one that is gone Ceph tells no class: it is shown with any, because leaving out those of

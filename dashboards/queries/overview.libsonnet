@@ -1,7 +1,8 @@
 // The queries of the overview, apart from its layout. Recorded series only: one a layer and host, whatever the fleet.
+local matchers = import '../lib/matchers.libsonnet';
 local config = (import '../../alerts/config.libsonnet')._config;
 
-local sel(more='') = '{cluster=~"$cluster"%s}' % (if more == '' then '' else ', ' + more);
+local sel = matchers.selector('cluster=~"$cluster"');
 
 // What judges: the median, or the mean where a baseline has no median; a tail or a single maximum is no verdict.
 local likeness = 'layer, device_class, workload, operation';
@@ -27,8 +28,8 @@ local target(of) = |||
   )
 ||| % [sel(), of];
 
-local alerts(more) = 'alertname=~"Plumbline.+", alertname!="PlumblineWatchdog", severity!="info"' + (if more == '' then '' else ', ' + more);
-local firing(more='') = 'ALERTS' + sel(alerts('alertstate="firing"' + (if more == '' then '' else ', ' + more)));
+local alerts(more) = matchers.join(['alertname=~"Plumbline.+", alertname!="PlumblineWatchdog", severity!="info"', more]);
+local firing(more='') = 'ALERTS' + sel(alerts(matchers.join(['alertstate="firing"', more])));
 local aboutOf = 'cluster, severity, layer, alertname, instance, device, ceph_daemon, probe';
 // When the condition of an alert that fires now began, Unix time: Prometheus keeps it in a series of its own.
 local since = 'min by (%s) (ALERTS_FOR_STATE%s and ignoring (alertstate) %s)' % [aboutOf, sel(alerts('')), firing()];

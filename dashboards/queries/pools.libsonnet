@@ -1,9 +1,10 @@
 // The queries of the pools' page. The manager's figures of pools are collapsed to the larger of two managers' around a
 // failover, and get the pool's name where that is known.
+local matchers = import '../lib/matchers.libsonnet';
 local firing = import 'firing.libsonnet';
 
 local cluster = 'cluster=~"$cluster"';
-local sel(more='') = '{%s%s}' % [cluster, if more == '' then '' else ', ' + more];
+local sel = matchers.selector(cluster);
 local named = sel('pool=~"$pool"');
 
 // Of the chosen pools, by name. `expr` is one series a pool_id.

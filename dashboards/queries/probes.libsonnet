@@ -1,15 +1,16 @@
 // The queries of the probes page: schedule, cost, history against the baseline. `$instance`, `$layer`, `$device_class`, `$probe` and
 // `$workload` may be all.
 local config = (import '../../alerts/config.libsonnet')._config;
+local matchers = import '../lib/matchers.libsonnet';
 
 local nodes = 'cluster=~"$cluster", instance=~"$instance"';
-local join(matchers) = '{%s}' % std.join(', ', std.filter(function(each) each != '', matchers));
-local named(more='') = join([nodes, 'probe=~"$probe"', more]);
-local layered(more='') = join([nodes, 'layer=~"$layer"', 'device_class=~"$device_class"', 'probe=~"$probe"', more]);
+local sel = '{%s}' % nodes;
+local named = matchers.selector(nodes + ', probe=~"$probe"');
+local layered = matchers.selector(nodes + ', layer=~"$layer", device_class=~"$device_class", probe=~"$probe"');
 // Figures know their workload, too; a canary has several and names none.
-local measured(more='') = join([nodes, 'layer=~"$layer"', 'device_class=~"$device_class"', 'probe=~"$probe"', 'workload=~"$workload"', more]);
+local measured = matchers.selector(nodes + ', layer=~"$layer", device_class=~"$device_class", probe=~"$probe", workload=~"$workload"');
 // A baseline knows no probe.
-local accepted(more='') = join([nodes, 'layer=~"$layer"', 'device_class=~"$device_class"', 'workload=~"$workload"', more]);
+local accepted = matchers.selector(nodes + ', layer=~"$layer", device_class=~"$device_class", workload=~"$workload"');
 
 local probe = 'cluster, instance, probe';
 local info = 'max by (%s, layer, device_class, kind) (plumbline_probe_info%s)' % [probe, layered()];
@@ -57,7 +58,7 @@ local figures(of, statistic='') = {
     degradation: 'max(plumbline:degradation:ratio%s)' % measured(),
     missing: 'sum(plumbline_baseline_missing%s) or vector(0)' % measured(),
     mismatched: 'sum(plumbline_baseline_mismatch%s) or vector(0)' % measured(),
-    outdated: counted('max by (cluster, instance, source, profile) (plumbline_baseline_environment_changed%s) == 1' % join([nodes])),
+    outdated: counted('max by (cluster, instance, source, profile) (plumbline_baseline_environment_changed%s) == 1' % sel),
   },
   schedule: {
     info: info,
@@ -82,7 +83,7 @@ local figures(of, statistic='') = {
   cost: {
     share: 'topk(10, sum by (cluster, instance) (%s / %s))' % ['(%s)' % by('plumbline_probe_duration_seconds'), '(%s)' % by('plumbline_probe_interval_seconds')],
     duration: 'max by (kind) ((%s) * on (%s) group_left (kind) (%s))' % [by('plumbline_probe_duration_seconds'), probe, info],
-    cpu: 'topk(10, rate(process_cpu_seconds_total%s[$__rate_interval]) and on (cluster, instance) plumbline_build_info%s)' % [join([nodes]), join([nodes])],
+    cpu: 'topk(10, rate(process_cpu_seconds_total%s[$__rate_interval]) and on (cluster, instance) plumbline_build_info%s)' % [sel, sel],
     canary: 'sum by (layer, device_class, operation) (rate(plumbline_canary_latency_seconds_count%s[$__rate_interval]))' % measured(),
     allowed: config.alerts.PlumblineDaemonHeavy.cpus,
   },
@@ -108,7 +109,7 @@ local figures(of, statistic='') = {
     local entry = 'cluster, instance, source, profile',
     missing: 'max by (cluster, instance, probe, layer, device_class, workload, operation) (plumbline_baseline_missing%s == 1)' % measured(),
     mismatched: 'max by (cluster, instance, probe, layer, device_class, workload, operation) (plumbline_baseline_mismatch%s == 1)' % measured(),
-    age: 'time() - min by (%s) (plumbline_baseline_measured_timestamp_seconds%s and on (%s, %s, config_hash) plumbline:baseline_in_force:info%s)' % [entry, join([nodes]), entry, likeness, join([nodes])],
-    changed(part):: 'max by (%s) (plumbline_baseline_environment_changed%s)' % [entry, join([nodes, 'part="%s"' % part])],
+    age: 'time() - min by (%s) (plumbline_baseline_measured_timestamp_seconds%s and on (%s, %s, config_hash) plumbline:baseline_in_force:info%s)' % [entry, sel, entry, likeness, sel],
+    changed(part):: 'max by (%s) (plumbline_baseline_environment_changed%s)' % [entry, matchers.selector(nodes)('part="%s"' % part)],
   },
 }

@@ -1,8 +1,9 @@
 // The queries of the clients' page: what probes measure above RADOS, by the vantage they look from.
+local matchers = import '../lib/matchers.libsonnet';
 local firing = import 'firing.libsonnet';
 
 local cluster = 'cluster=~"$cluster"';
-local sel(more='') = '{%s%s}' % [cluster, if more == '' then '' else ', ' + more];
+local sel = matchers.selector(cluster);
 local above = 'layer=~"rbd|filesystem|object|client"';
 local probe = 'cluster, instance, probe';
 

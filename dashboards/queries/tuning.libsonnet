@@ -1,7 +1,9 @@
 // The queries of tuning compliance: documented advice that is not followed, and twins that are not alike.
+local matchers = import '../lib/matchers.libsonnet';
+
 local all = 'cluster=~"$cluster"';
-local sel(more='') = '{%s%s}' % [all, if more == '' then '' else ', ' + more];
-local chosen(more='') = sel('severity=~"$severity"' + (if more == '' then '' else ', ' + more));
+local sel = matchers.selector(all);
+local chosen(more='') = sel(matchers.join(['severity=~"$severity"', more]));
 local finding(more='') = 'plumbline_finding' + chosen(more);
 
 // Words: a fact is a series of 1 with the label `value`; facts that agree in `by` are those of twins. Apart is whoever has
@@ -50,7 +52,7 @@ local off(metric, twins, by) =
   ||| % { metric: metric, twins: twins, by: by };
 
 local word(metric, label, by, more='') =
-  'group by (cluster, instance, %s, value) (label_replace(%s%s, "value", "$1", "%s", "(.+)"))' % [by, metric, sel('%s!=""%s' % [label, if more == '' then '' else ', ' + more]), label];
+  'group by (cluster, instance, %s, value) (label_replace(%s%s, "value", "$1", "%s", "(.+)"))' % [by, metric, sel(matchers.join(['%s!=""' % label, more])), label];
 local named(expr, name) = 'label_replace(%s, "setting", "%s", "", "")' % [expr, name];
 // Named after what a label says; the label itself goes.
 local namedBy(expr, prefix, label) =
