@@ -44,8 +44,8 @@ BLKIO = Path("/sys/fs/cgroup/blkio")
 
 @pytest.fixture(scope="module")
 def keyring(shared_ceph: CephCluster) -> Iterator[Path]:
-    shared_ceph.add_pool(POOL, pg_num=16)
-    shared_ceph.add_pool(ALONE, pg_num=16, size=1)
+    shared_ceph.add_pool(POOL)
+    shared_ceph.add_pool(ALONE, size=1)
     yield shared_ceph.add_user(USER, CAPS)
     shared_ceph.remove_user(USER)
     shared_ceph.remove_pool(POOL)

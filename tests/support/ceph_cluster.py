@@ -171,8 +171,8 @@ class CephCluster:
         self.ceph("auth", "del", name)
         self.keyring(name).unlink(missing_ok=True)
 
-    def add_pool(self, name: str, *, size: int = 2, pg_num: int = 8, application: str = "plumbline") -> None:
-        """A replicated pool whose placement groups are all active."""
+    def add_pool(self, name: str, *, size: int = 2, pg_num: int = 64, application: str = "plumbline") -> None:
+        """A replicated pool whose placement groups are all active, and so many that every OSD is first in some."""
         confirm = ["--yes-i-really-mean-it"] if size == 1 else []
         self.ceph("osd", "pool", "create", name, str(pg_num), str(pg_num), "replicated")
         self.ceph("osd", "pool", "set", name, "size", str(size), *confirm)

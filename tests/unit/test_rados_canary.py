@@ -103,6 +103,17 @@ class TestReading:
         assert seven.reason == ""
         assert {"down", "out", "gone", "no-primary", "no-pool"} <= three.skips.keys()
 
+    def test_why_one_was_not_served_is_known_afterwards(self) -> None:
+        pretended = Pretended()
+        for stream in pretended.memory.streams[:3]:
+            stream.note(NOTES.index("no-primary"))
+        pretended.canaries._worker = None
+        assert all(osd.stop() for osd in pretended.osds)
+        three, seven = (osd.read() for osd in pretended.osds)
+        assert (three.state, three.reason) == (CanaryState.STOPPED, "no-primary")
+        assert "pg_num is too low" in three.message
+        assert seven.reason == ""
+
     def test_errors_by_their_number(self) -> None:
         pretended = Pretended()
         pretended.memory.streams[0].count_error(ERRORS.index("EDQUOT"), 999 * 10**9)

@@ -307,10 +307,11 @@ class OsdCanary:
         outdated = reason == OSDS_CHANGED
         if outdated:
             reason = message = ""
-        if state is CanaryState.RUNNING:
-            if note:
-                reason, message = note, f"{name}: {_NOT_SERVED[note]}"
-            elif failing:
+        # also when it has ended: who ran it once wants to know why this OSD has no figures
+        if note and (state is CanaryState.RUNNING or not reason):
+            reason, message = note, f"{name}: {_NOT_SERVED[note]}"
+        elif state is CanaryState.RUNNING:
+            if failing:
                 kind = max(failing[0].errors, key=failing[0].errors.__getitem__)
                 reason, message = "errors", f"{name}: the last {failing[0].operation} failed; mostly {kind}"
         if longest >= plan.stuck_after_s and state in (CanaryState.RUNNING, CanaryState.PREPARING):
