@@ -12,7 +12,6 @@ local wearOut = t.config.alerts.PlumblineDiskWearOut;
 local daySeconds = 86400;
 
 local endurance = [[null, p.colour.bad], [wearOut.days * daySeconds, p.colour.good]];
-local answers = [[null, p.colour.bad], [1, p.colour.good]];
 local beyond(ratio) = [[null, p.colour.good], [ratio, p.colour.bad]];
 
 local disk = links.fromRow('disk', ['cluster', 'instance', 'device']);
@@ -126,8 +125,8 @@ local health = [
         { expr: q.health.wear, name: 'wear', unit: 'percentunit' },
         { expr: q.health.enduranceLeft, name: 'endurance left', unit: 's', steps: endurance },
         { expr: q.health.spare, name: 'spare', unit: 'percentunit' },
-        { expr: q.health.passed, name: 'passed', unit: 'none', steps: answers },
-        { expr: q.health.available, name: 'answers', unit: 'none', steps: answers },
+        { expr: q.health.passed, name: 'passed', unit: 'none', steps: t.yes },
+        { expr: q.health.available, name: 'answers', unit: 'none', steps: t.yes },
         { expr: q.health.warnings, name: 'warnings', unit: 'none', steps: t.none },
         { expr: q.health.mediaErrors, name: 'media errors', unit: 'none', steps: t.few },
         { expr: q.health.pending, name: 'pending', unit: 'none', steps: t.few },

@@ -25,7 +25,7 @@ local verdict = [
   [p.stat(
     'Layer to blame',
     'The lowest layer with a warning or a page about latency, loss, saturation or errors on this node: what to look at first, since it slows those above it. Bad looks like: any layer at all.',
-    'none', p.target(q.verdict.blamed, '{{layer}}', instant=true), [[null, p.colour.good], [1, p.colour.bad]], noValue='none'
+    'none', p.target(q.verdict.blamed, '{{layer}}', instant=true), thresholds.none, noValue='none'
   ) + { options+: { textMode: 'name', graphMode: 'none' } }, 4, 4],
   [p.stat(
     'Firing alerts',

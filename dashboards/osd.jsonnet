@@ -21,10 +21,9 @@ local whole(name, colour) = {
 local toDisk = links.fromSeries('disk', ['cluster', 'instance', 'device']);
 local stat(title, description, unit, target, steps, decimals=null, noValue='no data') =
   p.stat(title, description, unit, target, steps, decimals=decimals, noValue=noValue);
-local upDown = [[null, p.colour.bad], [1, p.colour.good]];
 
 local state = [
-  [stat('Up', 'Whether the monitors hold this OSD for up (1) or down (0). Bad looks like: 0.', 'none', p.target(q.state.up, 'up', instant=true), upDown, decimals=0), 3, 4],
+  [stat('Up', 'Whether the monitors hold this OSD for up (1) or down (0). Bad looks like: 0.', 'none', p.target(q.state.up, 'up', instant=true), thresholds.yes, decimals=0), 3, 4],
   [stat('In', 'Whether it holds data (1) or was taken out (0). Bad looks like: 0 that nobody meant.', 'none', p.target(q.state['in'], 'in', instant=true), [[null, p.colour.warning], [1, p.colour.good]], decimals=0), 3, 4],
   [stat('Suspected of', 'The verdict of the rules: disk (its own), host, network, queue, or peer (it only waits for another). Bad looks like: anything but none; docs/osd-verdicts.md says what two signals each stands on.', 'none', p.target(q.state.verdict, '{{verdict}}', instant=true), thresholds.neutral, noValue='OSD not known') + g.panel.stat.options.withTextMode('name'), 4, 4],
   [stat('Furthest from its class', 'Its worst figure divided by the median of its device class: 1 is as the others. It needs %d busy OSDs of a class. Bad looks like: %g and above.' % [osd.minimumOsds, osd.ratio], 'none', p.target(q.state.ratio, 'to class', instant=true), [[null, p.colour.good], [osd.agreeRatio, p.colour.warning], [osd.ratio, p.colour.bad]], decimals=2, noValue='class too small'), 4, 4],

@@ -217,7 +217,7 @@ local history = [
       'Recovery',
       'Whether a cluster recovers or backfills: data moves, and every layer above the disks is slower meanwhile. Bad looks like: a stretch of many hours, or one that begins again and again.',
       'none', [p.target(q.history.recovery, '{{cluster}}')],
-      [[null, p.colour.good], [1, p.colour.warning]]
+      t.few
     ) + {
       fieldConfig+: { defaults+: { mappings: [{
         type: 'value',

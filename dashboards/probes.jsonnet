@@ -44,7 +44,7 @@ local verdict = [
       { expr: q.schedule.intervals, name: 'intervals since success', unit: 'none', steps: [[null, p.colour.good], [config.probe.missedIntervals, p.colour.warning], [stale, p.colour.bad]] },
       { expr: q.schedule.lastSuccess, name: 'last success', unit: 's' },
       { expr: q.schedule.lastRun, name: 'last run', unit: 's' },
-      { expr: q.schedule.success, name: 'result', unit: 'none', steps: [[null, p.colour.bad], [1, p.colour.good]] },
+      { expr: q.schedule.success, name: 'result', unit: 'none', steps: thresholds.yes },
       { expr: q.schedule.duration, name: 'took', unit: 's' },
       { expr: q.schedule.inFlight, name: 'in flight', unit: 's' },
       { expr: q.schedule.interval, name: 'every', unit: 's' },

@@ -10,14 +10,20 @@ local options(panel, description, unit) =
   + panel.queryOptions.withDatasource(datasource.type, datasource.uid)
   + panel.standardOptions.withUnit(unit);
 
+// [[from, colour], …] as Grafana writes it.
+local grafanaSteps(steps) = [{ value: step[0], color: step[1] } for step in steps];
+
 local thresholds(panel, steps) =
   panel.standardOptions.thresholds.withMode('absolute')
-  + panel.standardOptions.thresholds.withSteps([{ value: step[0], color: step[1] } for step in steps])
+  + panel.standardOptions.thresholds.withSteps(grafanaSteps(steps))
   + panel.standardOptions.color.withMode('thresholds');
 
-// Every query of a panel has an id of its own: A, B, C, … unless it was given one.
+// A, B, C, …
+local refId(index) = std.char(std.codepoint('A') + index);
+
+// Every query of a panel has an id of its own, unless it was given one.
 local named(targets) = [
-  { refId: std.char(std.codepoint('A') + index) } + targets[index]
+  { refId: refId(index) } + targets[index]
   for index in std.range(0, std.length(targets) - 1)
 ];
 
@@ -151,7 +157,6 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
   // A table of several figures of the same subject: one query a column, rows joined by the label `by`. `columns`:
   // [[query, heading, unit], ...]; the first query brings the labels that are shown before them.
   joinedTable(title, description, by, columns)::
-    local refId(index) = std.char(std.codepoint('A') + index);
     self.table(
       title, description, 'none',
       [self.tableTarget(columns[index][0], refId(index)) for index in std.range(0, std.length(columns) - 1)],
@@ -182,7 +187,7 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
         properties: [{
           id: 'mappings',
           value: [
-            { type: 'special', options: { match: 'null', result: { index: 0, text: '', color: 'transparent' } } },
+            emptyCells(''),
             { type: 'value', options: { [value]: { index: 1, text: said[value] } for value in std.objectFields(said) } },
           ],
         }],
@@ -300,7 +305,6 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
   // `columns`: [{ expr, name, unit, steps: null, links: null }, …]; name null: the query only brings labels.
   // `sort`: heading of the column that the worst is on top by.
   figures(title, description, labels, columns, sort=null)::
-    local refId(index) = std.char(std.codepoint('A') + index);
     // Grafana's name of a query's figure; a lone query's has no letter.
     local value(index) = if std.length(columns) == 1 then 'Value' else 'Value #' + refId(index);
     local indices = std.range(0, std.length(columns) - 1);
@@ -329,7 +333,7 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
                       + linksOf(std.get(columns[index], 'links'))
                       + (local steps = std.get(columns[index], 'steps');
                          if steps == null then [] else [
-                           { id: 'thresholds', value: { mode: 'absolute', steps: [{ value: step[0], color: step[1] } for step in steps] } },
+                           { id: 'thresholds', value: { mode: 'absolute', steps: grafanaSteps(steps) } },
                            { id: 'color', value: { mode: 'thresholds' } },
                            coloured,
                            { id: 'mappings', value: [emptyCells('')] },

@@ -15,7 +15,7 @@ local osdOfSeries = p.linked([links.fromSeries('osd', ['cluster', 'ceph_daemon']
     [
       { expr: q.osds.info, name: null, unit: 'none' },
       { expr: q.osds.suspected, name: null, unit: 'none' },
-      { expr: q.osds.up, name: 'up', unit: 'none', steps: [[null, p.colour.bad], [1, p.colour.good]] },
+      { expr: q.osds.up, name: 'up', unit: 'none', steps: thresholds.yes },
       { expr: q.osds.operations, name: 'operations', unit: 'iops' },
       { expr: q.osds.mean('read'), name: 'mean read', unit: 's' },
       { expr: q.osds.mean('write'), name: 'mean write', unit: 's' },

@@ -43,7 +43,7 @@ local probeOfSeries = p.linked([links.to('probes', { probe: '${__field.labels.pr
       [['cluster', 'cluster', null], ['instance', 'instance', null], ['probe', 'probe', [toProbe]], ['layer', 'layer', null], ['kind', 'kind', null]],
       [
         { expr: q.probe.info, name: null, unit: 'none' },
-        { expr: q.probe.success, name: 'result', unit: 'none', steps: [[null, p.colour.bad], [1, p.colour.good]] },
+        { expr: q.probe.success, name: 'result', unit: 'none', steps: thresholds.yes },
         { expr: q.probe.intervals, name: 'intervals since success', unit: 'none', steps: [[null, p.colour.good], [config.probe.missedIntervals, p.colour.warning], [config.probe.staleIntervals, p.colour.bad]] },
         { expr: q.probe.lastSuccess, name: 'last success', unit: 's' },
         { expr: q.probe.duration, name: 'took', unit: 's' },
