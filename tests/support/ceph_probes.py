@@ -11,7 +11,6 @@ from plumbline.config_types import Duration
 
 from .ceph_cluster import CephCluster
 
-
 GROUPS = 64
 """Of the pool for objects. Where its groups lie depends on the pool's number, so on how many pools other tests made
 before: of 8 groups on three OSDs every eighth pool leaves one OSD without a single first place, of 64 none in 10^10."""

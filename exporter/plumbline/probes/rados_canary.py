@@ -310,10 +310,9 @@ class OsdCanary:
         # also when it has ended: who ran it once wants to know why this OSD has no figures
         if note and (state is CanaryState.RUNNING or not reason):
             reason, message = note, f"{name}: {_NOT_SERVED[note]}"
-        elif state is CanaryState.RUNNING:
-            if failing:
-                kind = max(failing[0].errors, key=failing[0].errors.__getitem__)
-                reason, message = "errors", f"{name}: the last {failing[0].operation} failed; mostly {kind}"
+        elif state is CanaryState.RUNNING and failing:
+            kind = max(failing[0].errors, key=failing[0].errors.__getitem__)
+            reason, message = "errors", f"{name}: the last {failing[0].operation} failed; mostly {kind}"
         if longest >= plan.stuck_after_s and state in (CanaryState.RUNNING, CanaryState.PREPARING):
             reason, message = "stuck", f"{name}: an operation hangs for {longest:.0f} s"
         return CanaryReading(

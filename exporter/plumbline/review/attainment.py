@@ -48,7 +48,7 @@ def attainment(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[
     for sums, name in ((judged, "figures judged"), (beyond, "figures beyond")):
         for track in answers[name]:
             key = (track.labels.get("cluster", ""), track.labels.get("layer", ""))
-            figures[key].add(_figure(track))
+            figures[key].add(track.key(_LABELS))
             for day, minutes in day_starts(track.points, period).items():
                 sums[key][day] += minutes * MINUTE_S
     observed, out = _minutes(answers["layers judged"]), _minutes(answers["layers out of line"])
@@ -85,15 +85,15 @@ def figure_offenders(
     answers: Mapping[str, Sequence[Track]], period: Period, catalogue: WorkloadCatalogue
 ) -> tuple[FigureOffender, ...]:
     """The figures that were longest beyond, with the median of their worst day."""
-    judged = {_figure(track): sum(value for _, value in track.points) for track in answers["figures judged"]}
+    judged = {track.key(_LABELS): sum(value for _, value in track.points) for track in answers["figures judged"]}
     ratios: dict[_Figure, list[tuple[float, int]]] = defaultdict(list)
     for track in answers["levels ratio"]:
-        ratios[_figure(track)] += [(value, day) for day, value in day_starts(track.points, period).items()]
+        ratios[track.key(_LABELS)] += [(value, day) for day, value in day_starts(track.points, period).items()]
     found = []
     for track in answers["figures beyond"]:
         seconds = sum(value for _, value in track.points) * MINUTE_S
         if seconds:
-            key = _figure(track)
+            key = track.key(_LABELS)
             worst, day = max(ratios[key]) if ratios[key] else (None, None)
             found.append(
                 FigureOffender(
@@ -122,7 +122,3 @@ def figure_words(labels: Mapping[str, str], catalogue: WorkloadCatalogue) -> str
 
 
 _LABELS = ("cluster", "instance", "probe", "layer", "device_class", "workload", "operation", "statistic")
-
-
-def _figure(track: Track) -> _Figure:
-    return tuple(track.labels.get(name, "") for name in _LABELS)

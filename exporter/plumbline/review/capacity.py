@@ -58,20 +58,16 @@ def headroom(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[He
 
 
 def _days(tracks: Iterable[Track], names: Sequence[str], period: Period) -> dict[_Key, Days]:
-    found = {_key(track, names): tuple(sorted(day_starts(track.points, period).items())) for track in tracks}
+    found = {track.key(names): tuple(sorted(day_starts(track.points, period).items())) for track in tracks}
     return {key: days for key, days in found.items() if days}
 
 
 def _slopes(tracks: Iterable[Track], names: Sequence[str]) -> dict[_Key, tuple[tuple[str, float], ...]]:
     found: dict[_Key, dict[str, float]] = defaultdict(dict)
     for track in tracks:
-        found[_key(track, names)][track.labels.get("slope", "")] = track.points[-1][1]
+        found[track.key(names)][track.labels.get("slope", "")] = track.points[-1][1]
     return {key: tuple((slope, of[slope]) for slope in SLOPES if slope in of) for key, of in found.items()}
 
 
 def _last(tracks: Iterable[Track], names: Sequence[str]) -> dict[_Key, float]:
-    return {_key(track, names): track.points[-1][1] for track in tracks}
-
-
-def _key(track: Track, names: Sequence[str]) -> _Key:
-    return tuple(track.labels.get(name, "") for name in names)
+    return {track.key(names): track.points[-1][1] for track in tracks}

@@ -17,13 +17,13 @@ _SEVERITIES = ("critical", "warning")
 
 def finding_fates(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[FindingFate, ...]:
     """Closed is only what was last seen met; what is no longer seen is not claimed to be mended."""
-    met_first = {_key(track, _FINDING) for track in answers["findings met first"]}
-    met_last = {_key(track, _FINDING) for track in answers["findings met last"]}
+    met_first = {track.key(_FINDING) for track in answers["findings met first"]}
+    met_last = {track.key(_FINDING) for track in answers["findings met last"]}
     begin = period.start_s + LOOK_S
     last_look = period.end_s - period.end_s % LOOK_S
     found = []
     for track in answers["findings open"]:
-        key = _key(track, _FINDING)
+        key = track.key(_FINDING)
         first, last = track.points[0][0], track.points[-1][0]
         open_last = last > last_look - LOOK_S and key not in met_last
         open_first = first < begin and key not in met_first
@@ -86,7 +86,7 @@ def recorded(tracks: Iterable[Track], period: Period) -> tuple[Recorded, ...]:
     """One line for each host, layer and moment (an hour): a record writes many entries at once."""
     groups: dict[tuple[str, ...], dict[float, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))
     for track in tracks:
-        key = _key(track, ("cluster", "instance", "layer", "device_class", "source"))
+        key = track.key(("cluster", "instance", "layer", "device_class", "source"))
         entry = (track.labels.get("workload", ""), track.labels.get("operation", ""))
         for _, at in track.points:
             if period.start_s <= at < period.end_s:
@@ -103,7 +103,7 @@ def worn(answers: Mapping[str, Sequence[Track]]) -> tuple[Wear, ...]:
     """The disks with the least endurance left, and those most worn."""
     left = _values(answers["endurance left"])
     first, last = _values(answers["wear first"]), _values(answers["wear last"])
-    names = {_key(track, _DISK): track.labels for track in answers["disks"]}
+    names = {track.key(_DISK): track.labels for track in answers["disks"]}
     found = [
         Wear(
             key[0],
@@ -129,8 +129,4 @@ MOST_WORN = 20
 
 
 def _values(tracks: Iterable[Track]) -> dict[tuple[str, ...], float]:
-    return {_key(track, _DISK): track.points[-1][1] for track in tracks}
-
-
-def _key(track: Track, names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(track.labels.get(name, "") for name in names)
+    return {track.key(_DISK): track.points[-1][1] for track in tracks}

@@ -22,7 +22,7 @@ import math
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 
@@ -51,6 +51,10 @@ class Track:
 
     labels: Mapping[str, str]
     points: tuple[tuple[float, float], ...]
+
+    def key(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The values of these labels, empty where it has none: what series are matched by."""
+        return tuple(self.labels.get(name, "") for name in names)
 
 
 class _Result(msgspec.Struct, frozen=True):
