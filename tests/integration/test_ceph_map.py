@@ -154,11 +154,16 @@ def test_pools(moved: CephCluster, daemon: Daemon) -> None:
     assert figures == {
         "map-any": (3, 2, 3), "map-cold": (2, 1, 2), "map-racks": (2, 1, 2), "map-coded": (3, 2, 1.5),
     }  # fmt: skip
-    df = {each["name"]: each["stats"] for each in moved.ceph_json("df")["pools"]}
-    assert page.get(f"{PREFIX}pool_stored_bytes", pool_id=numbers["map-coded"]) == df["map-coded"]["stored"] > 0
-    for pool in POOLS:
-        max_avail = page.get(f"{PREFIX}pool_max_avail_bytes", pool_id=numbers[pool])
-        assert max_avail == pytest.approx(df[pool]["max_avail"], rel=0.05)
+
+    def sizes_are_the_clusters() -> bool:  # what was written comes to the manager's knowledge within seconds
+        page = looked_again(daemon, moved)
+        df = {each["name"]: each["stats"] for each in moved.ceph_json("df")["pools"]}
+        stored = page.get(f"{PREFIX}pool_stored_bytes", pool_id=numbers["map-coded"])
+        available = {pool: page.get(f"{PREFIX}pool_max_avail_bytes", pool_id=numbers[pool]) for pool in POOLS}
+        expected = {pool: pytest.approx(df[pool]["max_avail"], rel=0.05) for pool in POOLS}
+        return bool(stored == df["map-coded"]["stored"] > 0) and available == expected
+
+    eventually(sizes_are_the_clusters, within_s=WITHIN_S, every_s=1)
 
 
 def test_one_that_is_out_keeps_its_place(moved: CephCluster, daemon: Daemon) -> None:
