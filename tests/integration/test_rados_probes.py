@@ -140,7 +140,7 @@ def start(ceph: CephCluster, host: Host) -> Iterator[Callable[..., Canaries]]:
     for each in started:
         each.stop()
     ceph.heal()
-    if left():  # a worker that is ended has a second to remove its objects; what a busy cluster kept, the next start takes
+    if left():  # a worker has a second to remove its objects; what a busy cluster kept, the next start takes
         again = Canaries(host)
         again.grow(1)
         again.stop()
