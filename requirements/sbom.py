@@ -126,7 +126,7 @@ def relations(root: str, pins: Sequence[Pinned]) -> list[dict[str, Any]]:
 
 
 def bill(wheel: Path, locks: Mapping[str, Sequence[Pinned]], epoch: int | None) -> dict[str, Any]:
-    """The whole document. Raise :class:`SbomError` where a release is not installed as locked, or its licence unknown."""
+    """The whole document. Raise :class:`SbomError` where a release is not installed as locked or has no licence."""
     required = {pin.name for pin in locks[SHIPPED[0]]}
     pins = {pin.name: pin for lock in SHIPPED for pin in locks[lock]}
     troubles = list(installed_troubles(pins.values()))
