@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the generated references: ``docs/metrics.md`` from the specs, ``docs/configuration.md`` from the model,
 ``docs/checks.md`` from the catalogue of checks, ``docs/workloads.md`` from the catalogue of workloads, and the table of
-kinds inside ``docs/probes.md``.
+kinds inside ``docs/probes.md``; ``docs/alerts.md`` and ``docs/rules.md`` from the rendered rules (render those first).
 
 Usage: python docs/render.py [--check]
 
@@ -17,38 +17,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+import yaml
+from render_alerts import alerts_reference, rules_reference
+from render_metrics import metrics_reference
+
 from plumbline import config, config_types, probe_config, workloads
 from plumbline.checks.every import CHECKS
-from plumbline.reference import every_spec
 
 HERE = Path(__file__).resolve().parent
 STRUCTS = (
-    (config.Config, "The file", ""),
-    (config.WebConfig, "`web`", ""),
-    (config.DevicesConfig, "`devices`", ""),
-    (config.BaselineConfig, "`baseline`", ""),
-    (config.GatesConfig, "`gates`", ""),
-    (config.CephConfig, "`ceph`", ""),
-    (config.NetworkServerConfig, "`network_server`", ""),
-    *((kind, f"A probe of `type: {kind.__struct_config__.tag}`", "") for kind in get_args(probe_config.ProbeConfig)),
+    (config.Config, "The file", "The file"),
+    (config.WebConfig, "`web`", "web"),
+    (config.DevicesConfig, "`devices`", "devices"),
+    (config.BaselineConfig, "`baseline`", "baseline"),
+    (config.GatesConfig, "`gates`", "gates"),
+    (config.CephConfig, "`ceph`", "ceph"),
+    (config.NetworkServerConfig, "`network_server`", "network_server"),
+    *(
+        (kind, f"A probe of `type: {kind.__struct_config__.tag}`", kind.__struct_config__.tag)
+        for kind in get_args(probe_config.ProbeConfig)
+    ),
 )
-
-
-def metrics() -> str:
-    """A table of every metric, by name."""
-    lines = [
-        "# Metrics",
-        "",
-        "Generated from the code by `make render`. Units are base units. Missing is no series, zero is measured zero.",
-        "Besides these, `process_*` of the Python client describe the daemon itself.",
-        "",
-        "| metric | type | labels | meaning |",
-        "| --- | --- | --- | --- |",
-    ]
-    for spec in every_spec():
-        labels = ", ".join(f"`{label}`" for label in spec.labels)
-        lines.append(f"| `{spec.name}` | {spec.kind} | {labels} | {spec.help.replace('|', chr(92) + '|')} |")
-    return "\n".join(lines) + "\n"
 
 
 def configuration() -> str:
@@ -62,11 +51,14 @@ def configuration() -> str:
         "starting anything.",
         "",
         "Durations: `500ms`, `15s`, `5m`, `6h`, `1d`, `1w`. Sizes: bytes, or `64MiB`, `1GiB` (binary units only).",
+        "Everything takes effect at a reload but what says *takes effect at a restart*; a probe that did not change",
+        "goes on undisturbed. An example follows each table; its values are not the defaults.",
         f"Collectors: {', '.join(f'`{name}`' for name in config.COLLECTORS)}.",
         "",
         "An example, which is also a test: [deploy/plumbline.yaml](../deploy/plumbline.yaml).",
     ]
-    for struct, title, _ in STRUCTS:
+    examples = yaml.safe_load((HERE / "configuration.yaml").read_text("utf-8"))
+    for struct, title, example in STRUCTS:
         lines += [
             "",
             f"## {title}",
@@ -79,6 +71,8 @@ def configuration() -> str:
         lines += [
             f"| `{name}` | `{kind}` | {default} | {meaning} |" for name, kind, default, meaning in _fields(struct)
         ]
+        if example in examples:
+            lines += ["", "```yaml", examples[example].rstrip("\n"), "```"]
     return "\n".join(lines) + "\n"
 
 
@@ -220,7 +214,9 @@ def main() -> int:
     """0: written, or (``--check``) fresh."""
     stale = 0
     for name, text in (
-        ("metrics.md", metrics()),
+        ("metrics.md", metrics_reference()),
+        ("alerts.md", alerts_reference()),
+        ("rules.md", rules_reference()),
         ("configuration.md", configuration()),
         ("checks.md", checks()),
         ("workloads.md", workloads_reference()),
