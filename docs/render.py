@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Write the generated references: ``docs/metrics.md`` from the specs, ``docs/configuration.md`` from the model,
 ``docs/checks.md`` from the catalogue of checks, ``docs/workloads.md`` from the catalogue of workloads, and the table of
-kinds inside ``docs/probes.md``; ``docs/alerts.md`` and ``docs/rules.md`` from the rendered rules (render those first).
+kinds inside ``docs/probes.md``; ``docs/alerts.md`` and ``docs/rules.md`` from the rendered rules (render those first);
+the table of series inside ``docs/sizing.md`` from the recorded hosts.
 
 Usage: python docs/render.py [--check]
 
@@ -20,6 +21,7 @@ from typing import get_args
 import yaml
 from render_alerts import alerts_reference, rules_reference
 from render_metrics import metrics_reference
+from render_sizing import sizing_table
 
 from plumbline import config, config_types, probe_config, workloads
 from plumbline.checks.every import CHECKS
@@ -129,7 +131,7 @@ def workloads_reference() -> str:
     return "\n".join(lines) + "\n"
 
 
-KINDS_BEGIN, KINDS_END = "<!-- generated: kinds -->\n", "<!-- end -->"
+KINDS_BEGIN, SERIES_BEGIN, END = "<!-- generated: kinds -->\n", "<!-- generated: series -->\n", "<!-- end -->"
 
 
 def probes(written: str) -> str:
@@ -139,9 +141,14 @@ def probes(written: str) -> str:
         layer = probe_config.WORKLOADS[kind][1] if kind in probe_config.WORKLOADS else "disk"
         runs = "by a schedule" if issubclass(kind, probe_config.Periodic) else "always"
         lines.append(f"| `{kind.__struct_config__.tag}` | {layer} | {runs} | {_first_line(kind)} |")
-    before, _, rest = written.partition(KINDS_BEGIN)
-    after = rest.partition(KINDS_END)[2]
-    return before + KINDS_BEGIN + "\n".join(lines) + "\n" + KINDS_END + after
+    return _inserted(written, KINDS_BEGIN, "\n".join(lines) + "\n")
+
+
+def _inserted(written: str, begin: str, table: str) -> str:
+    """The page with what stands between its marks replaced."""
+    before, found, rest = written.partition(begin)
+    assert found, begin
+    return before + begin + table + END + rest.partition(END)[2]
 
 
 def _first_line(struct: type) -> str:
@@ -220,6 +227,7 @@ def main() -> int:
         ("configuration.md", configuration()),
         ("checks.md", checks()),
         ("workloads.md", workloads_reference()),
+        ("sizing.md", _inserted((HERE / "sizing.md").read_text("utf-8"), SERIES_BEGIN, sizing_table())),
         ("probes.md", probes((HERE / "probes.md").read_text("utf-8"))),
     ):
         path = HERE / name

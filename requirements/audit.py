@@ -4,9 +4,10 @@
 Usage: python -m requirements.audit [--offline]
 
 Two halves. The first needs no network and always runs: every release pinned exactly and with hashes, one version of
-one package in all locks, the locks fit pyproject.toml and the ``.in`` files, what is installed is what is locked, and
-its licences are allowed. The second has pip-audit ask the vulnerability service of the package index for every
-release; a release that could not be asked about is named, and never counts as one without findings.
+one package in the locks that are installed together, the locks fit pyproject.toml and the ``.in`` files, what is
+installed is what is locked, and its licences are allowed. The second has pip-audit ask the vulnerability service of the
+package index for every release; a release that could not be asked about is named, and never counts as one without
+findings.
 
 Exit code: 0 good, 1 something is wrong or vulnerable, 3 the first half is good and the service could not be asked
 (with ``--offline``: was not asked, 0, and the last line says so).
@@ -28,11 +29,11 @@ from typing import cast
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from requirements.licences import LicenceError, allowed, declared
-from requirements.locks import LOCKS, ROOT, LockError, Pinned, parse_wanted, read_lock
+from requirements.locks import ROOT, SHIPPED, LockError, Pinned, every_lock, parse_wanted, read_lock
 
 GOOD, WRONG, NOT_ASKED = 0, 1, 3
-SHIPPED = ("run.txt", "s3.txt")
-"""What is installed beside the daemon; the others are tools of ours."""
+TOGETHER = (*SHIPPED, "build.txt", "dev.txt")
+"""Installed into one environment, that of the tests; others have one of their own."""
 ASK_SECONDS = 300
 """For all releases together; the service answers in about a second a release."""
 
@@ -100,7 +101,7 @@ def offline_troubles(root: Path = ROOT) -> list[str]:
     """Everything that can be found wrong without a network."""
     troubles: list[str] = []
     locks: dict[str, Sequence[Pinned]] = {}
-    for name in LOCKS:
+    for name in every_lock(root):
         try:
             locks[name] = read_lock(name, root)
         except (LockError, OSError) as error:
@@ -110,8 +111,8 @@ def offline_troubles(root: Path = ROOT) -> list[str]:
     extras = {name: [Requirement(each) for each in wanted] for name, wanted in project["optional-dependencies"].items()}
     wanted = {"run.txt": own} | {f"{name}.txt": own + more for name, more in extras.items()}
     for lock, requirements in wanted.items():
-        if lock not in LOCKS:
-            troubles.append(f"pyproject.toml: the extra of {lock} has no lock; requirements/locks.py names them")
+        if lock not in SHIPPED:
+            troubles.append(f"pyproject.toml: the extra of {lock} is not in SHIPPED of requirements/locks.py")
         troubles += unmet(requirements, locks.get(lock, ()), lock, "pyproject.toml")
     for path in sorted((root / "requirements").glob("*.in")):
         lock = path.with_suffix(".txt").name
@@ -120,7 +121,7 @@ def offline_troubles(root: Path = ROOT) -> list[str]:
             troubles += unmet(parse_wanted(path.read_text("utf-8"), source), locks.get(lock, ()), lock, source)
         except LockError as error:
             troubles.append(str(error))
-    troubles += disagreements(locks)
+    troubles += disagreements({lock: locks[lock] for lock in TOGETHER if lock in locks})
     shipped = {pin.name: pin for lock in SHIPPED for pin in locks.get(lock, ())}
     return troubles + list(installed_troubles(shipped.values()))
 
@@ -190,13 +191,13 @@ def main(arguments: Sequence[str]) -> int:
         print(f"wrong: {each}", file=sys.stderr)
     if troubles:
         return WRONG
-    releases = {(pin.name, pin.version) for lock in LOCKS for pin in read_lock(lock)}
+    releases = {(pin.name, pin.version) for lock in every_lock() for pin in read_lock(lock)}
     print(f"{len(releases)} releases: pinned with hashes, locks agree, licences of what is shipped allowed")
     if "--offline" in arguments:
         print("vulnerabilities: NOT asked (--offline)")
         return GOOD
     try:
-        code, lines = verdict(ask(LOCKS), len(releases))
+        code, lines = verdict(ask(every_lock()), len(releases))
     except ValueError as error:
         code, lines = NOT_ASKED, [f"vulnerabilities: could NOT be asked: {error}"]
     print("\n".join(lines), file=sys.stderr if code else sys.stdout)

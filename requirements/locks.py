@@ -20,8 +20,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("run.txt", "s3.txt", "build.txt", "dev.txt", "lock.txt", "audit.txt")
-"""Every lock there is; the Debian lists beside them are no pip files."""
+SHIPPED = ("run.txt", "s3.txt")
+"""Made from pyproject.toml: what is installed beside the daemon. The others are tools of ours."""
 
 _PIN = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[A-Za-z0-9.!+_-]+)(?P<marker>\s*;.*)?")
 _HASH = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")
@@ -87,6 +87,12 @@ def _blocks(text: str) -> list[tuple[int, list[str]]]:
 def read_lock(name: str, root: Path = ROOT) -> tuple[Pinned, ...]:
     """A lock by its file name, such as ``run.txt``."""
     return parse_lock((root / "requirements" / name).read_text("utf-8"), f"requirements/{name}")
+
+
+def every_lock(root: Path = ROOT) -> tuple[str, ...]:
+    """The shipped ones, and one for each ``.in`` file; the Debian lists beside them are no pip files."""
+    tools = sorted(path.with_suffix(".txt").name for path in (root / "requirements").glob("*.in"))
+    return (*SHIPPED, *tools)
 
 
 def parse_wanted(text: str, source: str) -> tuple[Requirement, ...]:

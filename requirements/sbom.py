@@ -31,9 +31,9 @@ from typing import Any, cast
 
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from requirements.audit import SHIPPED, installed_troubles
+from requirements.audit import installed_troubles
 from requirements.licences import declared
-from requirements.locks import LockError, Pinned, read_lock
+from requirements.locks import SHIPPED, LockError, Pinned, read_lock
 
 _NAMESPACE = uuid.UUID("6b1f0c52-5f0e-5c1a-9f83-6f3f2d9b7a10")
 """Of our serial numbers, which are made from the content."""

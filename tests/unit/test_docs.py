@@ -76,3 +76,25 @@ def test_every_metric_alert_and_record_is_in_its_reference() -> None:
         page = (ROOT / "docs" / f"{kind}.md").read_text("utf-8")
         groups = yaml.safe_load((ROOT / f"alerts/out/plumbline-{kind}.yaml").read_text("utf-8"))["groups"]
         assert [rule[key] for group in groups for rule in group["rules"] if form.format(rule[key]) not in page] == []
+
+
+def test_the_sum_of_a_node_s_series_is_that_of_the_table() -> None:
+    """What docs/sizing.md reckons for a storage node, from the figures that it shows."""
+    page = (ROOT / "docs" / "sizing.md").read_text("utf-8")
+    most = {
+        cells[1].strip(): int(cells[5])
+        for row in page.splitlines()
+        if len(cells := row.split("|")) == 8 and cells[5].strip().isdigit()
+    }
+    cpu, port, bond = most["CPU"], most["network port"], most["bond"]
+    disk, health = most["disk or volume: counters, identity, queue, users"], most["disk: health"]
+    histogram, pci = most["disk, each operation: latency histograms"], most["PCI Express device"]
+    canary = most["canary, each operation"]
+    node = sum(figure for name, figure in most.items() if name.startswith("node: "))
+    text = (
+        f"64 × {cpu} + 4 × {port} + 2 × {bond} + 24 × ({disk} + {health} + 3 × {histogram}) + 24 × 100"
+        f" + 30 × {pci} + 2 × {canary} + {node}"
+    )
+    total = 64 * cpu + 4 * port + 2 * bond + 24 * (disk + health + 3 * histogram) + 2400 + 30 * pci + 2 * canary + node
+    assert f"{text} = {total:,}" in page
+    assert f"{20 * total / 30:,.0f}" in page

@@ -15,8 +15,7 @@ import pytest
 pytest.importorskip("cyclonedx.validation.json", reason="cyclonedx-python-lib is not installed; make test installs it")
 
 from requirements import sbom
-from requirements.audit import SHIPPED
-from requirements.locks import Pinned, read_lock
+from requirements.locks import SHIPPED, Pinned, read_lock
 
 A, B = "a" * 64, "b" * 64
 LOCKED = {
