@@ -35,12 +35,17 @@ run: $(VENV)/.installed-$(KEY) ## install into .venv and start the daemon (state
 	@exec $(VENV)/bin/plumbline serve --storage.path $(STATE) $(ARGS)
 
 .PHONY: demo
-demo: $(VENV)/.installed-$(KEY) ## the daemon, a real Prometheus and Alertmanager on loopback; Ctrl-C stops all
+demo: $(VENV)/.installed-$(KEY) demo-packages ## the daemon, a real Prometheus and Alertmanager on loopback; Ctrl-C stops all
 	@exec $(VENV)/bin/python -m deploy.demo $(ARGS)
 
 .PHONY: demo-slow
-demo-slow: $(VENV)/.installed-$(KEY) ## the same, then slow the probed disk and watch the alert fire and resolve
+demo-slow: $(VENV)/.installed-$(KEY) demo-packages ## the same, then slow the probed disk and watch the alert fire and resolve
 	@exec $(VENV)/bin/python -m deploy.demo --slow $(ARGS)
+
+# As root they are installed, otherwise named.
+.PHONY: demo-packages
+demo-packages:
+	@requirements/need-debian prometheus prometheus-alertmanager fio
 
 $(VENV)/.deps-$(KEY): requirements/run.txt requirements/s3.txt requirements/build.txt requirements/make-venv
 	@echo "creating $(VENV) with the pinned dependencies" >&2
