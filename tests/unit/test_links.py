@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from functools import cache
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FIXTURES = ROOT / "tests" / "fixtures"
+OTHERS = {ROOT / "tests" / "fixtures", ROOT / "tests" / "golden"}
+SKIPPED = {"vendor", "node_modules", "__pycache__", "dist", "build"}
 AWAITED = {
     "SECURITY.md",
     "deploy/ansible/README.md",
@@ -44,16 +46,17 @@ WRONG = {
 """Spellings that are not ours, in prose (code, links and file names left out), and what is."""
 
 
-def pages() -> list[Path]:
-    """Every Markdown file of the tree that is ours; fixtures are as others wrote them."""
-    skipped = {"vendor", "node_modules", "__pycache__"}
-    return sorted(
-        path
-        for path in ROOT.rglob("*.md")
-        if not any(part in skipped or part.startswith(".") for part in path.relative_to(ROOT).parts)
-        and not path.is_relative_to(FIXTURES)
-        and not path.is_relative_to(ROOT / "tests" / "golden")
-    )
+@cache
+def pages() -> tuple[Path, ...]:
+    """Every Markdown file of the tree that is ours; fixtures and golden pages are as others or programs wrote them."""
+    found: list[Path] = []
+    for folder, below, names in os.walk(ROOT):
+        here = Path(folder)
+        below[:] = [
+            name for name in below if not name.startswith(".") and name not in SKIPPED and here / name not in OTHERS
+        ]
+        found += [here / name for name in names if name.endswith(".md")]
+    return tuple(sorted(found))
 
 
 def named(path: Path) -> str:
