@@ -37,12 +37,16 @@ class Inhibition:
     target: tuple[tuple[str, str, str], ...]
     equal: tuple[str, ...]
 
-    def concerns(self, source: Mapping[str, object], target: Mapping[str, object]) -> bool:
-        """Whether an alert with the one rule's labels may hold back one with the other's."""
-        if not all(_may_match(each, source) for each in self.source):
-            return False
-        if not all(_may_match(each, target) for each in self.target):
-            return False
+    def speaks(self, labels: Mapping[str, object]) -> bool:
+        """Whether an alert of these labels may hold others back."""
+        return all(_may_match(each, labels) for each in self.source)
+
+    def silences(self, labels: Mapping[str, object]) -> bool:
+        """Whether it may be held back."""
+        return all(_may_match(each, labels) for each in self.target)
+
+    def joins(self, source: Mapping[str, object], target: Mapping[str, object]) -> bool:
+        """Whether a source and a target may have the same values of the equal labels."""
         pairs = [(source.get(label, ""), target.get(label, "")) for label in self.equal if label in _KNOWN]
         if any(UNKNOWN not in pair and pair[0] != pair[1] for pair in pairs):
             return False
@@ -162,8 +166,16 @@ class _Book:
 
 def _alert_row(rule: Mapping[str, Any], own: Mapping[str, object], book: _Book) -> str:
     name = rule["alert"]
-    by = [each for each in book.inhibitions if any(each.concerns(other, own) for other in book.labels)]
-    others = [each for each in book.inhibitions if any(each.concerns(own, other) for other in book.labels)]
+    by = [
+        each
+        for each in book.inhibitions
+        if each.silences(own) and any(each.speaks(other) and each.joins(other, own) for other in book.labels)
+    ]
+    others = [
+        each
+        for each in book.inhibitions
+        if each.speaks(own) and any(each.silences(other) and each.joins(own, other) for other in book.labels)
+    ]
     figures = _cell("; ".join(_figures(book.settings.get(name, {}))))
     why = f" ([why](../alerts/config/{book.homes[name]}))" if name in book.homes else ""
     cells = (
