@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -52,27 +52,42 @@ THINGS = (
 )
 
 
-def counts(thing: Thing, pages: Iterable[Path]) -> list[int]:
-    """Series of each one there is in the pages, ascending. A line without the labels belongs to none."""
-    metrics = {spec.name for each in sections(written()) if each.name in thing.collectors for spec in each.specs}
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One series of a page; ``metric`` is its family's name."""
+
+    page: str
+    metric: str
+    labels: dict[str, str]
+
+
+def lines_of(page: Path, metrics: Collection[str]) -> Iterator[Line]:
+    """Every series of these metrics; a histogram's samples belong to its family."""
+    for line in page.read_text("utf-8").splitlines():
+        name = line.partition("{")[0].partition(" ")[0]
+        metric = name if name in metrics else _HISTOGRAM.sub("", name)
+        if metric in metrics:
+            yield Line(page.stem, metric, dict(_LABEL.findall(line.rpartition("}")[0])))
+
+
+def counts(thing: Thing, lines: Iterable[Line], collector: Mapping[str, str]) -> list[int]:
+    """Series of each one there is, ascending. A series without the labels belongs to none."""
     found: Counter[tuple[str, ...]] = Counter()
-    for page in pages:
-        for line in page.read_text("utf-8").splitlines():
-            name = line.partition("{")[0].partition(" ")[0]
-            if name not in metrics and _HISTOGRAM.sub("", name) not in metrics:
-                continue
-            labels = dict(_LABEL.findall(line.rpartition("}")[0]))
-            if set(thing.labels) <= labels.keys():
-                found[page.stem, *(labels[each] for each in thing.labels)] += 1
+    for line in lines:
+        if collector[line.metric] in thing.collectors and line.labels.keys() >= set(thing.labels):
+            found[line.page, *(line.labels[each] for each in thing.labels)] += 1
     return sorted(found.values())
 
 
 def sizing_table(pages: Iterable[Path] = ()) -> str:
     """The generated part of ``docs/sizing.md``."""
     pages = tuple(pages) or tuple(sorted(GOLDENS.glob("*.prom")))
+    # probe and canary share some metrics: those count for the canary, which is named first
+    collector = {spec.name: each.name for each in reversed(sections(written())) for spec in each.specs}
+    series = [line for page in pages for line in lines_of(page, collector.keys())]
     lines = ["| of each | seen | fewest | median | most | collectors |", "| --- | --- | --- | --- | --- | --- |"]
     for thing in THINGS:
-        numbers = counts(thing, pages)
+        numbers = counts(thing, series, collector)
         names = ", ".join(f"`{each}`" if " " not in each else each for each in thing.collectors)
         lines.append(
             f"| {thing.what} | {len(numbers)} | {numbers[0]} | {median(numbers):g} | {numbers[-1]} | {names} |"
