@@ -21,8 +21,10 @@ AWAITED = {
     "deploy/debian/README.md",
     "deploy/kubernetes/README.md",
     "deploy/prometheus/README.md",
+    "docs/container.md",
     "docs/endurance.md",
     "docs/scale.md",
+    "docs/upgrade.md",
     "docs/web.md",
 }
 """Pages that other branches bring. One that is there has to leave this set."""
@@ -55,7 +57,7 @@ def pages() -> tuple[Path, ...]:
         below[:] = [
             name for name in below if not name.startswith(".") and name not in SKIPPED and here / name not in OTHERS
         ]
-        found += [here / name for name in names if name.endswith(".md")]
+        found += [here / name for name in names if name.endswith(".md") and not (here / name).is_symlink()]
     return tuple(sorted(found))
 
 
