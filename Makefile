@@ -8,6 +8,7 @@ PYTHON ?= python3
 VENV := .venv
 TEST_VENV := .venv-test
 LOCK_VENV := .venv-lock
+AUDIT_VENV := .venv-audit
 STATE := .run
 ARGS ?=
 
@@ -34,12 +35,17 @@ run: $(VENV)/.installed-$(KEY) ## install into .venv and start the daemon (state
 	@exec $(VENV)/bin/plumbline serve --storage.path $(STATE) $(ARGS)
 
 .PHONY: demo
-demo: $(VENV)/.installed-$(KEY) ## the daemon, a real Prometheus and Alertmanager on loopback; Ctrl-C stops all
+demo: $(VENV)/.installed-$(KEY) demo-packages ## the daemon, a real Prometheus and Alertmanager on loopback; Ctrl-C stops all
 	@exec $(VENV)/bin/python -m deploy.demo $(ARGS)
 
 .PHONY: demo-slow
-demo-slow: $(VENV)/.installed-$(KEY) ## the same, then slow the probed disk and watch the alert fire and resolve
+demo-slow: $(VENV)/.installed-$(KEY) demo-packages ## the same, then slow the probed disk and watch the alert fire and resolve
 	@exec $(VENV)/bin/python -m deploy.demo --slow $(ARGS)
+
+# As root they are installed, otherwise named.
+.PHONY: demo-packages
+demo-packages:
+	@requirements/need-debian prometheus prometheus-alertmanager fio || true
 
 $(VENV)/.deps-$(KEY): requirements/run.txt requirements/s3.txt requirements/build.txt requirements/make-venv
 	@echo "creating $(VENV) with the pinned dependencies" >&2
@@ -172,8 +178,23 @@ lock: $(LOCK_VENV)/.deps-$(KEY) ## resolve the dependencies anew and pin them wi
 	@$(PIP_COMPILE) --extra s3 -c requirements/run.txt -o requirements/s3.txt pyproject.toml
 	@$(PIP_COMPILE) -o requirements/build.txt requirements/build.in
 	@$(PIP_COMPILE) -o requirements/dev.txt requirements/dev.in
+	@$(PIP_COMPILE) -o requirements/audit.txt requirements/audit.in
 	@$(PIP_COMPILE) -o requirements/lock.txt requirements/lock.in
 	@git diff --stat -- requirements
+
+# The licences are those of what is installed: so the shipped dependencies are installed there, too.
+.PHONY: audit
+audit: $(AUDIT_VENV)/.deps-$(KEY) ## pins, hashes, licences; then asks what is known against the dependencies (internet)
+	@$(AUDIT_VENV)/bin/python -m requirements.audit $(ARGS)
+
+.PHONY: sbom
+sbom: $(TEST_VENV)/.installed-$(KEY) ## what the daemon is made of, as CycloneDX: dist/sbom.cdx.json
+	@$(TEST_VENV)/bin/python -m requirements.sbom dist/plumbline-*.whl dist/sbom.cdx.json
+
+$(AUDIT_VENV)/.deps-$(KEY): requirements/run.txt requirements/s3.txt requirements/audit.txt requirements/make-venv
+	@requirements/make-venv $(AUDIT_VENV) $(PYTHON)
+	@$(AUDIT_VENV)/bin/python $(PIP_INSTALL) -r requirements/run.txt -r requirements/s3.txt -r requirements/audit.txt
+	@touch $@
 
 $(LOCK_VENV)/.deps-$(KEY): requirements/lock.txt requirements/make-venv
 	@requirements/make-venv $(LOCK_VENV) $(PYTHON)
@@ -182,6 +203,6 @@ $(LOCK_VENV)/.deps-$(KEY): requirements/lock.txt requirements/make-venv
 
 .PHONY: clean
 clean: ## remove what make made: environments, wheel, caches, state of run and demo
-	@rm -rf $(VENV) $(TEST_VENV) $(LOCK_VENV) $(STATE) .demo dist build .pytest_cache .mypy_cache .ruff_cache \
+	@rm -rf $(VENV) $(TEST_VENV) $(LOCK_VENV) $(AUDIT_VENV) $(STATE) .demo dist build .pytest_cache .mypy_cache .ruff_cache \
 	  .hypothesis .import_linter_cache .import-lint.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Write the generated references: ``docs/metrics.md`` from the specs, ``docs/configuration.md`` from the model,
 ``docs/checks.md`` from the catalogue of checks, ``docs/workloads.md`` from the catalogue of workloads, and the table of
-kinds inside ``docs/probes.md``.
+kinds inside ``docs/probes.md``; ``docs/alerts.md`` and ``docs/rules.md`` from the rendered rules (render those first);
+the table of series inside ``docs/sizing.md`` from the recorded hosts.
 
 Usage: python docs/render.py [--check]
 
@@ -17,38 +18,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+import yaml
+from render_alerts import alerts_reference, rules_reference
+from render_metrics import metrics_reference
+from render_sizing import sizing_table
+
 from plumbline import config, config_types, probe_config, workloads
 from plumbline.checks.every import CHECKS
-from plumbline.reference import every_spec
 
 HERE = Path(__file__).resolve().parent
 STRUCTS = (
-    (config.Config, "The file", ""),
-    (config.WebConfig, "`web`", ""),
-    (config.DevicesConfig, "`devices`", ""),
-    (config.BaselineConfig, "`baseline`", ""),
-    (config.GatesConfig, "`gates`", ""),
-    (config.CephConfig, "`ceph`", ""),
-    (config.NetworkServerConfig, "`network_server`", ""),
-    *((kind, f"A probe of `type: {kind.__struct_config__.tag}`", "") for kind in get_args(probe_config.ProbeConfig)),
+    (config.Config, "The file", "The file"),
+    (config.WebConfig, "`web`", "web"),
+    (config.DevicesConfig, "`devices`", "devices"),
+    (config.BaselineConfig, "`baseline`", "baseline"),
+    (config.GatesConfig, "`gates`", "gates"),
+    (config.CephConfig, "`ceph`", "ceph"),
+    (config.NetworkServerConfig, "`network_server`", "network_server"),
+    *(
+        (kind, f"A probe of `type: {kind.__struct_config__.tag}`", kind.__struct_config__.tag)
+        for kind in get_args(probe_config.ProbeConfig)
+    ),
 )
-
-
-def metrics() -> str:
-    """A table of every metric, by name."""
-    lines = [
-        "# Metrics",
-        "",
-        "Generated from the code by `make render`. Units are base units. Missing is no series, zero is measured zero.",
-        "Besides these, `process_*` of the Python client describe the daemon itself.",
-        "",
-        "| metric | type | labels | meaning |",
-        "| --- | --- | --- | --- |",
-    ]
-    for spec in every_spec():
-        labels = ", ".join(f"`{label}`" for label in spec.labels)
-        lines.append(f"| `{spec.name}` | {spec.kind} | {labels} | {spec.help.replace('|', chr(92) + '|')} |")
-    return "\n".join(lines) + "\n"
 
 
 def configuration() -> str:
@@ -62,11 +53,14 @@ def configuration() -> str:
         "starting anything.",
         "",
         "Durations: `500ms`, `15s`, `5m`, `6h`, `1d`, `1w`. Sizes: bytes, or `64MiB`, `1GiB` (binary units only).",
+        "Everything takes effect at a reload but what says *takes effect at a restart*; a probe that did not change",
+        "goes on undisturbed. An example follows each table; its values are not the defaults.",
         f"Collectors: {', '.join(f'`{name}`' for name in config.COLLECTORS)}.",
         "",
         "An example, which is also a test: [deploy/plumbline.yaml](../deploy/plumbline.yaml).",
     ]
-    for struct, title, _ in STRUCTS:
+    examples = yaml.safe_load((HERE / "configuration.yaml").read_text("utf-8"))
+    for struct, title, example in STRUCTS:
         lines += [
             "",
             f"## {title}",
@@ -79,6 +73,8 @@ def configuration() -> str:
         lines += [
             f"| `{name}` | `{kind}` | {default} | {meaning} |" for name, kind, default, meaning in _fields(struct)
         ]
+        if example in examples:
+            lines += ["", "```yaml", examples[example].rstrip("\n"), "```"]
     return "\n".join(lines) + "\n"
 
 
@@ -135,7 +131,7 @@ def workloads_reference() -> str:
     return "\n".join(lines) + "\n"
 
 
-KINDS_BEGIN, KINDS_END = "<!-- generated: kinds -->\n", "<!-- end -->"
+KINDS_BEGIN, SERIES_BEGIN, END = "<!-- generated: kinds -->\n", "<!-- generated: series -->\n", "<!-- end -->"
 
 
 def probes(written: str) -> str:
@@ -145,9 +141,14 @@ def probes(written: str) -> str:
         layer = probe_config.WORKLOADS[kind][1] if kind in probe_config.WORKLOADS else "disk"
         runs = "by a schedule" if issubclass(kind, probe_config.Periodic) else "always"
         lines.append(f"| `{kind.__struct_config__.tag}` | {layer} | {runs} | {_first_line(kind)} |")
-    before, _, rest = written.partition(KINDS_BEGIN)
-    after = rest.partition(KINDS_END)[2]
-    return before + KINDS_BEGIN + "\n".join(lines) + "\n" + KINDS_END + after
+    return _inserted(written, KINDS_BEGIN, "\n".join(lines) + "\n")
+
+
+def _inserted(written: str, begin: str, table: str) -> str:
+    """The page with what stands between its marks replaced."""
+    before, found, rest = written.partition(begin)
+    assert found, begin
+    return before + begin + table + END + rest.partition(END)[2]
 
 
 def _first_line(struct: type) -> str:
@@ -220,10 +221,13 @@ def main() -> int:
     """0: written, or (``--check``) fresh."""
     stale = 0
     for name, text in (
-        ("metrics.md", metrics()),
+        ("metrics.md", metrics_reference()),
+        ("alerts.md", alerts_reference()),
+        ("rules.md", rules_reference()),
         ("configuration.md", configuration()),
         ("checks.md", checks()),
         ("workloads.md", workloads_reference()),
+        ("sizing.md", _inserted((HERE / "sizing.md").read_text("utf-8"), SERIES_BEGIN, sizing_table())),
         ("probes.md", probes((HERE / "probes.md").read_text("utf-8"))),
     ):
         path = HERE / name

@@ -179,9 +179,10 @@ class Config(Strict, frozen=True):
     """The HTTP side; takes effect at a restart."""
     storage_path: str | None = None
     """State, canary file, recorded baseline. ``None``: systemd's ``$STATE_DIRECTORY``, else
-    ``$XDG_STATE_HOME/plumbline``, else ``~/.local/state/plumbline``."""
+    ``$XDG_STATE_HOME/plumbline``, else ``~/.local/state/plumbline``. Takes effect at a restart."""
     collectors: dict[str, bool] = msgspec.field(default_factory=dict)
-    """Collector name → on or off; all are on by default."""
+    """Collector name → on or off; all are on by default. What was off at the start and needs a capability (`health`,
+    `latency`, `pcie`) can't be switched on by a reload: the daemon has given the capability up."""
     devices: DevicesConfig = DevicesConfig()
     """Which devices are reported."""
     probes: tuple[ProbeConfig, ...] = msgspec.field(default_factory=_default_probes)

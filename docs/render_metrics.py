@@ -1,0 +1,134 @@
+"""``docs/metrics.md``: every metric by its collector, from the specs; where it comes from and what each label is, from
+``docs/metrics.yaml``; values of labels with few of them, from the recorded hosts of the tests."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plumbline import registry, self_metrics
+from plumbline.catalogue import Kind, MetricSpec
+from plumbline.reference import every_spec
+
+HERE = Path(__file__).resolve().parent
+GOLDENS = HERE.parent / "tests/golden/hosts"
+_WIRED = re.compile(r'(?:_steady|Collector)\(\s*"(\w+)",\s*(\w+)\.(\w*SPECS)')
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_UNITS = {
+    "seconds": "s",
+    "bytes": "bytes",
+    "ratio": "1 (a share or factor)",
+    "celsius": "°C",
+    "bits_per_second": "bit/s",
+    "bytes_per_second": "bytes/s",
+    "transfers_per_second": "transfers/s",
+    "timestamp_seconds": "s since 1970",
+    "info": "always 1",
+    "iops": "operations/s",
+    "sectors": "sectors",
+}
+_HEAD = """\
+# Metrics
+
+Generated from the code by `make render`. Units are base units. Missing is no series, zero is measured zero. All of them
+are there since 0.1.0, the first release; one that comes later says since when in its meaning.
+Besides these, `process_*` of the Python client describe the daemon itself.
+
+Each heading is a collector: `--no-collector.NAME`, or `collectors: {NAME: false}`, leaves it out. A counter's unit is
+what it counts. Histograms have the samples `_bucket{le}`, `_sum` and `_count`. How many series that makes on a node:
+[sizing.md](sizing.md).
+"""
+
+_LABELS_HEAD = """\
+## Labels
+
+Values are listed where they are few and fixed, as the recorded hosts of the tests have them. `instance`, `job` and
+`cluster` are Prometheus's, not ours.
+
+| label | what | values |
+| --- | --- | --- |"""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One collector and its metrics; ``reads`` is where they come from."""
+
+    name: str
+    specs: tuple[MetricSpec, ...]
+    reads: str
+
+
+def written(path: Path = HERE / "metrics.yaml") -> dict[str, Any]:
+    """What is said beside the code."""
+    found: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
+    return found
+
+
+def sections(said: Mapping[str, Any]) -> list[Section]:
+    """Every collector as the registry has it, by name, and the daemon's own figures last."""
+    found = [
+        Section(name, getattr(getattr(registry, module), attribute), said["collectors"].get(name, ""))
+        for name, module, attribute in sorted(_WIRED.findall(inspect.getsource(registry)))
+    ]
+    listed = {spec for section in found for spec in section.specs}
+    rest = tuple(spec for spec in every_spec() if spec not in listed)
+    assert set(self_metrics.SPECS) <= set(rest)
+    return [*found, Section("the daemon itself", rest, "the daemon; these are always there")]
+
+
+def unit(spec: MetricSpec) -> str:
+    """Its unit, from the name's last words (docs: Prometheus's naming advice)."""
+    name = spec.name.removesuffix("_total")
+    for ending in sorted(_UNITS, key=len, reverse=True):
+        if name.endswith("_" + ending):
+            return _UNITS[ending]
+    return name.rpartition("_")[2] if spec.kind is Kind.COUNTER else "1"
+
+
+def seen(labels: Iterable[str], pages: Iterable[Path]) -> dict[str, list[str]]:
+    """Values of these labels in the recorded hosts."""
+    found: dict[str, set[str]] = {label: set() for label in labels}
+    for page in pages:
+        for line in page.read_text("utf-8").splitlines():
+            if line.startswith("plumbline_"):
+                for label, value in _LABEL.findall(line.rpartition("}")[0]):
+                    if value and label in found:
+                        found[label].add(value)
+    return {label: sorted(values) for label, values in found.items()}
+
+
+def metrics_reference() -> str:
+    """``docs/metrics.md``."""
+    said = written()
+    lines = [_HEAD.rstrip("\n")]
+    for section in sections(said):
+        lines += ["", f"## {section.name}", "", f"From {section.reads}.", ""]
+        lines += ["| metric | type | unit | labels | meaning |", "| --- | --- | --- | --- | --- |"]
+        lines += [
+            f"| `{spec.name}` | {spec.kind} | {unit(spec)} | {', '.join(f'`{each}`' for each in spec.labels)} |"
+            f" {_cell(spec.help)} |"
+            for spec in sorted(section.specs, key=lambda spec: spec.name)
+        ]
+    closed = [name for name, about in said["labels"].items() if about.get("closed")]
+    values = seen(closed, sorted(GOLDENS.glob("*.prom")))
+    lines += [
+        "",
+        "## Labels",
+        "",
+        "Values are listed where they are few and fixed, as the recorded hosts of the tests have",
+    ]
+    lines += ["them. `instance`, `job` and `cluster` are Prometheus's, not ours.", ""]
+    lines += ["| label | what | values |", "| --- | --- | --- |"]
+    for name, about in said["labels"].items():
+        lines.append(f"| `{name}` | {about['what']} | {', '.join(f'`{each}`' for each in values.get(name, ()))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
