@@ -79,10 +79,7 @@ def relabelling(kept: Iterable[str]) -> str:
     """``metric_relabel_configs`` as YAML: one name a line, joined by YAML's own line continuation."""
     alternatives = "|\\\n".join(f"      {name}" for name in kept)
     return (
-        "metric_relabel_configs:\n"
-        "  - source_labels: [__name__]\n"
-        "    action: keep\n"
-        f'    regex: "\\\n{alternatives}"\n'
+        f'metric_relabel_configs:\n  - source_labels: [__name__]\n    action: keep\n    regex: "\\\n{alternatives}"\n'
     )
 
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
-
 from deploy.prometheus import keeplist
+
 from support import promql
 from support.dashboards import DASHBOARDS, expressions, label_values, load, variables
 from support.metrics import FOREIGN, OF_PROMETHEUS, ROOT, known_metrics
 from support.programs import need
-from support.rulefiles import RuleSet, load as load_yaml, metric_of, names_in
+from support.rulefiles import RuleSet, metric_of, names_in
+from support.rulefiles import load as load_yaml
 from support.rules import ALERTS, RULES, TEST_FILES
 
 FOLDER = ROOT / "deploy" / "prometheus"

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 import yaml
-
 from deploy.prometheus import keeplist
+
 from support.ceph_pages import LOAD_S, Page, as_exporter, as_manager, captured, text_of
 from support.daemon import eventually
 from support.metrics import ROOT
-from support.played_host import PAGES, played_hosts
+from support.played_host import played_hosts
 from support.prometheus import Prometheus, prometheus
 
 pytestmark = pytest.mark.integration
@@ -119,9 +119,7 @@ def test_rules_record_the_same_with_keep_lists_from_fewer_series(tmp_path: Path)
             folder = tmp_path / ("kept" if lists else "all")
             folder.mkdir()
             jobs = scrapes(hosts, ceph, lists=lists)
-            servers.append(
-                stack.enter_context(prometheus(folder, interval_s=SCRAPE_S, rules=rules, scrapes=jobs))
-            )
+            servers.append(stack.enter_context(prometheus(folder, interval_s=SCRAPE_S, rules=rules, scrapes=jobs)))
         everything, kept = servers
 
         def alike() -> bool:
