@@ -26,7 +26,10 @@ class RenderError(Exception):
 
 def rule(name: str, groups: str) -> str:
     """A PrometheusRule around a rule file's own text, which begins with comments and ``groups:``."""
-    head = f"apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: {name}\n  labels: {{{LABEL}}}\n"
+    head = (
+        "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\n"
+        f"metadata:\n  name: {name}\n  labels: {{{LABEL}}}\n"
+    )
     return head + "spec:\n" + indented(groups, 2)
 
 
