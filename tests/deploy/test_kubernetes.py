@@ -129,6 +129,17 @@ def test_rook_gives_the_user_what_setup_would() -> None:
     assert f"client.{client['metadata']['name']}" == wanted.user
 
 
+def test_the_toolbox_makes_the_pools_and_leaves_the_user_to_rook(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["ceph", "setup", "--blind"]) == 0
+    # README.md's pipe: grep -v 'ceph auth'
+    lines = [line for line in capsys.readouterr().out.splitlines() if "ceph auth" not in line]
+    commands = [line for line in lines if line and not line.startswith("#")]
+    assert {line.split()[0] for line in commands} == {"ceph", "rbd"}
+    for pool in ("plumbline-probe", "plumbline-rbd"):
+        assert any(line.startswith(f"ceph osd pool create {pool} ") for line in commands)
+    subprocess.run(["sh", "-n"], input="\n".join(lines), text=True, check=True, timeout=30)
+
+
 @pytest.mark.parametrize(
     "endpoints", ["a=10.0.0.1:6789,b=10.0.0.2:6789", "a=10.0.0.1:3300", "mon-a=[2001:db8::1]:6789"]
 )
