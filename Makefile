@@ -91,12 +91,14 @@ fresh: $(TEST_VENV)/.installed-$(KEY) ## are the committed rules and dashboards 
 	@$(TEST_VENV)/bin/python alerts/render.py --check
 	@$(TEST_VENV)/bin/python dashboards/render.py --check
 	@$(TEST_VENV)/bin/python docs/render.py --check
+	@$(TEST_VENV)/bin/python deploy/prometheus/keeplist.py --check
 
 .PHONY: render
 render: $(TEST_VENV)/.installed-$(KEY) ## render alerts/ and dashboards/ into their out/ folders
 	@$(TEST_VENV)/bin/python alerts/render.py
 	@$(TEST_VENV)/bin/python dashboards/render.py
 	@$(TEST_VENV)/bin/python docs/render.py
+	@$(TEST_VENV)/bin/python deploy/prometheus/keeplist.py
 
 .PHONY: preview
 preview: $(TEST_VENV)/.deps-$(KEY) ## draw the dashboards from a Prometheus with data: ARGS='--prometheus URL --out DIR'

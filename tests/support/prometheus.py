@@ -39,7 +39,7 @@ class Prometheus(api.Prometheus):
 def prometheus(
     folder: Path,
     *,
-    target: str,
+    target: str = "",
     interval_s: int = 1,
     rules: Path = RULES,
     alertmanager: str = "",
@@ -48,6 +48,7 @@ def prometheus(
     instance: str = "",
 ) -> Iterator[Prometheus]:
     """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all of ``rules`` every ``interval_s``.
+    Without a target only ``scrapes`` are.
 
     ``alertmanager`` (host:port) is told, if there is one. ``others``: job → target, scraped as well; ``scrapes``: the
     same as Prometheus' configuration has it, with labels of its own. ``instance``: what the daemon is called, unless
@@ -64,6 +65,8 @@ def prometheus(
         job["static_configs"][0]["labels"] = {"cluster": CLUSTER}
     if instance:
         config["scrape_configs"][0]["static_configs"][0]["labels"]["instance"] = instance
+    if not target:
+        del config["scrape_configs"][0]
     config["scrape_configs"] += scrapes
     file = configs.write(folder / "prometheus.yaml", config)
     processes = Processes(folder)

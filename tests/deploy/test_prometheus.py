@@ -1,0 +1,157 @@
+"""deploy/prometheus: configurations that Prometheus takes, and keep-lists that keep exactly what is read."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from deploy.prometheus import keeplist
+
+from support import promql
+from support.dashboards import DASHBOARDS, expressions, label_values, load, variables
+from support.metrics import FOREIGN, OF_PROMETHEUS, ROOT, known_metrics
+from support.programs import need
+from support.rulefiles import RuleSet, metric_of, names_in
+from support.rulefiles import load as load_yaml
+from support.rules import ALERTS, RULES, TEST_FILES
+
+FOLDER = ROOT / "deploy" / "prometheus"
+CONFIGS = sorted(FOLDER.glob("*.yml"))
+LISTS = keeplist.names(ROOT)
+KEPT = {name for names in LISTS.values() for name in names}
+OF_PROMETHEUS_ITSELF = {"ALERTS", "ALERTS_FOR_STATE", "up", "scrape_duration_seconds"}
+"""No relabelling touches them."""
+
+
+def installed(config: Path, folder: Path, *, lists: bool = True) -> Path:
+    """As README.md says: the file, its lists put in, beside targets, rules and secrets."""
+    text = config.read_text("utf-8")
+    (folder / config.name).write_text(keeplist.into(text, LISTS) if lists else text)
+    shutil.copytree(FOLDER / "targets", folder / "targets", dirs_exist_ok=True)
+    shutil.copytree(ROOT / "alerts" / "out", folder / "plumbline", dirs_exist_ok=True)
+    (folder / "tls").mkdir(exist_ok=True)
+    for name in re.findall(r"tls/([\w.-]+)", text):
+        (folder / "tls" / name).write_text("not a real one\n")
+    return folder / config.name
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_prometheus_takes_it(config: Path, tmp_path: Path) -> None:
+    for lists in (False, True):
+        file = installed(config, tmp_path, lists=lists)
+        if config.stem == "rook":  # Debian builds Prometheus without Kubernetes
+            text = re.sub(
+                r"kubernetes_sd_configs:\n(\s+)- role: pod\n\s+namespaces: .*", r"file_sd_configs:\n\1- files: [x.yml]",
+                file.read_text(),
+            )  # fmt: skip
+            assert "kubernetes_sd" not in text
+            file.write_text(text)
+        argv = [need("promtool"), "check", "config", *(["--agent"] if config.stem == "agent" else []), file]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "FAILED" not in done.stdout + done.stderr
+
+
+def jobs(config: Path, folder: Path) -> dict[str, dict[str, Any]]:
+    content = yaml.safe_load(installed(config, folder).read_text())
+    return {job["job_name"]: job for job in content["scrape_configs"]}
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_every_job_is_as_the_rules_expect_it(config: Path, tmp_path: Path) -> None:
+    found = jobs(config, tmp_path)
+    assert "plumbline" in found  # common.libsonnet's plumblineSelector
+    for name, job in found.items():
+        kept = [each for each in job.get("metric_relabel_configs", []) if each["action"] == "keep"]
+        wanted = {"plumbline": "plumbline", "ceph": "ceph", "ceph-exporter": "ceph", "prometheus": "prometheus"}
+        assert [each["regex"].split("|") for each in kept] == ([LISTS[wanted[name]]] if name in wanted else [])
+        assert job.get("honor_labels", False) == name.startswith("ceph"), name
+        targets = {each.get("target_label") for each in job.get("relabel_configs", [])}
+        if name in {"plumbline", "ceph-exporter", "node"} and "http_sd_configs" not in job:
+            assert "instance" in targets, name
+        if "http_sd_configs" in job or "kubernetes_sd_configs" in job:
+            assert "cluster" in targets, name
+
+
+@pytest.mark.parametrize(
+    ("address", "given", "instance"),
+    [
+        ("stor01.example:10047", "", "stor01.example"),
+        ("stor01:10047", "", "stor01"),
+        ("192.0.2.14:10047", "stor04.example", None),
+        ("[2001:db8::1]:10047", "", None),  # no name to be had: Prometheus' own way, address and port
+    ],
+)
+def test_a_node_is_called_by_its_host_name(address: str, given: str, instance: str | None, tmp_path: Path) -> None:
+    (relabelling,) = jobs(FOLDER / "package.yml", tmp_path)["plumbline"]["relabel_configs"]
+    found = re.fullmatch(relabelling["regex"], relabelling["separator"].join([given, address]))
+    assert (found and found[1]) == instance
+
+
+def test_committed_lists_are_fresh() -> None:
+    assert keeplist.main(["--check"]) == 0
+    for name, text in keeplist.rendered(ROOT).items():
+        (only,) = yaml.safe_load(text)["metric_relabel_configs"]
+        assert only == {"source_labels": ["__name__"], "action": "keep", "regex": "|".join(LISTS[name[:-4]])}
+
+
+def read_by_queries() -> set[str]:
+    """By the parser of the tests: what rules, templates and panels read, recorded series left out."""
+    queries = [rule["expr"] for rule in RuleSet.read(RULES, ALERTS).rules()]
+    for path in DASHBOARDS:
+        page = load(path)
+        queries += [expr for _, expr in expressions(page)]
+        queries += [label_values(each["query"])[0] for each in variables(page).values() if each["type"] == "query"]
+    found = {each.metric for query in queries for each in promql.selectors(promql.parse(query))}
+    assert "" not in found  # by __name__ alone: the list could not know
+    return {name for name in found if ":" not in name}
+
+
+def test_the_lists_have_what_is_read_and_nothing_else() -> None:
+    templates = {
+        word
+        for rule in RuleSet.read(RULES, ALERTS).rules()
+        for text in rule.get("annotations", {}).values()
+        for query in re.findall(r"`([^`]+)`", text)
+        for word in names_in(query)
+    }
+    commands = set(re.findall(r"\bplumbline_\w+", "".join((ROOT / each).read_text() for each in keeplist.COMMANDS)))
+    read = read_by_queries() - OF_PROMETHEUS_ITSELF
+    assert read - KEPT == set()
+    assert KEPT - read - templates - commands == set()
+    ours = {name for name in KEPT if name.startswith(("plumbline_", "process_"))}
+    known = known_metrics() | OF_PROMETHEUS.keys() | FOREIGN.keys()
+    assert {name for name in ours if name not in known} == set()
+
+
+def test_no_rule_test_needs_what_the_lists_drop() -> None:
+    rules = RuleSet.read(RULES, ALERTS)
+    read = set().union(*(names_in(rule["expr"]) for rule in rules.rules()))
+    given = {
+        metric_of(series["series"])
+        for file in TEST_FILES
+        for test in load_yaml(file)["tests"]
+        for series in test["input_series"]
+    }
+    dropped = {name for name in given if ":" not in name} - KEPT - OF_PROMETHEUS_ITSELF
+    assert dropped & read == set()
+    assert len(given & KEPT) > 100
+
+
+def test_a_list_can_be_put_into_any_configuration() -> None:
+    text = keeplist.into("a:\n  # keep-list: ceph\nb: 1\n", {"ceph": ["ceph_x"]}, ["node_.*"])
+    (only,) = yaml.safe_load(text)["a"]["metric_relabel_configs"]
+    assert only["regex"] == "ceph_x|node_.*"
+    with pytest.raises(KeyError):
+        keeplist.into("# keep-list: nonsense\n", {})
+
+
+def test_a_mistake_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "x.yml").write_text("# keep-list: nonsense\n")
+    assert keeplist.main(["--into", str(tmp_path / "x.yml")]) == 2
+    assert "nonsense" in capsys.readouterr().err

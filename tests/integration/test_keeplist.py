@@ -1,0 +1,146 @@
+"""Two real Prometheus servers over the same pages, one with keep-lists: every rule records the same, from fewer series.
+
+The pages: recorded hosts of ours that go on (``support.played_host``), and a real manager's under load, once as Ceph 16
+served it with all counters, once as the documents say Ceph 18 divides it between manager and ceph-exporter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from deploy.prometheus import keeplist
+
+from support.ceph_pages import LOAD_S, Page, as_exporter, as_manager, captured, text_of
+from support.daemon import eventually
+from support.metrics import ROOT
+from support.played_host import played_hosts
+from support.prometheus import Prometheus, prometheus
+
+pytestmark = pytest.mark.integration
+HOSTS = {"stor01.example": "storage_node", "stor02.example": "package_node", "stor03.example": "array_node"}
+SCRAPE_S = 2
+WITHIN_S = 60.0
+Series = frozenset[tuple[str, str]]
+
+
+@contextlib.contextmanager
+def page_of_ceph(change: Callable[[Page], Page]) -> Iterator[str]:
+    """The address of a page whose figures go on as they went between the two captured ones."""
+    first, last = change(captured("load-1")), change(captured("load-2"))
+    started = time.monotonic()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            part = (time.monotonic() - started) / LOAD_S
+            now = {key: value + (value - first.get(key, value)) * part for key, value in last.items()}
+            body = text_of(now, "played").encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: a scrape every other second."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def rules_at_once(folder: Path) -> Path:
+    """The committed rules, those of once a minute as often as the others: a test hasn't minutes."""
+    folder.mkdir()
+    for path in (ROOT / "alerts" / "out").glob("*.yaml"):
+        content = yaml.safe_load(path.read_text("utf-8"))
+        for group in content["groups"]:
+            group.pop("interval", None)
+        (folder / path.name).write_text(yaml.safe_dump(content), "utf-8")
+    return folder
+
+
+def scrapes(hosts: dict[str, str], ceph: dict[str, str], *, lists: bool) -> list[dict[str, Any]]:
+    """package.yml's jobs over these targets: cluster → address of a manager, host → address of a daemon."""
+    text = (ROOT / "deploy" / "prometheus" / "package.yml").read_text("utf-8")
+    jobs = yaml.safe_load(keeplist.into(text, keeplist.names(ROOT)) if lists else text)["scrape_configs"]
+    targets = {
+        "plumbline": [
+            {"targets": [at], "labels": {"cluster": "north", "instance": name}} for name, at in hosts.items()
+        ],
+        "ceph": [
+            {"targets": [ceph["16"]], "labels": {"cluster": "north"}},
+            {"targets": [ceph["18"]], "labels": {"cluster": "south"}},
+        ],
+        "ceph-exporter": [{"targets": [ceph["exporter"]], "labels": {"cluster": "south"}}],
+    }
+    return [
+        {key: value for key, value in job.items() if key != "file_sd_configs"}
+        | {"static_configs": targets[job["job_name"]]}
+        for job in jobs
+        if job["job_name"] in targets
+    ]
+
+
+def recorded(server: Prometheus) -> dict[Series, float]:
+    """Every recorded series and alert as it stands."""
+    asked = '{__name__=~"plumbline:.+|ALERTS"}'
+    return {frozenset(labels.items()): value for labels, value in server.query(asked)}
+
+
+def same(one: float, other: float) -> bool:
+    """But for the moments at which the two servers look: rates over few scrapes differ by some percent."""
+    return math.isclose(one, other, rel_tol=0.3, abs_tol=1e-3) or (not math.isfinite(one) and not math.isfinite(other))
+
+
+def test_rules_record_the_same_with_keep_lists_from_fewer_series(tmp_path: Path) -> None:
+    rules = rules_at_once(tmp_path / "rules")
+    with contextlib.ExitStack() as stack:
+        hosts = stack.enter_context(played_hosts(HOSTS))
+        ceph = {
+            "16": stack.enter_context(page_of_ceph(lambda page: page)),
+            "18": stack.enter_context(page_of_ceph(lambda page: as_manager(page, 18, counters=False))),
+            "exporter": stack.enter_context(page_of_ceph(lambda page: as_exporter(page, 18, "vm"))),
+        }
+        servers = []
+        for lists in (False, True):
+            folder = tmp_path / ("kept" if lists else "all")
+            folder.mkdir()
+            jobs = scrapes(hosts, ceph, lists=lists)
+            servers.append(stack.enter_context(prometheus(folder, interval_s=SCRAPE_S, rules=rules, scrapes=jobs)))
+        everything, kept = servers
+
+        def alike() -> bool:
+            one, other = recorded(everything), recorded(kept)
+            return len({dict(each)["__name__"] for each in one}) > 70 and one.keys() == other.keys()
+
+        with contextlib.suppress(AssertionError):
+            eventually(alike, within_s=WITHIN_S)
+        one, other = recorded(everything), recorded(kept)
+        names = {dict(each)["__name__"] for each in one}
+        assert len(names) > 70, sorted(names)
+        assert sorted(map(sorted, one.keys() - other.keys())) == []
+        assert sorted(map(sorted, other.keys() - one.keys())) == []
+        different = [(sorted(key), value, other[key]) for key, value in one.items() if not same(value, other[key])]
+        assert len(different) <= len(one) / 100, different[:5]
+        for server in servers:
+            assert [rule["name"] for rule in server.rules() if rule["health"] == "err"] == []
+
+        asked = "sum by (job) (scrape_samples_post_metric_relabeling)"
+        before = {labels["job"]: value for labels, value in everything.query(asked)}
+        after = {labels["job"]: value for labels, value in kept.query(asked)}
+        print({job: (before[job], after[job]) for job in before}, len(one), "recorded of", len(names), "names")
+        assert after["ceph"] < before["ceph"] / 2
+        assert after["plumbline"] < before["plumbline"]
