@@ -58,7 +58,9 @@ class Ansible:
         assert done.returncode == 0, f"{program} {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def play(self, playbook: str, host: Mapping[str, object], variables: Mapping[str, Any], *flags: str) -> Run:
+    def play(
+        self, playbook: str, host: Mapping[str, object], variables: Mapping[str, Any], *flags: str
+    ) -> Run:
         """One of the collection's playbooks (``node``, ``monitoring``) on one host, without questions asked."""
         inventory = {"all": {"hosts": {"stor01": dict(host)}}}
         (self._folder / "inventory.yaml").write_text(yaml.safe_dump(inventory))
@@ -79,7 +81,8 @@ class Ansible:
 
 def _read(code: int, output: str) -> Run:
     recap = re.search(r"^stor01\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=\d+\s+failed=(\d+)", output, re.MULTILINE)
-    tasks, current = [], ""
+    tasks: list[str] = []
+    current = ""
     for line in output.splitlines():
         if heading := re.match(r"(?:TASK|RUNNING HANDLER) \[(.*)\]", line):
             current = heading[1].rpartition(" : ")[2]

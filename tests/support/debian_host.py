@@ -1,7 +1,7 @@
 """A Debian 12 of its own on this machine: a namespace host whose PID 1 is systemd, or a plain chroot without one.
 
-The base is made once by debootstrap, with what a Debian server has when Ansible first meets it (Python and an SSH server),
-and kept; each host is an overlay over it that nothing outlives. SSH reaches it without a network: sshd's inetd mode
+The base is made once by debootstrap, with what a Debian server has when Ansible first meets it (Python and an SSH
+server), and kept; each host is an overlay over it that nothing outlives. SSH reaches it without a network: sshd's inetd mode
 inside, ``nsenter`` as the client's ProxyCommand.
 """
 
@@ -37,7 +37,9 @@ mount -t overlay overlay -o "lowerdir=$base,upperdir=$work/upper,workdir=$work/w
 mount -t proc proc "$root/proc"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
 mount -t tmpfs -o mode=755 tmpfs "$root/dev"
-for node in null zero full random urandom tty; do touch "$root/dev/$node"; mount --bind "/dev/$node" "$root/dev/$node"; done
+for node in null zero full random urandom tty; do
+  touch "$root/dev/$node"; mount --bind "/dev/$node" "$root/dev/$node"
+done
 mkdir "$root/dev/pts" "$root/dev/shm" "$root/run/sshd"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
 mount -t tmpfs tmpfs "$root/dev/shm"
@@ -54,8 +56,7 @@ touch "$work/ready"
 exec sleep infinity
 """
 
-# /proc/sys read-only: what this host's systemd would set is this machine's. A cgroup namespace and a cgroup2 of its own,
-# so that its units are below ours.
+# /proc/sys read-only: what this host's systemd would set is this machine's. A cgroup namespace: its units are below ours.
 _SYSTEMD = """
 mount -t sysfs -o ro sysfs "$root/sys"
 mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
@@ -75,7 +76,9 @@ def missing() -> str | None:
     """Why there can be no such host here, in one line; None: there can."""
     if os.geteuid() != 0:
         return "root is needed for namespaces and mounts"
-    absent = [name for name in ("debootstrap", "unshare", "nsenter", "ssh", "ssh-keygen", "ip") if not shutil.which(name)]
+    absent = [
+        name for name in ("debootstrap", "unshare", "nsenter", "ssh", "ssh-keygen", "ip") if not shutil.which(name)
+    ]
     return f"not found: {', '.join(absent)}" if absent else None
 
 
@@ -105,7 +108,9 @@ def _mirror() -> list[str]:
         return []
     form = "$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)"
     listed = subprocess.run(["apt-get", "indextargets", "--format", form], capture_output=True, text=True, check=False)
-    return [line.split()[0] for line in listed.stdout.splitlines() if line.split()[1:] == ["bookworm", "main", "Debian"]][:1]
+    return [
+        line.split()[0] for line in listed.stdout.splitlines() if line.split()[1:] == ["bookworm", "main", "Debian"]
+    ][:1]
 
 
 def _run(argv: Sequence[str]) -> None:
@@ -148,7 +153,16 @@ class DebianHost:
     def inventory(self) -> dict[str, object]:
         """Ansible's variables for this host."""
         proxy = shlex.join([*self.enter, "/usr/sbin/sshd", "-i"])
-        options = ["-F", "none", "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR"]
+        options = [
+            "-F",
+            "none",
+            "-o",
+            "UserKnownHostsFile=/dev/null",
+            "-o",
+            "StrictHostKeyChecking=no",
+            "-o",
+            "LogLevel=ERROR",
+        ]
         return {
             "ansible_user": "root",
             "ansible_ssh_private_key_file": str(self.key),
