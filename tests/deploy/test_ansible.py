@@ -64,11 +64,9 @@ def stor01(debian: Path, folder: Path) -> Iterator[DebianHost]:
 
 @pytest.fixture(scope="module")
 def chroot(debian: Path, folder: Path) -> Iterator[DebianHost]:
-    with debian_host(debian, folder / "chroot", systemd=False) as host:
-        # it reaches packages as this machine does
-        for name in ("/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt"):
-            if Path(name).exists():
-                shutil.copyfile(name, folder / "chroot/root" / name.lstrip("/"))
+    # it reaches packages as this machine does
+    settings = [name for name in ("/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt") if Path(name).exists()]
+    with debian_host(debian, folder / "chroot", systemd=False, copies=settings) as host:
         yield host
 
 
@@ -351,6 +349,21 @@ def test_a_wheel_that_is_not_the_meant_one_is_refused(ansible: Ansible, chroot: 
 
     assert run.code != 0
     assert "plumbline_wheel_sha256" in run.output
+    assert left(chroot) == []
+
+
+def test_a_debian_package_is_installed_and_purged(ansible: Ansible, chroot: DebianHost) -> None:
+    built = sorted((REPOSITORY / "dist").glob("plumbline_*.deb"), key=lambda file: file.stat().st_mtime)
+    if not built:
+        pytest.skip("no Debian package in dist/; make packages builds it")
+    wanted = {"plumbline_package": str(built[-1]), "plumbline_host_packages": []}
+    inventory = chroot.inventory()
+
+    said("package, first run", ansible.play("node", inventory, wanted))
+    said("package, second run", ansible.play("node", inventory, wanted), changed=0)
+    assert chroot.run("/opt/plumbline/bin/plumbline", "--version").startswith("plumbline ")
+    assert not chroot.exists("/etc/systemd/system/plumbline.service")
+    said("package, absent", ansible.play("node", inventory, {**wanted, "plumbline_state": "absent"}))
     assert left(chroot) == []
 
 

@@ -58,9 +58,7 @@ class Ansible:
         assert done.returncode == 0, f"{program} {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def play(
-        self, playbook: str, host: Mapping[str, object], variables: Mapping[str, Any], *flags: str
-    ) -> Run:
+    def play(self, playbook: str, host: Mapping[str, object], variables: Mapping[str, Any], *flags: str) -> Run:
         """One of the collection's playbooks (``node``, ``monitoring``) on one host, without questions asked."""
         inventory = {"all": {"hosts": {"stor01": dict(host)}}}
         (self._folder / "inventory.yaml").write_text(yaml.safe_dump(inventory))
@@ -75,7 +73,8 @@ class Ansible:
     def _run(self, program: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(self._programs / program), *arguments], cwd=cwd or self._folder, env=self._environment,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=RUN_SECONDS, check=False,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            timeout=RUN_SECONDS, check=False,
         )  # fmt: skip
 
 

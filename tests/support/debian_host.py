@@ -1,8 +1,8 @@
 """A Debian 12 of its own on this machine: a namespace host whose PID 1 is systemd, or a plain chroot without one.
 
 The base is made once by debootstrap, with what a Debian server has when Ansible first meets it (Python and an SSH
-server), and kept; each host is an overlay over it that nothing outlives. SSH reaches it without a network: sshd's inetd mode
-inside, ``nsenter`` as the client's ProxyCommand.
+server), and kept; each host is an overlay over it that nothing outlives. SSH reaches it without a network: sshd's inetd
+mode inside, ``nsenter`` as the client's ProxyCommand.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ touch "$work/ready"
 exec sleep infinity
 """
 
-# /proc/sys read-only: what this host's systemd would set is this machine's. A cgroup namespace: its units are below ours.
+# /proc/sys read-only: what this host's systemd would set is this machine's. A cgroup namespace: its units are
+# below ours.
 _SYSTEMD = """
 mount -t sysfs -o ro sysfs "$root/sys"
 mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
@@ -145,10 +146,12 @@ class DebianHost:
         """Whether there is something at ``path``, a dangling link included."""
         return self.run("sh", "-c", f"[ -e {path} ] || [ -L {path} ] && echo yes", check=False) == "yes\n"
 
-    def get(self, url: str, *, arguments: Sequence[str] = ()) -> str:
+    def get(self, url: str) -> str:
         """What an HTTP server inside answers; fails on anything but 200."""
-        program = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=20).read().decode())"
-        return self.run("python3", "-c", program, url, *arguments)
+        program = (
+            "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1], timeout=20).read().decode())"
+        )
+        return self.run("python3", "-c", program, url)
 
     def inventory(self) -> dict[str, object]:
         """Ansible's variables for this host."""
@@ -172,12 +175,17 @@ class DebianHost:
 
 
 @contextmanager
-def debian_host(base: Path, folder: Path, *, systemd: bool) -> Iterator[DebianHost]:
+def debian_host(base: Path, folder: Path, *, systemd: bool, copies: Sequence[str] = ()) -> Iterator[DebianHost]:
     """A host over ``base``, its differences in ``folder``; with systemd as PID 1 and no network but loopback, or a
-    chroot in this machine's network. RuntimeError when it does not come up."""
+    chroot in this machine's network. ``copies``: files of this machine that it has, too. RuntimeError when it does not
+    come up."""
     for name in ("upper", "work", "root"):
         (folder / name).mkdir(parents=True)
     key = _give_key(folder)
+    for name in copies:
+        copy = folder / "upper" / name.lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(name, copy)
     spaces = ["-m", "-p", "-f", "-i", "-u", *(["-n", "-C"] if systemd else [])]
     script = _MOUNTS + (_SYSTEMD if systemd else _CHROOT)
     argv = ["unshare", *spaces, "--kill-child=SIGKILL", "sh", "-c", script, "sh", str(base), str(folder), ""]
