@@ -268,6 +268,7 @@ def test_rules_fire_in_a_real_prometheus_and_reach_alertmanager(ansible: Ansible
         "plumbline_monitoring_alertmanagers": ["localhost:9093"],
         "plumbline_monitoring_prometheus_manage_config": True,
         "plumbline_monitoring_alertmanager_manage_config": True,
+        "plumbline_monitoring_grafana_service": "",  # Debian has no Grafana: its files alone
         "plumbline_monitoring_receivers": [
             {"name": "pager", "webhook_configs": [{"url": f"http://127.0.0.1:9/{SECRET}"}]},
         ],

@@ -129,6 +129,7 @@ def test_the_choices_are_the_drop_ins_there_are() -> None:
     there = sorted(path.stem for path in (REPOSITORY / "systemd/drop-ins").glob("*.conf"))
 
     assert options("plumbline")["plumbline_drop_ins"]["choices"] == there
+    assert sorted(load(COLLECTION / "roles/plumbline/vars/main.yml")["plumbline_drop_in_packages"]) == there
 
 
 def test_the_collection_has_the_release_s_version() -> None:
