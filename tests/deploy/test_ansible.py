@@ -300,8 +300,15 @@ def test_rules_fire_in_a_real_prometheus_and_reach_alertmanager(ansible: Ansible
 
 
 def alerts(host: DebianHost) -> dict[str, dict[str, str]]:
-    """The labels of what is active in Alertmanager, by name."""
-    answer = host.get("http://127.0.0.1:9093/api/v2/alerts?active=true")
+    """The labels of what is active in Alertmanager, by name; AssertionError when it does not answer for half a minute."""
+    for attempt in range(30):
+        try:
+            answer = host.get("http://127.0.0.1:9093/api/v2/alerts?active=true")
+            break
+        except AssertionError:
+            if attempt == 29:
+                raise
+            time.sleep(1)
     return {alert["labels"]["alertname"]: alert["labels"] for alert in json.loads(answer)}
 
 

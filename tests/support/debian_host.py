@@ -64,6 +64,11 @@ mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 mount --bind "$root/proc/sys" "$root/proc/sys"
 mount -o remount,bind,ro "$root/proc/sys"
 ip link set lo up
+# an address to advertise: Alertmanager does not start on a host that has only loopback
+ip link add eth0 type veth peer name eth1
+ip address add 192.168.77.1/24 dev eth0
+ip link set eth0 up
+ip link set eth1 up
 mkdir -p "$root/old"
 cd "$root"
 pivot_root . old
@@ -176,7 +181,7 @@ class DebianHost:
 
 @contextmanager
 def debian_host(base: Path, folder: Path, *, systemd: bool, copies: Sequence[str] = ()) -> Iterator[DebianHost]:
-    """A host over ``base``, its differences in ``folder``; with systemd as PID 1 and no network but loopback, or a
+    """A host over ``base``, its differences in ``folder``; with systemd as PID 1 and a network that leads nowhere, or a
     chroot in this machine's network. ``copies``: files of this machine that it has, too. RuntimeError when it does not
     come up."""
     for name in ("upper", "work", "root"):
