@@ -300,7 +300,7 @@ def test_rules_fire_in_a_real_prometheus_and_reach_alertmanager(ansible: Ansible
 
 
 def alerts(host: DebianHost) -> dict[str, dict[str, str]]:
-    """The labels of what is active in Alertmanager, by name; AssertionError when it does not answer for half a minute."""
+    """The labels of what is active in Alertmanager, by name; AssertionError when it stays silent for half a minute."""
     for attempt in range(30):
         try:
             answer = host.get("http://127.0.0.1:9093/api/v2/alerts?active=true")

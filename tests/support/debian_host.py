@@ -74,6 +74,7 @@ cd "$root"
 pivot_root . old
 umount -l /old
 rmdir /old
+mount --make-rshared /   # as on any host: systemd leaves it to a container's manager, and hands out credentials by it
 exec env -i container=plumbline-test PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --system
 """
 
