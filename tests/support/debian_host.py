@@ -45,6 +45,7 @@ mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
 mount -t tmpfs tmpfs "$root/dev/shm"
 ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
+echo "127.0.0.1 localhost" >"$root/etc/hosts"   # an installer writes it, debootstrap does not
 touch "$root/var/lib/apt/lists"   # fetched a moment ago, as far as apt's module is concerned
 """
 
