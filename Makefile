@@ -9,6 +9,7 @@ VENV := .venv
 TEST_VENV := .venv-test
 LOCK_VENV := .venv-lock
 AUDIT_VENV := .venv-audit
+ANSIBLE_VENV := .venv-ansible
 STATE := .run
 ARGS ?=
 
@@ -69,6 +70,18 @@ test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the t
 .PHONY: test-ceph
 test-ceph: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## install Ceph, run the tests that need a real cluster
 	@$(TEST_VENV)/bin/python -m pytest -m ceph $(ARGS)
+
+# The base of the hosts, a Debian 12, is made once and kept in .debian/.
+.PHONY: test-ansible
+test-ansible: $(TEST_VENV)/.installed-$(KEY) $(ANSIBLE_VENV)/.deps-$(KEY) ## deploy/ansible on a Debian 12 with systemd and in a chroot, for real (root; minutes)
+	@PLUMBLINE_ANSIBLE=$(ANSIBLE_VENV)/bin $(TEST_VENV)/bin/python -m pytest -s -v tests/deploy/test_ansible.py $(ARGS)
+
+$(ANSIBLE_VENV)/.deps-$(KEY): requirements/ansible.txt requirements/debian-ansible.txt requirements/make-venv
+	@requirements/need-debian -f requirements/debian-ansible.txt || true
+	@echo "creating $(ANSIBLE_VENV) with the pinned Ansible" >&2
+	@requirements/make-venv $(ANSIBLE_VENV) $(PYTHON)
+	@$(ANSIBLE_VENV)/bin/python $(PIP_INSTALL) -r requirements/ansible.txt
+	@touch $@
 
 .PHONY: check
 check: lint fresh
@@ -181,6 +194,7 @@ lock: $(LOCK_VENV)/.deps-$(KEY) ## resolve the dependencies anew and pin them wi
 	@$(PIP_COMPILE) -o requirements/build.txt requirements/build.in
 	@$(PIP_COMPILE) -o requirements/dev.txt requirements/dev.in
 	@$(PIP_COMPILE) -o requirements/audit.txt requirements/audit.in
+	@$(PIP_COMPILE) -o requirements/ansible.txt requirements/ansible.in
 	@$(PIP_COMPILE) -o requirements/lock.txt requirements/lock.in
 	@git diff --stat -- requirements
 
@@ -205,6 +219,6 @@ $(LOCK_VENV)/.deps-$(KEY): requirements/lock.txt requirements/make-venv
 
 .PHONY: clean
 clean: ## remove what make made: environments, wheel, caches, state of run and demo
-	@rm -rf $(VENV) $(TEST_VENV) $(LOCK_VENV) $(AUDIT_VENV) $(STATE) .demo dist build .pytest_cache .mypy_cache .ruff_cache \
-	  .hypothesis .import_linter_cache .import-lint.log
+	@rm -rf $(VENV) $(TEST_VENV) $(LOCK_VENV) $(AUDIT_VENV) $(ANSIBLE_VENV) $(STATE) .debian .demo dist build \
+	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .import-lint.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

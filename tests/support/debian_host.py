@@ -1,0 +1,275 @@
+"""A Debian 12 of its own on this machine: a namespace host whose PID 1 is systemd, or a plain chroot without one.
+
+The base is made once by debootstrap, with what a Debian server has when Ansible first meets it (Python and an SSH
+server), and kept; each host is an overlay over it that nothing outlives. SSH reaches it without a network: sshd's inetd
+mode inside, ``nsenter`` as the client's ProxyCommand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+INSTALLED = ("systemd", "systemd-sysv", "dbus", "python3", "ca-certificates", "openssh-server")
+"""What a fresh server has."""
+
+FETCHED = ("python3-venv", "python3-apt", "prometheus", "prometheus-alertmanager")
+"""Packages that tests install on hosts without a network: they are in apt's cache and nowhere else."""
+
+BOOT_SECONDS = 60.0
+
+_MOUNTS = """
+set -e
+base=$1 work=$2 init=$3
+root=$work/root
+mount --make-rprivate /
+mount -t overlay overlay -o "lowerdir=$base,upperdir=$work/upper,workdir=$work/work" "$root"
+mount -t proc proc "$root/proc"
+mount -t tmpfs -o mode=755 tmpfs "$root/run"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+for node in null zero full random urandom tty; do
+  touch "$root/dev/$node"; mount --bind "/dev/$node" "$root/dev/$node"
+done
+mkdir "$root/dev/pts" "$root/dev/shm" "$root/run/sshd"
+mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
+mount -t tmpfs tmpfs "$root/dev/shm"
+ln -s pts/ptmx "$root/dev/ptmx"
+ln -s /proc/self/fd "$root/dev/fd"
+echo "127.0.0.1 localhost" >"$root/etc/hosts"   # an installer writes it, debootstrap does not
+touch "$root/var/lib/apt/lists"   # fetched a moment ago, as far as apt's module is concerned
+"""
+
+_CHROOT = """
+mount -t sysfs -o ro sysfs "$root/sys"
+printf '#!/bin/sh\\nexit 101\\n' >"$root/usr/sbin/policy-rc.d"; chmod 755 "$root/usr/sbin/policy-rc.d"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+touch "$work/ready"
+exec sleep infinity
+"""
+
+# /proc/sys read-only: what this host's systemd would set is this machine's. A cgroup namespace: its units are
+# below ours.
+_SYSTEMD = """
+mount -t sysfs -o ro sysfs "$root/sys"
+mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+mount --bind "$root/proc/sys" "$root/proc/sys"
+mount -o remount,bind,ro "$root/proc/sys"
+ip link set lo up
+# an address to advertise: Alertmanager does not start on a host that has only loopback
+ip link add eth0 type veth peer name eth1
+ip address add 192.168.77.1/24 dev eth0
+ip link set eth0 up
+ip link set eth1 up
+mkdir -p "$root/old"
+cd "$root"
+pivot_root . old
+umount -l /old
+rmdir /old
+mount --make-rshared /   # as on any host: systemd leaves it to a container's manager, and hands out credentials by it
+exec env -i container=plumbline-test PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --system
+"""
+
+
+def missing() -> str | None:
+    """Why there can be no such host here, in one line; None: there can."""
+    if os.geteuid() != 0:
+        return "root is needed for namespaces and mounts"
+    absent = [
+        name for name in ("debootstrap", "unshare", "nsenter", "ssh", "ssh-keygen", "ip") if not shutil.which(name)
+    ]
+    return f"not found: {', '.join(absent)}" if absent else None
+
+
+def base(folder: Path) -> Path:
+    """The base in ``folder``, made now (minutes) unless it is there. RuntimeError with debootstrap's last words."""
+    done = folder / "debian-12"
+    if done.is_dir():
+        return done
+    folder.mkdir(parents=True, exist_ok=True)
+    making = Path(tempfile.mkdtemp(dir=folder, prefix="making-"))
+    try:
+        command = ["debootstrap", "--variant=minbase", f"--include={','.join(INSTALLED)}", "bookworm", str(making)]
+        _run([*command, *_mirror()])
+        shutil.copyfile("/etc/resolv.conf", making / "etc/resolv.conf")
+        fetch = f"apt-get update && apt-get install -y --no-install-recommends --download-only {' '.join(FETCHED)}"
+        _run(["chroot", str(making), "sh", "-c", fetch])
+        making.chmod(0o755)
+        making.rename(done)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+    return done
+
+
+def _mirror() -> list[str]:
+    """The mirror this machine has its own Debian packages from; none named: debootstrap's default."""
+    if not shutil.which("apt-get"):
+        return []
+    form = "$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)"
+    listed = subprocess.run(["apt-get", "indextargets", "--format", form], capture_output=True, text=True, check=False)
+    return [
+        line.split()[0] for line in listed.stdout.splitlines() if line.split()[1:] == ["bookworm", "main", "Debian"]
+    ][:1]
+
+
+def _run(argv: Sequence[str]) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        said = (done.stdout + done.stderr).strip().splitlines()[-3:]
+        raise RuntimeError(f"{argv[0]} failed: {' | '.join(said)}")
+
+
+@dataclass(frozen=True, slots=True)
+class DebianHost:
+    """One running host: ``enter`` is the command that leads into it."""
+
+    enter: tuple[str, ...]
+    key: Path
+
+    def run(self, *argv: str, check: bool = True, timeout_s: float = 60.0) -> str:
+        """Standard output of a command inside; with ``check`` a failure raises with what the command said."""
+        done = subprocess.run(
+            [*self.enter, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *argv],
+            capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False,
+        )  # fmt: skip
+        if check and done.returncode:
+            raise AssertionError(f"{shlex.join(argv)}: exit {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def read(self, path: str) -> str:
+        """A file inside."""
+        return self.run("cat", path)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is something at ``path``, a dangling link included."""
+        return self.run("sh", "-c", f"[ -e {path} ] || [ -L {path} ] && echo yes", check=False) == "yes\n"
+
+    def get(self, url: str) -> str:
+        """What an HTTP server inside answers; fails on anything but 200."""
+        program = (
+            "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1], timeout=20).read().decode())"
+        )
+        return self.run("python3", "-c", program, url)
+
+    def inventory(self) -> dict[str, object]:
+        """Ansible's variables for this host."""
+        proxy = shlex.join([*self.enter, "/usr/sbin/sshd", "-i"])
+        options = [
+            "-F",
+            "none",
+            "-o",
+            "UserKnownHostsFile=/dev/null",
+            "-o",
+            "StrictHostKeyChecking=no",
+            "-o",
+            "LogLevel=ERROR",
+        ]
+        return {
+            "ansible_user": "root",
+            "ansible_ssh_private_key_file": str(self.key),
+            "ansible_ssh_common_args": shlex.join([*options, "-o", f"ProxyCommand={proxy}"]),
+            "ansible_python_interpreter": "/usr/bin/python3",
+        }
+
+
+@contextmanager
+def debian_host(base: Path, folder: Path, *, systemd: bool, copies: Sequence[str] = ()) -> Iterator[DebianHost]:
+    """A host over ``base``, its differences in ``folder``; with systemd as PID 1 and a network that leads nowhere, or a
+    chroot in this machine's network. ``copies``: files of this machine that it has, too. RuntimeError when it does not
+    come up."""
+    for name in ("upper", "work", "root"):
+        (folder / name).mkdir(parents=True)
+    key = _give_key(folder)
+    for name in copies:
+        copy = folder / "upper" / name.lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(name, copy)
+    spaces = ["-m", "-p", "-f", "-i", "-u", *(["-n", "-C"] if systemd else [])]
+    script = _MOUNTS + (_SYSTEMD if systemd else _CHROOT)
+    argv = ["unshare", *spaces, "--kill-child=SIGKILL", "sh", "-c", script, "sh", str(base), str(folder), ""]
+    group = _cgroup() if systemd else None
+    log = folder / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+            preexec_fn=None if group is None else lambda: _join(group),  # noqa: PLW1509  (before anything is started)
+        )  # fmt: skip
+    try:
+        yield _wait(process, log, folder, key, systemd=systemd)
+    finally:
+        for pid in (_child(process.pid), process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                if pid:
+                    os.kill(pid, signal.SIGKILL)
+        process.wait(timeout=30)
+        if group is not None:
+            _remove_groups(group)
+
+
+def _give_key(folder: Path) -> Path:
+    key = folder / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    ssh = folder / "upper/root/.ssh"
+    ssh.mkdir(parents=True)
+    (folder / "upper/root").chmod(0o700)
+    ssh.chmod(0o700)
+    shutil.copyfile(f"{key}.pub", ssh / "authorized_keys")
+    return key
+
+
+def _wait(process: subprocess.Popen[bytes], log: Path, folder: Path, key: Path, *, systemd: bool) -> DebianHost:
+    deadline = time.monotonic() + BOOT_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        pid = _child(process.pid)
+        if pid and systemd:
+            host = DebianHost(("nsenter", "-t", str(pid), "-a"), key)
+            state = host.run("/usr/bin/systemctl", "is-system-running", check=False).strip()
+            if Path(f"/proc/{pid}/comm").read_text() == "systemd\n" and state in {"running", "degraded"}:
+                return host
+        if pid and (folder / "ready").exists():
+            return DebianHost(("nsenter", "-t", str(pid), "-m", "-p", "-i", "-u", "chroot", str(folder / "root")), key)
+        time.sleep(0.2)
+    raise RuntimeError(f"the host did not come up: {log.read_text(errors='replace')[-500:]}")
+
+
+def _child(pid: int) -> int | None:
+    """The namespace's PID 1, as this machine numbers it."""
+    with contextlib.suppress(FileNotFoundError):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return int(children[0]) if children else None
+    return None
+
+
+def _cgroup() -> Path:
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    where = next((Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
+    if where is None:
+        raise RuntimeError("no cgroup2 is mounted here, and systemd wants one")
+    group = where / f"plumbline-test-{os.getpid()}-{time.monotonic_ns()}"
+    group.mkdir()
+    return group
+
+
+def _join(group: Path) -> None:
+    (group / "cgroup.procs").write_text("0")
+
+
+def _remove_groups(group: Path) -> None:
+    """From the leaves; the kernel takes a moment to notice that the last process is gone."""
+    for _ in range(50):
+        for path in sorted((found for found in group.rglob("*") if found.is_dir()), reverse=True):
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        with contextlib.suppress(OSError):
+            group.rmdir()
+            return
+        time.sleep(0.1)
