@@ -191,7 +191,7 @@ def test_one_request_too_many_is_told_so_and_health_is_always_answered() -> None
         gate.leave.set()
         for sock in (one, two):
             assert sock.recv(1000).startswith(b"HTTP/1.1 200 ")
-        wait_until(lambda: not any(each.busy for each in server._connections))
+        wait_until(lambda: not any(each.under_way for each in server._connections))
         assert exchange(server, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
 
 
