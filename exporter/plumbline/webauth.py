@@ -103,9 +103,6 @@ class Passwords:
         dearest = max((cost_of(each) for each in users.values()), default=MIN_COST)
         self._nobodys = Secret(f"$2b${dearest:02d}${_NOBODYS}")
 
-    def __bool__(self) -> bool:
-        return bool(self._users)
-
     def look(self, authorization: str | None, peer: str, gone: Callable[[], bool] = lambda: False) -> Verdict:
         """What the ``Authorization`` header of a request from ``peer`` is worth; may wait for other checks."""
         given = parse_basic(authorization)

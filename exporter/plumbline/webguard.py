@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline import webfile, webtls
+from plumbline.errors import PlumblineError
 from plumbline.site import Request, Response, text_response
 from plumbline.webauth import Passwords, Turns, Verdict
 from plumbline.webfile import RateLimit, WebFile
@@ -44,14 +45,13 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guard:
-    """The default lets everybody in, unencrypted. ``digest``: of all that it was made from."""
+    """The default lets everybody in, unencrypted. ``digest``: of all that it was made from; empty: of nothing."""
 
     turns: Turns = field(default_factory=Turns)
     file: WebFile = field(default_factory=WebFile, repr=False)
     context: ssl.SSLContext | None = None
     passwords: Passwords | None = None
     bucket: Bucket | None = None
-    files: tuple[Path, ...] = ()
     digest: bytes = field(default=b"", repr=False)
 
     @property
@@ -102,6 +102,17 @@ class Guard:
         return None
 
 
+def files_of(path: Path | None) -> list[Path]:
+    """What :func:`make_guard` reads, as far as it can be told: a file that is refused may name one that is to come."""
+    if path is None:
+        return []
+    try:
+        tls = webfile.load(path).tls_server_config
+    except PlumblineError:
+        return [path]
+    return [path, *(webtls.files_of(tls) if tls else ())]
+
+
 def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
     """Read the file and those it names; :class:`ConfigError` leaves everything as it was.
 
@@ -109,7 +120,7 @@ def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
     """
     turns = before.turns if before else Turns()
     if path is None:
-        return before if before and not before.files else Guard(turns)
+        return before if before and not before.digest else Guard(turns)
     file, where = webfile.load(path), str(path)
     tls = file.tls_server_config
     pems = None if tls is None else webtls.read_pems(tls, where=where)
@@ -125,6 +136,5 @@ def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
         context=None if tls is None or pems is None else webtls.make_context(tls, pems, where=where),
         passwords=Passwords(users, turns, before.passwords if before else None) if users else None,
         bucket=(kept or Bucket(limit)) if limit.interval else None,
-        files=(path, *(webtls.files_of(tls) if tls else ())),
         digest=digest,
     )
