@@ -16,6 +16,7 @@ secret. What the file names is read by :mod:`.webtls`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -57,6 +58,19 @@ class Secret(str):
 
     def __repr__(self) -> str:
         return "Secret(…)"
+
+
+class HeaderValue(str):
+    """Text; ``X-XSS-Protection: 1`` is some, as in Go's YAML."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: object) -> HeaderValue:
+        """``ValueError`` for what is no text."""
+        if not isinstance(text, str) and (not isinstance(text, int) or isinstance(text, bool)):
+            raise ValueError("expected text")
+        return cls(text)
 
 
 class Interval(float):
@@ -112,7 +126,7 @@ class HttpServerConfig(Strict, frozen=True):
     """``http_server_config``. ``http2`` is accepted, as the file may be others' too; HTTP/1.1 is what is spoken."""
 
     http2: bool = True
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    headers: dict[str, HeaderValue] = msgspec.field(default_factory=dict)
 
 
 class RateLimit(Strict, frozen=True):
@@ -187,7 +201,7 @@ def _check_tls(tls: TlsServerConfig, where: str) -> None:
             value=tls.client_auth_type,
         )
     has_ca = bool(tls.client_ca or tls.client_ca_file)
-    if tls.verifies and not has_ca:
+    if tls.requires and not has_ca:
         raise ConfigError(where, "needs client_ca_file: who vouches for clients?", key=key, value=tls.client_auth_type)
     if has_ca and not tls.verifies:
         reason = "has no effect without client_auth_type: RequireAndVerifyClientCert"
@@ -205,7 +219,7 @@ def _check_tls(tls: TlsServerConfig, where: str) -> None:
         )  # fmt: skip
 
 
-def _check_headers(headers: dict[str, str], where: str) -> None:
+def _check_headers(headers: Mapping[str, str], where: str) -> None:
     for name, value in headers.items():
         key = f"http_server_config.headers.{name}"
         if name not in HEADERS:
@@ -216,7 +230,7 @@ def _check_headers(headers: dict[str, str], where: str) -> None:
             raise ConfigError(where, "no header holds such characters", key=key, value=value)
 
 
-def _check_users(users: dict[str, Secret], where: str) -> None:
+def _check_users(users: Mapping[str, Secret], where: str) -> None:
     for name, hashed in users.items():
         key = f"basic_auth_users.{name}"
         if not name or ":" in name:  # RFC 7617: what stands before the first colon

@@ -206,6 +206,9 @@ def _load_identity(context: ssl.SSLContext, tls: TlsServerConfig, pems: Pems, wh
 
 
 def _load_client_ca(context: ssl.SSLContext, tls: TlsServerConfig, pems: Pems, where: str) -> None:
+    if not pems.client_ca:
+        context.load_default_certs(ssl.Purpose.CLIENT_AUTH)  # as Go: the system's authorities
+        return
     try:
         context.load_verify_locations(cadata=pems.client_ca.decode("ascii", "replace"))
     except (ssl.SSLError, ValueError):
