@@ -199,7 +199,8 @@ class Server:
         except BadRequest as bad:
             self._count(_BY_STATUS.get(bad.status, Refusal.MALFORMED), connection)
             response = text_response(bad.status, bad.text)
-            send(sock, response, body=True, keep=False, timeout_s=self._timeout_s)
+            headers = self._guard.headers
+            send(sock, response, body=True, keep=False, timeout_s=self._timeout_s, headers=headers)
             linger(sock)
             return False
         guard = self._guard
