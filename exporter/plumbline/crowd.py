@@ -24,7 +24,7 @@ _SPARE_PLACES = 8
 class Connection:
     """What has to be known of a connection while its thread serves it. ``peer``: its address, as a crowd is counted."""
 
-    __slots__ = ("computing", "evicted", "guard", "known", "peer", "since", "sock", "under_way")
+    __slots__ = ("computing", "evicted", "guard", "known", "peer", "served", "since", "sock", "under_way")
 
     def __init__(self, sock: socket.socket, peer: str, guard: Guard) -> None:
         self.sock = sock
@@ -36,6 +36,8 @@ class Connection:
         """A request of it is being answered, until the last byte is sent."""
         self.computing = False
         """Its answer is being made: nobody waits for the peer."""
+        self.served = False
+        """It has been answered before."""
         self.evicted = False
         self.since = time.monotonic()
         """When it began to wait for the peer to send or to take something; counts while nothing is computed."""
@@ -52,7 +54,13 @@ class Connection:
     def waits(self) -> None:
         """For the next request."""
         self.since = time.monotonic()
+        self.served = True
         self.under_way = self.computing = False
+
+    def outdated(self, guard: Guard, grace_s: float) -> bool:
+        """Whether it came in by other certificates than those of ``guard``, and not just now."""
+        just_now = not self.served and time.monotonic() - self.since < grace_s
+        return self.guard.context is not guard.context and not just_now
 
     def shut(self) -> None:
         """Wake whatever waits on the socket. Of an encrypted one below TLS, whose state belongs to another thread."""
@@ -106,17 +114,19 @@ class Crowd:
             self._connections.discard(connection)
             self._changed.notify_all()
 
-    def end_waiting(self, *, other_than: Guard | None = None) -> None:
-        """Close those for which nothing is under way, but those that came in by this guard."""
+    def end_outdated(self, guard: Guard, grace_s: float) -> None:
+        """Close those that wait and came in by other certificates; who comes just now is let come."""
         with self._changed:
             for connection in self._connections:
-                if not connection.under_way and (other_than is None or connection.guard is not other_than):
+                if not connection.under_way and connection.outdated(guard, grace_s):
                     connection.shut()
 
     def end(self, timeout_s: float) -> None:
-        """Close what waits, and after ``timeout_s`` the others."""
-        self.end_waiting()
+        """Close those for which nothing is under way, and after ``timeout_s`` the others."""
         with self._changed:
+            for connection in self._connections:
+                if not connection.under_way:
+                    connection.shut()
             self._changed.wait_for(lambda: not self._connections, timeout_s)
             for connection in self._connections:
                 connection.shut()

@@ -104,10 +104,9 @@ class Server:
         return {each: self._refused[each] for each in Refusal} | {Refusal.CROWDED: self._connections.turned_away}
 
     def use(self, guard: Guard) -> None:
-        """From now on; who came in by another one and waits has to come in again."""
-        if guard is not self._guard:
-            self._guard = guard
-            self._connections.end_waiting(other_than=guard)
+        """From now on; who came in by other certificates and waits has to come in again."""
+        self._guard = guard
+        self._connections.end_outdated(guard, self._timeout_s)
 
     def start(self) -> None:
         """Bind and serve. :class:`PlumblineError` when the address can't be had."""
@@ -204,10 +203,11 @@ class Server:
             linger(sock)
             return False
         guard = self._guard
-        if guard is not connection.guard and (guard.encrypts or connection.guard.encrypts):
-            return False  # reloaded meanwhile: another certificate may be asked for now
+        if connection.outdated(guard, self._timeout_s):
+            return False
         refused = guard.refuse(head.request, connection.peer, lambda: connection.evicted)
         keep = head.keep and refused is None and not self._stopping.is_set()
+        keep = keep and connection.guard.context is guard.context
         if refused is None:
             connection.known = guard.authenticates
             connection.begins()

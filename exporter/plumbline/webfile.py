@@ -166,7 +166,8 @@ def parse(text: str, *, where: str) -> WebFile:
     try:
         found = convert(WebFile, {} if data is None else _without_empty(data), where=where)
     except ConfigError as error:
-        raise ConfigError(where, error.reason, key=error.key) from None  # without the value: it may be a secret
+        reason = error.reason.replace("the configuration reference", "docs/web.md")
+        raise ConfigError(where, reason, key=error.key) from None  # without the value: it may be a secret
     if found.tls_server_config == TlsServerConfig():
         found = msgspec.structs.replace(found, tls_server_config=None)  # as the toolkit has it
     if found.tls_server_config is not None:

@@ -45,7 +45,8 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guard:
-    """The default lets everybody in, unencrypted. ``digest``: of all that it was made from; empty: of nothing."""
+    """The default lets everybody in, unencrypted. ``digest``: of all that it was made from, empty: of nothing;
+    while ``tls_digest`` stays, so does the context."""
 
     turns: Turns = field(default_factory=Turns)
     file: WebFile = field(default_factory=WebFile, repr=False)
@@ -53,6 +54,7 @@ class Guard:
     passwords: Passwords | None = None
     bucket: Bucket | None = None
     digest: bytes = field(default=b"", repr=False)
+    tls_digest: bytes = field(default=b"", repr=False)
 
     @property
     def sans(self) -> tuple[str, ...] | None:
@@ -124,17 +126,28 @@ def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
     file, where = webfile.load(path), str(path)
     tls = file.tls_server_config
     pems = None if tls is None else webtls.read_pems(tls, where=where)
-    made_of = (where.encode(), msgspec.json.encode(file, enc_hook=str), *(pems.every if pems else ()))
-    digest = hashlib.sha256(b"\0".join(made_of)).digest()
+    tls_digest = _digest(tls, *(pems.every if pems else ()))
+    digest = _digest(file, tls_digest)
     if before and before.digest == digest:
         return before
+    if tls is None or pems is None:
+        context = None
+    elif before and before.tls_digest == tls_digest:
+        context = before.context
+    else:
+        context = webtls.make_context(tls, pems, where=where)
     users, limit = file.basic_auth_users, file.rate_limit
     kept = before.bucket if before and before.bucket and before.bucket.limit == limit else None
     return Guard(
         turns=turns,
         file=file,
-        context=None if tls is None or pems is None else webtls.make_context(tls, pems, where=where),
+        context=context,
         passwords=Passwords(users, turns, before.passwords if before else None) if users else None,
         bucket=(kept or Bucket(limit)) if limit.interval else None,
         digest=digest,
+        tls_digest=tls_digest,
     )
+
+
+def _digest(struct: msgspec.Struct | None, *more: bytes) -> bytes:
+    return hashlib.sha256(b"\0".join((msgspec.json.encode(struct, enc_hook=str), *more))).digest()

@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import bcrypt
@@ -209,9 +209,9 @@ def test_what_can_not_be_used_is_one_line_without_a_secret(made: Certificates, t
 # --- crowds
 
 
-def wait_until(condition: object) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 10
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
 
@@ -253,10 +253,14 @@ def test_the_handshake_has_one_deadline_for_all_of_it(made: Certificates) -> Non
 
 def test_a_client_that_does_not_read_holds_no_place(made: Certificates) -> None:
     with serving(guard_of(made), max_requests=1, timeout_s=5.0) as server, contextlib.ExitStack() as stack:
-        for _ in range(3):
+
+        def sending() -> int:
+            return sum(each.under_way and not each.computing for each in server._connections)
+
+        for number in range(3):
             sock = stack.enter_context(connected(server, made.client()))
             sock.sendall(b"GET /large HTTP/1.1\r\n\r\n")
-            wait_until(lambda: any(each.under_way and not each.computing for each in server._connections))
+            wait_until(lambda wanted=number + 1: sending() == wanted)
         assert answer(server, made.client()).startswith(b"HTTP/1.1 200 ")
 
 

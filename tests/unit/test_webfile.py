@@ -57,8 +57,8 @@ def test_nothing_asked_for_is_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("tls_server_confg: {}", "w: tls_server_confg: no such key; see "),
-        ("tls_server_config: {cert_filse: x}", "w: tls_server_config.cert_filse: no such key; see "),
+        ("tls_server_confg: {}", "w: tls_server_confg: no such key; see docs/web.md"),
+        ("tls_server_config: {cert_filse: x}", "w: tls_server_config.cert_filse: no such key; see docs/web.md"),
         ("tls_server_config: {cert_file: x}", "w: tls_server_config.key_file: is missing"),
         ("tls_server_config: {key_file: x}", "w: tls_server_config.cert_file: is missing"),
         ("tls_server_config: {min_version: TLS13}", "w: tls_server_config.cert_file: is missing"),
