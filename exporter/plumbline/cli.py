@@ -16,9 +16,10 @@ from pathlib import Path
 
 from plumbline import __version__
 from plumbline.commands import baseline, ceph, probe, report
-from plumbline.commands.shared import Parser, add_world, duration, print_json, roots
+from plumbline.commands.shared import Parser, add_world, complain, duration, print_json, roots
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
 from plumbline.errors import ConfigError, PlumblineError
+from plumbline.visible import VisibleFormatter
 
 COULD_NOT_JUDGE = 3
 
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except PlumblineError as error:
-        print(f"plumbline: {error}", file=sys.stderr)
+        complain(f"plumbline: {error}")
         return 1
     except BrokenPipeError:
         # the reader of our output went away (| head): that is its right; keep the interpreter from complaining too
@@ -181,14 +182,14 @@ def _check(options: argparse.Namespace) -> int:
             wait_s=duration(options.wait, "--wait") or 0.0,
         )
     except PlumblineError as error:
-        print(f"plumbline: {error}", file=sys.stderr)
+        complain(f"plumbline: {error}")
         return COULD_NOT_JUDGE
     if options.json:
         print_json(findings.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
     else:
         terminal.print_findings(terminal.make_console(), examined.findings, every=options.all)
     for what, reason in examined.blind.items():
-        print(f"not judged: {what}: {reason}", file=sys.stderr)
+        complain(f"not judged: {what}: {reason}")
     return findings.exit_code(examined.findings)
 
 
@@ -203,7 +204,7 @@ def _nic(options: argparse.Namespace) -> int:
     else:
         terminal.print_ports(terminal.make_console(), ports)
     for device, reason in skipped:
-        print(f"left out: {device}: its driver can't be asked ({reason})", file=sys.stderr)
+        complain(f"left out: {device}: its driver can't be asked ({reason})")
     return 0
 
 
@@ -221,9 +222,9 @@ def _disk(options: argparse.Namespace) -> int:
     else:
         terminal.print_disks(terminal.make_console(), disks)
     for device, reason in skipped:
-        print(f"left out: {device}: {reason}", file=sys.stderr)
+        complain(f"left out: {device}: {reason}")
     for path in users.unreadable:
-        print(f"left out: {path} may not be read, OSDs may be missing; ask as root", file=sys.stderr)
+        complain(f"left out: {path} may not be read, OSDs may be missing; ask as root")
     return 0
 
 
@@ -246,6 +247,6 @@ def _config_check(options: argparse.Namespace) -> int:
 
 def _set_up_logging(level: str) -> None:
     """One line an event on standard error, where systemd and containers pick it up."""
-    logging.basicConfig(
-        level=level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(message)s", force=True
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)-7s %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
