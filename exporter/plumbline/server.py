@@ -29,6 +29,8 @@ _UNCOUNTED = "/-/"  # an orchestrator must not kill a daemon for being busy
 _MAX_FAILING = 32  # paths are the client's words
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _SAY_EVERY_S = 600.0
+_SEND_BUFFER = 256 * 1024
+"""Some answers of a large host. The kernel would let it grow to megabytes for each client that does not read."""
 _THREAD_TRIES, _THREAD_WAIT_S = 5, 0.05
 
 
@@ -111,6 +113,7 @@ class Server:
     def start(self) -> None:
         """Bind and serve. :class:`PlumblineError` when the address can't be had."""
         self._listener = _listen(*self._wanted)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # inherited by what it accepts
         self._address = format_address(*self._listener.getsockname()[:2])
         self._acceptor = threading.Thread(target=self._accept, args=(self._listener,), name="http", daemon=True)
         self._acceptor.start()

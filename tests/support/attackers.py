@@ -31,9 +31,9 @@ def half_open_tls(address: Address, ended: threading.Event) -> None:
 
 
 def slow_readers(address: Address, ended: threading.Event) -> None:
-    """Ask for one page after the other, and read none."""
+    """Ask for one page after the other, and read none; from an address of their own, as they ask for all there is."""
     page = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
-    _keep(address, ended, lambda sock: sock.send(page), first=page * 100)
+    _keep(address, ended, lambda sock: sock.send(page), first=page * 100, source="127.0.0.2")
 
 
 def huge_heads(address: Address, ended: threading.Event) -> None:
@@ -76,7 +76,7 @@ def attacked(address: Address, *attacks: Attack) -> Iterator[None]:
             thread.join(30)
 
 
-def _keep(address: Address, ended: threading.Event, go_on: Step, first: bytes = b"") -> None:
+def _keep(address: Address, ended: threading.Event, go_on: Step, first: bytes = b"", source: str = "") -> None:
     """A crowd of connections; those that the other side ends are opened anew."""
     socks: list[socket.socket] = []
     try:
@@ -93,7 +93,7 @@ def _keep(address: Address, ended: threading.Event, go_on: Step, first: bytes = 
             socks = alive
             for _ in range(CROWD - len(socks)):
                 with contextlib.suppress(OSError):
-                    sock = _connect(address)
+                    sock = _connect(address, source)
                     sock.sendall(first)
                     socks.append(sock)
     finally:
@@ -101,11 +101,12 @@ def _keep(address: Address, ended: threading.Event, go_on: Step, first: bytes = 
             sock.close()
 
 
-def _connect(address: Address) -> socket.socket:
+def _connect(address: Address, source: str = "") -> socket.socket:
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     sock.settimeout(5)
     try:
+        sock.bind((source, 0))
         sock.connect(address)
     except OSError:
         sock.close()
