@@ -26,6 +26,7 @@ from msgspec import Meta
 from plumbline.config import convert, read_yaml
 from plumbline.config_types import Strict
 from plumbline.errors import ConfigError
+from plumbline.visible import visible
 
 MAX_BYTES = 1 << 20
 """Certificates may stand in it."""
@@ -222,7 +223,7 @@ def _check_tls(tls: TlsServerConfig, where: str) -> None:
 
 def _check_headers(headers: Mapping[str, str], where: str) -> None:
     for name, value in headers.items():
-        key = f"http_server_config.headers.{name}"
+        key = f"http_server_config.headers.{visible(name)}"
         if name not in HEADERS:
             raise ConfigError(where, f"can't be set; there are: {', '.join(HEADERS)}", key=key)
         if value and value not in _ONE_VALUE.get(name, (value,)):
@@ -233,7 +234,7 @@ def _check_headers(headers: Mapping[str, str], where: str) -> None:
 
 def _check_users(users: Mapping[str, Secret], where: str) -> None:
     for name, hashed in users.items():
-        key = f"basic_auth_users.{name}"
+        key = f"basic_auth_users.{visible(name)}"
         if not name or ":" in name:  # RFC 7617: what stands before the first colon
             raise ConfigError(where, "a user's name is not empty and holds no colon", key=key)
         match = _HASH.fullmatch(hashed)
