@@ -361,9 +361,7 @@ class Daemon:
         old = self._running.config
         web = msgspec.structs.replace(running.config.web, config_file=old.web.config_file)
         if web != old.web or running.config.storage_path != old.storage_path:
-            log.warning(
-                "web.* (but web.config_file) and storage_path take effect at the next restart; the rest does now"
-            )
+            log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         if guard is not self._guard:
             self._guard = guard
             self._server.use(guard)
