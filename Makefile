@@ -127,6 +127,10 @@ golden: $(TEST_VENV)/.installed-$(KEY) ## rewrite the golden expositions from th
 bench: $(TEST_VENV)/.installed-$(KEY) ## scrape cost against node_exporter and the exposition against the stock one; prints ratios
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench $(ARGS)
 
+.PHONY: bench-web
+bench-web: $(TEST_VENV)/.installed-$(KEY) ## what TLS and a password cost a scrape, beside node_exporter with the same file; prints ratios
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.web $(ARGS)
+
 .PHONY: mutate-rules
 mutate-rules: $(TEST_VENV)/.installed-$(KEY) ## small mistakes in every rule: which would no test notice? (long)
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python tests/rules/mutation/__main__.py $(ARGS)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 from prometheus_client import ProcessCollector
 
 from plumbline import __version__, registry
@@ -24,8 +25,9 @@ from plumbline.cephmapwatch import CEPH_MAP, CephMapWatch
 from plumbline.checks.model import Finding
 from plumbline.collectors import daemon
 from plumbline.collectors.softnet import SoftnetUnwrapper
-from plumbline.config import Config, NetworkServerConfig, split_address
+from plumbline.config import Config, NetworkServerConfig, WebConfig, split_address
 from plumbline.diskpresence import DISK_PRESENCE
+from plumbline.door import Door
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.exposition import Collector, Exposition
 from plumbline.filewatch import FileWatch
@@ -38,11 +40,12 @@ from plumbline.latest import Latest
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
 from plumbline.planning import recordable
+from plumbline.privacy import keep_memory_private
 from plumbline.probes.cluster import CephGuard, ClusterView
 from plumbline.probes.iperf3_server import IperfServer, ServerPlan
 from plumbline.probing import Probing
 from plumbline.roots import Roots
-from plumbline.running import Running, World
+from plumbline.running import Running, World, named, web_file
 from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
 from plumbline.sharing import Shared
@@ -55,6 +58,7 @@ from plumbline.sources.routes import networks_of
 from plumbline.sources.vantage import read_vantage
 from plumbline.state import StateStore
 from plumbline.status import render_status
+from plumbline.webguard import make_guard
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 log = logging.getLogger("plumbline")
@@ -126,6 +130,7 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     """
     catalogue = load_catalogue()
     config = read_config(config_file, Overrides(), catalogue)
+    config = msgspec.structs.replace(config, web=WebConfig())  # keys that only the daemon may read
     return Daemon(
         config,
         reread=lambda: config,
@@ -170,10 +175,11 @@ class Daemon:
             vantage=self._vantage,
             cluster=self._cluster,
         )
-        self._site_files = config.baseline.files
-        self._planned_for: object = None
+        self._named_files = named(config)
         """Those of a configuration that was refused, too: they may be mended."""
-        self._files = FileWatch(lambda: self._world.files(self._site_files))
+        self._planned_for: object = None
+        self._files = FileWatch(lambda: self._world.files(self._named_files))
+        self._guard = make_guard(web_file(config))
         self._running = self._world.prepare(config)
         self._watch = watch = HostWatch(
             config=lambda: self._running.config, store=store, roots=roots, environment=environment
@@ -216,17 +222,21 @@ class Daemon:
         )
         site = Site(self._exposition, status=Shared(self._status_page), ready=self._not_ready_because)
         host, port = split_address(config.web.listen_address)
-        self._server = Server(host, port, site.respond, logger=log, max_requests=config.web.max_requests)
+        self._server = Server(
+            host, port, site.respond, logger=log, guard=self._guard, max_requests=config.web.max_requests
+        )
 
     # --- life
 
     def run(self) -> int:
         """Serve until told to stop; 0."""
         self._signals.install()
+        keep_memory_private()
         given_up = self._watch.use_capabilities()  # before there is a second thread: capabilities belong to threads
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         if given_up:
             log.info("%s", given_up)
+        self._tell_the_door()
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
             LinkEvents(lambda: self._kick(LINKS_CHANGED), settings_group=settings_group),
@@ -244,11 +254,8 @@ class Daemon:
             kick(CEPH)  # now it is known whether a probe needs it
             kick(DISK_PRESENCE)  # by now it can tell serial numbers
             self._started_at = time.time()
-            address = self._server.address
-            print(
-                f"plumbline {__version__}: status page http://{address}/  metrics http://{address}/metrics",
-                flush=True,
-            )
+            url = f"{'https' if self._guard.encrypts else 'http'}://{self._server.address}"
+            print(f"plumbline {__version__}: status page {url}/  metrics {url}/metrics", flush=True)
             self._loop()
         finally:
             self._end(events)
@@ -344,15 +351,21 @@ class Daemon:
         """Take the files as they are now; whatever is wrong with them leaves everything as it was."""
         try:
             config = self._reread()
-            self._site_files = config.baseline.files
+            self._named_files = named(config)
+            guard = make_guard(web_file(config), self._guard)
             running = self._world.prepare(config, self._watch.disks)
         except PlumblineError as error:
             self._reload_error = str(error)
             log.error("reload refused, the running configuration stays: %s", error)
             return False
         old = self._running.config
-        if running.config.web != old.web or running.config.storage_path != old.storage_path:
+        web = msgspec.structs.replace(running.config.web, config_file=old.web.config_file)
+        if web != old.web or running.config.storage_path != old.storage_path:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
+        if guard is not self._guard:
+            self._guard = guard
+            self._server.use(guard)
+            self._tell_the_door()
         self._apply(running)
         self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
         self._kick((CEPH, CEPH_MAP))
@@ -414,8 +427,17 @@ class Daemon:
                 state_saved=not self._store.save_failed,
                 server_up=None if server is None else server.up,
                 server_listen="" if server is None else server.plan.listen,
+                web=self._door(),
+                web_refused={why.value: count for why, count in self._server.refused.items()},
             )
         )
+
+    def _door(self) -> Door:
+        return Door.of(split_address(self._server.address)[0], self._guard)
+
+    def _tell_the_door(self) -> None:
+        if warning := self._door().warning:
+            log.warning("%s: %s", self._server.address, warning)
 
     def _findings(self) -> tuple[Finding, ...]:
         if self._judge.findings is None:
@@ -440,6 +462,7 @@ class Daemon:
                 findings=self._judge.findings,
                 waiting_for=self._not_ready_because(),
                 config_error=self._reload_error,
+                door=self._door().warning,
                 recordable=recordable(self._running.plan),
                 fingerprint=self._what_it_is(),
             )

@@ -33,6 +33,39 @@ class Capability(IntEnum):
         return f"CAP_{self.name}"
 
 
+NEVER_USED = frozenset(
+    {
+        9,  # LINUX_IMMUTABLE
+        11,  # NET_BROADCAST
+        15,  # IPC_OWNER
+        16,  # SYS_MODULE
+        18,  # SYS_CHROOT
+        19,  # SYS_PTRACE
+        20,  # SYS_PACCT
+        22,  # SYS_BOOT
+        25,  # SYS_TIME
+        26,  # SYS_TTY_CONFIG
+        27,  # MKNOD
+        28,  # LEASE
+        29,  # AUDIT_WRITE
+        30,  # AUDIT_CONTROL
+        31,  # SETFCAP
+        32,  # MAC_OVERRIDE
+        33,  # MAC_ADMIN
+        34,  # SYSLOG
+        35,  # WAKE_ALARM
+        36,  # BLOCK_SUSPEND
+        37,  # AUDIT_READ
+        40,  # CHECKPOINT_RESTORE
+    }
+)
+"""What no part of the daemon and nothing that it starts can make use of, by number: root's, where it runs as root. Not
+here: what reading keyrings, sockets and other users' files takes (DAC_*, FOWNER, CHOWN), what ends and orders processes
+(KILL, SYS_NICE, SYS_RESOURCE, SETUID, SETGID, SETPCAP), what networks are asked with (NET_ADMIN, NET_RAW,
+NET_BIND_SERVICE), IPC_LOCK, which loading BPF took before Linux 5.11, and PERFMON, BPF, SYS_RAWIO and SYS_ADMIN, which
+have names above."""
+
+
 class _Header(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
@@ -61,7 +94,7 @@ def parse_effective(status: str) -> frozenset[Capability]:
     return frozenset(each for each in Capability if mask >> each & 1)
 
 
-def give_up(wanted: Iterable[Capability]) -> frozenset[Capability]:
+def give_up(wanted: Iterable[int]) -> frozenset[int]:
     """Drop these from the effective, permitted, inheritable, ambient and bounding sets; those that were held.
 
     All sets but the bounding one change in a single call, the ambient set with them because the kernel keeps it below

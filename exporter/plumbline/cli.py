@@ -16,9 +16,10 @@ from pathlib import Path
 
 from plumbline import __version__
 from plumbline.commands import baseline, ceph, probe, report
-from plumbline.commands.shared import Parser, add_world, duration, print_json, roots
+from plumbline.commands.shared import Parser, add_world, complain, duration, print_json, roots
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
-from plumbline.errors import PlumblineError
+from plumbline.errors import ConfigError, PlumblineError
+from plumbline.visible import VisibleFormatter
 
 COULD_NOT_JUDGE = 3
 
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except PlumblineError as error:
-        print(f"plumbline: {error}", file=sys.stderr)
+        complain(f"plumbline: {error}")
         return 1
     except BrokenPipeError:
         # the reader of our output went away (| head): that is its right; keep the interpreter from complaining too
@@ -74,6 +75,7 @@ def _add_serve(commands: argparse._SubParsersAction[Parser]) -> None:
         metavar="HOST:PORT",
         help=f"where to listen; overrides the file (default {DEFAULT_LISTEN_ADDRESS})",
     )
+    _add_web_file(serve)
     for name in COLLECTORS:
         serve.add_argument(
             f"--collector.{name}",
@@ -131,9 +133,25 @@ def _add_check(commands: argparse._SubParsersAction[Parser]) -> None:
 def _add_config(commands: argparse._SubParsersAction[Parser]) -> None:
     config = commands.add_parser("config", help="check a configuration file")
     actions = config.add_subparsers(required=True, metavar="ACTION")
-    check = actions.add_parser("check", help="say what is wrong with a configuration file, if anything is")
-    check.add_argument("file", type=Path)
+    check = actions.add_parser(
+        "check",
+        help="say what is wrong with a configuration file, if anything is",
+        description="Check a configuration file, and the web configuration file that it or the flag names, with its "
+        "certificates. Nothing is started.",
+    )
+    check.add_argument("file", type=Path, nargs="?")
+    _add_web_file(check)
     check.set_defaults(run=_config_check)
+
+
+def _add_web_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--web.config.file",
+        dest="web_config_file",
+        type=Path,
+        metavar="FILE",
+        help="TLS, client certificates, users (the format that exporters share); overrides web.config_file",
+    )
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -146,6 +164,7 @@ def _serve(options: argparse.Namespace) -> int:
         roots=roots(options),
         overrides=Overrides(
             listen_address=options.listen_address,
+            web_config_file=options.web_config_file,
             collectors={name: on for name in COLLECTORS if (on := getattr(options, f"collector_{name}")) is not None},
         ),
     )
@@ -163,14 +182,14 @@ def _check(options: argparse.Namespace) -> int:
             wait_s=duration(options.wait, "--wait") or 0.0,
         )
     except PlumblineError as error:
-        print(f"plumbline: {error}", file=sys.stderr)
+        complain(f"plumbline: {error}")
         return COULD_NOT_JUDGE
     if options.json:
         print_json(findings.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
     else:
         terminal.print_findings(terminal.make_console(), examined.findings, every=options.all)
     for what, reason in examined.blind.items():
-        print(f"not judged: {what}: {reason}", file=sys.stderr)
+        complain(f"not judged: {what}: {reason}")
     return findings.exit_code(examined.findings)
 
 
@@ -185,7 +204,7 @@ def _nic(options: argparse.Namespace) -> int:
     else:
         terminal.print_ports(terminal.make_console(), ports)
     for device, reason in skipped:
-        print(f"left out: {device}: its driver can't be asked ({reason})", file=sys.stderr)
+        complain(f"left out: {device}: its driver can't be asked ({reason})")
     return 0
 
 
@@ -203,22 +222,31 @@ def _disk(options: argparse.Namespace) -> int:
     else:
         terminal.print_disks(terminal.make_console(), disks)
     for device, reason in skipped:
-        print(f"left out: {device}: {reason}", file=sys.stderr)
+        complain(f"left out: {device}: {reason}")
     for path in users.unreadable:
-        print(f"left out: {path} may not be read, OSDs may be missing; ask as root", file=sys.stderr)
+        complain(f"left out: {path} may not be read, OSDs may be missing; ask as root")
     return 0
 
 
 def _config_check(options: argparse.Namespace) -> int:
-    from plumbline import config, workloads  # noqa: PLC0415
+    from plumbline import workloads  # noqa: PLC0415
+    from plumbline.options import Overrides, read_config  # noqa: PLC0415
+    from plumbline.webguard import make_guard  # noqa: PLC0415
 
-    config.load(options.file, workloads.load_catalogue())
-    print(f"{options.file}: good")
+    if options.file is None and options.web_config_file is None:
+        raise ConfigError("config check", "name a configuration file, or --web.config.file, or both")
+    overrides = Overrides(web_config_file=options.web_config_file)
+    config = read_config(options.file, overrides, workloads.load_catalogue())
+    if options.file:
+        print(f"{options.file}: good")
+    if config.web.config_file:
+        make_guard(Path(config.web.config_file))
+        print(f"{config.web.config_file}: good")
     return 0
 
 
 def _set_up_logging(level: str) -> None:
     """One line an event on standard error, where systemd and containers pick it up."""
-    logging.basicConfig(
-        level=level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(message)s", force=True
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)-7s %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -73,7 +73,10 @@ class WebConfig(Strict, frozen=True):
     """The HTTP side."""
 
     listen_address: str = DEFAULT_LISTEN_ADDRESS
-    """``host:port``; ``[::1]:port`` for IPv6; port 0 takes a free one."""
+    """``host:port``; ``[::1]:port`` for IPv6; port 0 takes a free one. Other than loopback, say who may come in."""
+    config_file: str | None = None
+    """TLS, client certificates, users and headers, in the format that exporters share (docs/web.md); read anew at a
+    reload, and when it or a certificate changes. As the flag ``--web.config.file``."""
     max_requests: Annotated[int, Meta(ge=1, le=1000)] = 40
     """Requests under way at once; one more gets 503. As node_exporter's flag of that name."""
 
@@ -176,7 +179,7 @@ class Config(Strict, frozen=True):
     """The whole configuration file."""
 
     web: WebConfig = WebConfig()
-    """The HTTP side; takes effect at a restart."""
+    """The HTTP side; but for ``config_file`` it takes effect at a restart."""
     storage_path: str | None = None
     """State, canary file, recorded baseline. ``None``: systemd's ``$STATE_DIRECTORY``, else
     ``$XDG_STATE_HOME/plumbline``, else ``~/.local/state/plumbline``. Takes effect at a restart."""

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 
-from plumbline.capabilities import Capability, effective, give_up
+from plumbline.capabilities import NEVER_USED, Capability, effective, give_up
 from plumbline.config import COLLECTORS, Config
 from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
 from plumbline.errors import PlumblineError
@@ -126,11 +126,15 @@ class HostWatch:
         if collectors.get(LATENCY, True):
             self.latency.open()
         on = {name for name in COLLECTORS if collectors.get(name, True)}
-        given_up = give_up(set(Capability).difference(*(CAPABILITIES[name] for name in on & CAPABILITIES.keys())))
+        not_wanted = set(Capability).difference(*(CAPABILITIES[name] for name in on & CAPABILITIES.keys()))
+        given_up = give_up(not_wanted | NEVER_USED)
         if not given_up:
             return ""
+        others = len(given_up & NEVER_USED)
+        names = [each.label for each in sorted(not_wanted & given_up)]
+        names += [f"{others} that nothing here uses"] if others else []
         kept = ", ".join(each.label for each in sorted(effective(self._roots))) or "none of the others"
-        return f"given up: {', '.join(each.label for each in sorted(given_up))}; kept: {kept}"
+        return f"given up: {', '.join(names)}; kept: {kept}"
 
     def configured(self) -> None:
         """The configuration has changed: let go of what it no longer wants."""

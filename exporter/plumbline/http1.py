@@ -10,7 +10,9 @@ from __future__ import annotations
 import io
 import re
 import socket
+import ssl
 import time
+from collections.abc import Sequence
 from email.utils import formatdate
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -19,11 +21,15 @@ from typing import Any, cast
 from plumbline import __version__
 from plumbline.site import Headers, Request, Response
 
+Fields = Sequence[tuple[str, str]]
+
 MAX_HEAD = 16 * 1024
 _RECEIVE = 16 * 1024
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _END_LENGTH = 4
 _LINGER_READS = 16
+_RECORD = 16 * 1024
+"""The most that one record of TLS carries."""
 
 
 class BadRequest(Exception):
@@ -112,8 +118,14 @@ class Head(BaseHTTPRequestHandler):
         """Requests are not logged."""
 
 
-def send(sock: socket.socket, response: Response, *, body: bool, keep: bool, timeout_s: float) -> None:
-    """Send a response, in one piece and within ``timeout_s``; without its body for HEAD."""
+def send(
+    sock: socket.socket, response: Response, *, body: bool, keep: bool, timeout_s: float, headers: Fields = ()
+) -> None:
+    """Send a response, in one piece and within ``timeout_s``; without its body for HEAD.
+
+    ``headers`` are added to those that the response does not have by itself.
+    """
+    own = {name.lower() for name, _ in response.headers}
     lines = [
         f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}",
         f"Server: plumbline/{__version__}",
@@ -121,11 +133,22 @@ def send(sock: socket.socket, response: Response, *, body: bool, keep: bool, tim
         f"Content-Type: {response.content_type}",
         f"Content-Length: {len(response.body)}",
         *(f"{name}: {value}" for name, value in response.headers),
+        *(f"{name}: {value}" for name, value in headers if name.lower() not in own),
         *(() if keep else ("Connection: close",)),
     ]
     head = "\r\n".join([*lines, "", ""]).encode("latin-1")
-    sock.settimeout(timeout_s)  # sendall counts it over all of its parts
-    sock.sendall(head + response.body if body else head)
+    _send_all(sock, head + response.body if body else head, timeout_s)
+
+
+def _send_all(sock: socket.socket, data: bytes, timeout_s: float) -> None:
+    sock.settimeout(timeout_s)
+    if not isinstance(sock, ssl.SSLSocket):
+        sock.sendall(data)  # which counts its timeout over all parts
+        return
+    deadline = time.monotonic() + timeout_s
+    for start in range(0, len(data), _RECORD):  # that of an SSLSocket begins anew with each part
+        sock.settimeout(max(0.001, deadline - time.monotonic()))
+        sock.sendall(memoryview(data)[start : start + _RECORD])
 
 
 def linger(sock: socket.socket) -> None:

@@ -18,6 +18,7 @@ class Overrides:
     """What the command line sets over the file, at start and at every reload."""
 
     listen_address: str | None = None
+    web_config_file: Path | None = None
     collectors: Mapping[str, bool] = field(default_factory=dict)
 
     def apply(self, config: Config) -> Config:
@@ -25,6 +26,8 @@ class Overrides:
         web = config.web
         if self.listen_address is not None:
             web = msgspec.structs.replace(web, listen_address=self.listen_address)
+        if self.web_config_file is not None:
+            web = msgspec.structs.replace(web, config_file=str(self.web_config_file))
         return msgspec.structs.replace(config, web=web, collectors={**config.collectors, **self.collectors})
 
 

@@ -50,12 +50,14 @@ class Overview:
         findings: tuple[Finding, ...] | None,
         waiting_for: str | None,
         config_error: str,
+        door: str = "",
         recordable: Container[str] = (),
         fingerprint: Fingerprint = Fingerprint(),  # noqa: B008  (frozen)
     ) -> StatusModel:
         """Everything the page says, at this moment. From any thread: it changes nothing.
 
-        ``recordable``: names of the probes that a recording gives a baseline; ``fingerprint``: what this node is now.
+        ``recordable``: names of the probes that a recording gives a baseline; ``fingerprint``: what this node is now;
+        ``door``: who may come in that perhaps should not.
         """
         now = time.time()
         earlier = self._lately.before(time.monotonic())
@@ -67,6 +69,7 @@ class Overview:
             started_ts=self._started,
             waiting_for=waiting_for,
             config_error=config_error,
+            door=door,
             window_s=earlier.age_s if earlier else None,
             probes=tuple(
                 replace(row, recordable=row.probe in recordable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from plumbline.config import Config
 from plumbline.planning import ProbingPlan, make_plan
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
+from plumbline.webguard import files_of
 from plumbline.workloads import WorkloadCatalogue
 
 
@@ -56,7 +57,17 @@ class World:
         )
         return Running(config, plan, book, time.time())
 
-    def files(self, site_files: tuple[str, ...]) -> list[Path]:
-        """Every file that a reload reads."""
+    def files(self, others: Iterable[Path]) -> list[Path]:
+        """Every file that a reload reads; ``others``: :func:`named` ones."""
         own = [self.config_file] if self.config_file else []
-        return [self.storage / RECORDED, *map(Path, site_files), *own]
+        return [self.storage / RECORDED, *others, *own]
+
+
+def named(config: Config) -> tuple[Path, ...]:
+    """The files that a configuration names: of baselines, and of what guards the door."""
+    return (*map(Path, config.baseline.files), *files_of(web_file(config)))
+
+
+def web_file(config: Config) -> Path | None:
+    """The web configuration file; ``None``: everybody may come in, unencrypted."""
+    return Path(config.web.config_file) if config.web.config_file else None

@@ -1,4 +1,8 @@
-"""Carries HTTP requests to the site: a thread a connection, everything bounded, stopped within a second."""
+"""Carries HTTP requests to the site: a thread a connection, everything bounded, stopped within a second.
+
+The guard says what TLS, passwords and headers there are; handshakes and passwords are a matter of the connection's
+own thread, so that nobody waits for somebody else's. Who may stay when there are too many: :mod:`.crowd`.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,59 @@ import contextlib
 import errno
 import logging
 import socket
+import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import Enum
 
+from plumbline.crowd import Connection, Crowd, Places, counted_as
 from plumbline.errors import PlumblineError
 from plumbline.http1 import BadRequest, Head, HeadReader, linger, send
 from plumbline.site import Request, Response, text_response
+from plumbline.webguard import Guard
+from plumbline.webtls import Turned, await_hello, shake, wrap
 
 _SPARE_CONNECTIONS = 64  # idle keep-alive ones, above the requests under way
 _UNCOUNTED = "/-/"  # an orchestrator must not kill a daemon for being busy
 _MAX_FAILING = 32  # paths are the client's words
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_SAY_EVERY_S = 600.0
+_SEND_BUFFER = 256 * 1024
+"""Some answers of a large host. The kernel would let it grow to megabytes for each client that does not read."""
+_THREAD_TRIES, _THREAD_WAIT_S = 5, 0.05
+
+
+class Refusal(Enum):
+    """Why requests and connections were turned away."""
+
+    AUTHENTICATION = "authentication"
+    """No password, or a wrong one."""
+    TLS = "tls"
+    """No handshake, or no certificate that fits."""
+    RATE = "rate"
+    """Too many requests, or passwords to check."""
+    BUSY = "busy"
+    """``max_requests`` were under way."""
+    MALFORMED = "malformed"
+    """No HTTP, or too long."""
+    SLOW = "slow"
+    """The request did not arrive in time."""
+    CROWDED = "crowded"
+    """Connections that had to go for others."""
+
+
+_BY_STATUS = {401: Refusal.AUTHENTICATION, 408: Refusal.SLOW, 429: Refusal.RATE}
+_SAID = frozenset({Refusal.AUTHENTICATION, Refusal.TLS})  # what a person may have to mend
 
 
 class Server:
     """Nothing happens before :meth:`start`.
 
-    ``max_requests`` under way at once, one more gets 503. ``timeout_s`` bounds receiving a request's head and
-    sending a response; ``idle_s`` is how long a connection is kept between requests (longer than scrape intervals
-    are, or each scrape would have to connect anew). When connections run out, the longest idle one is closed.
+    ``max_requests`` under way at once, one more gets 503. ``timeout_s`` bounds the handshake, receiving a request's
+    head and sending a response; ``idle_s`` is how long a connection is kept between requests (longer than scrape
+    intervals are, or each scrape would have to connect anew).
     """
 
     def __init__(
@@ -35,6 +72,7 @@ class Server:
         respond: Callable[[Request], Response],
         *,
         logger: logging.Logger,
+        guard: Guard | None = None,
         max_requests: int = 40,
         timeout_s: float = 10.0,
         idle_s: float = 150.0,
@@ -42,26 +80,40 @@ class Server:
         self._wanted = (host, port)
         self._respond = respond
         self._log = logger
+        self._guard = guard or Guard()
         self._max_requests = max_requests
-        self._places = threading.BoundedSemaphore(max_requests)
+        self._places = Places(max_requests)
         self._timeout_s = timeout_s
         self._idle_s = idle_s
         self._listener: socket.socket | None = None
         self._acceptor: threading.Thread | None = None
         self._address = format_address(host, port)
         self._stopping = threading.Event()
-        self._ended = threading.Condition()  # guards the connections
-        self._connections: set[_Connection] = set()
+        self._connections = Crowd(max_requests + _SPARE_CONNECTIONS)
         self._failing: set[str] = set()
+        self._counting = threading.Lock()
+        self._refused: Counter[Refusal] = Counter()
+        self._said_at: dict[Refusal, float] = {}
 
     @property
     def address(self) -> str:
         """``host:port``; once started with the real port, where 0 was asked for."""
         return self._address
 
+    @property
+    def refused(self) -> Mapping[Refusal, int]:
+        """How many were turned away since the start, and why; every reason."""
+        return {each: self._refused[each] for each in Refusal} | {Refusal.CROWDED: self._connections.turned_away}
+
+    def use(self, guard: Guard) -> None:
+        """From now on; who came in by other certificates and waits has to come in again."""
+        self._guard = guard
+        self._connections.end_outdated(guard, self._timeout_s)
+
     def start(self) -> None:
         """Bind and serve. :class:`PlumblineError` when the address can't be had."""
         self._listener = _listen(*self._wanted)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # inherited by what it accepts
         self._address = format_address(*self._listener.getsockname()[:2])
         self._acceptor = threading.Thread(target=self._accept, args=(self._listener,), name="http", daemon=True)
         self._acceptor.start()
@@ -74,19 +126,13 @@ class Server:
         _shut(self._listener)  # wakes accept()
         self._listener.close()
         self._acceptor.join(timeout_s)
-        with self._ended:
-            for connection in self._connections:
-                if not connection.busy:
-                    _shut(connection.sock)
-            self._ended.wait_for(lambda: not self._connections, timeout_s)
-            for connection in self._connections:
-                _shut(connection.sock)
+        self._connections.end(timeout_s)
 
     def _accept(self, listener: socket.socket) -> None:
         exhausted = False
         while not self._stopping.is_set():
             try:
-                sock, _ = listener.accept()
+                sock, address = listener.accept()
             except OSError as error:
                 if error.errno in _EXHAUSTED and not self._stopping.is_set():
                     if not exhausted:
@@ -95,75 +141,104 @@ class Server:
                     self._stopping.wait(0.2)  # accept() would fail again at once, and spin
                 continue
             exhausted = False
-            self._admit(_Connection(sock))
+            self._admit(Connection(sock, counted_as(address), self._guard))
 
-    def _admit(self, connection: _Connection) -> None:
-        with self._ended:
-            if len(self._connections) >= self._max_requests + _SPARE_CONNECTIONS:
-                idle = [each for each in self._connections if not each.busy]
-                if not idle:
-                    connection.sock.close()
-                    return
-                longest = min(idle, key=lambda each: each.idle_since)
-                _shut(longest.sock)
-                self._connections.discard(longest)
-            self._connections.add(connection)
-        try:
-            threading.Thread(target=self._serve, args=(connection,), name="http-request", daemon=True).start()
-        except RuntimeError as error:  # the system gives no more threads
-            self._log.warning("can't serve a connection: %s", error)
-            self._end(connection)
+    def _admit(self, connection: Connection) -> None:
+        before = self._connections.turned_away
+        if not self._connections.admit(connection):
+            connection.sock.close()
+        elif not self._start(connection):
+            self._log.warning("can't serve a connection: the system gives no more threads; raise TasksMax=")
+            self._connections.leave(connection)
+        if self._connections.turned_away > before:
+            self._say(Refusal.CROWDED, connection)
 
-    def _serve(self, connection: _Connection) -> None:
-        sock = connection.sock
+    def _start(self, connection: Connection) -> bool:
+        for _ in range(_THREAD_TRIES):
+            try:
+                threading.Thread(target=self._serve, args=(connection,), name="http-request", daemon=True).start()
+            except RuntimeError:  # the system gives no more threads: another connection has to give its own back
+                self._connections.make_room(connection)
+                self._stopping.wait(_THREAD_WAIT_S)
+            else:
+                return True
+        return False
+
+    def _serve(self, connection: Connection) -> None:
+        guard = self._guard
+        connection.guard = guard
         try:
             # the last, short packet of a response must not wait for the peer's delayed acknowledgement
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            reader = HeadReader(sock, timeout_s=self._timeout_s, idle_s=self._idle_s)
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if guard.context is not None:
+                self._encrypt(connection, guard.context, guard.sans)
+                connection.known = guard.asks_certificate
+            reader = HeadReader(connection.sock, timeout_s=self._timeout_s, idle_s=self._idle_s)
             while self._serve_one(connection, reader):
-                connection.idle_since = time.monotonic()
-                connection.busy = False
-        except OSError as error:  # gone, or too slow
+                connection.waits()
+        except Turned as why:
+            self._count(Refusal.TLS, connection, str(why))
+        except (OSError, ValueError) as error:  # gone, or too slow; ValueError: the encrypted socket was shut meanwhile
             self._log.debug("connection ended: %s", error)
         finally:
-            self._end(connection)
+            self._connections.leave(connection)
 
-    def _serve_one(self, connection: _Connection, reader: HeadReader) -> bool:
+    def _encrypt(self, connection: Connection, context: ssl.SSLContext, sans: tuple[str, ...] | None) -> None:
+        plain = connection.sock
+        await_hello(plain, timeout_s=self._timeout_s)
+        if self._connections.swap(connection, lambda: wrap(plain, context)):
+            assert isinstance(connection.sock, ssl.SSLSocket)
+            shake(connection.sock, sans, timeout_s=self._timeout_s)
+
+    def _serve_one(self, connection: Connection, reader: HeadReader) -> bool:
         """Serve the next request; ``False`` when the connection is to be closed."""
         sock = connection.sock
         try:
             received = reader.read()
             if received is None:
                 return False
-            connection.busy = True
             head = Head(received)
         except BadRequest as bad:
+            self._count(_BY_STATUS.get(bad.status, Refusal.MALFORMED), connection)
             response = text_response(bad.status, bad.text)
-            send(sock, response, body=True, keep=False, timeout_s=self._timeout_s)
+            headers = self._guard.headers
+            send(sock, response, body=True, keep=False, timeout_s=self._timeout_s, headers=headers)
             linger(sock)
             return False
-        keep = head.keep and not self._stopping.is_set()
-        with self._place(head.request) as free:
-            response = self._answer(head.request) if free else self._busy()
-            send(sock, response, body=head.command != "HEAD", keep=keep, timeout_s=self._timeout_s)
+        guard = self._guard
+        if connection.outdated(guard, self._timeout_s):
+            return False
+        refused = guard.refuse(head.request, connection.peer, lambda: connection.evicted)
+        keep = head.keep and refused is None and not self._stopping.is_set()
+        keep = keep and connection.guard.context is guard.context
+        if refused is None:
+            connection.known = guard.authenticates
+            connection.begins()
+            response = self._placed(head.request, connection)
+        else:
+            self._count(_BY_STATUS[refused.status], connection)
+            response = refused
+        # sending takes no place: who reads slowly must not keep others from being answered
+        connection.sends()
+        send(
+            sock,
+            response,
+            body=head.command != "HEAD",
+            keep=keep,
+            timeout_s=self._timeout_s,
+            headers=guard.headers,
+        )
         if head.with_body:
             linger(sock)
         return keep
 
-    @contextlib.contextmanager
-    def _place(self, request: Request) -> Iterator[bool]:
-        """One of the places for requests under way, or ``False`` when all are taken."""
+    def _placed(self, request: Request, connection: Connection) -> Response:
         if request.target.startswith(_UNCOUNTED):
-            yield True
-            return
-        free = self._places.acquire(blocking=False)
-        try:
-            yield free
-        finally:
+            return self._answer(request)
+        with self._places.place(connection.peer) as free:
             if free:
-                self._places.release()
-
-    def _busy(self) -> Response:
+                return self._answer(request)
+        self._count(Refusal.BUSY, connection)
         text = f"{self._max_requests} requests are under way already; raise web.max_requests if that is normal here"
         return text_response(503, text, ("Retry-After", "1"))
 
@@ -180,22 +255,25 @@ class Server:
         self._failing.discard(path)
         return response
 
-    def _end(self, connection: _Connection) -> None:
-        connection.sock.close()
-        with self._ended:
-            self._connections.discard(connection)
-            self._ended.notify_all()
+    def _count(self, why: Refusal, connection: Connection, word: str = "") -> None:
+        with self._counting:
+            self._refused[why] += 1
+        if why in _SAID:
+            self._say(why, connection, word)
 
-
-class _Connection:
-    """What the server has to know of a connection while its thread serves it."""
-
-    __slots__ = ("busy", "idle_since", "sock")
-
-    def __init__(self, sock: socket.socket) -> None:
-        self.sock = sock
-        self.busy = False
-        self.idle_since = time.monotonic()
+    def _say(self, why: Refusal, connection: Connection, word: str = "") -> None:
+        """Once in a while, and nothing that the client sent."""
+        with self._counting:
+            now = time.monotonic()
+            if now - self._said_at.get(why, -_SAY_EVERY_S) < _SAY_EVERY_S:
+                return
+            self._said_at[why] = now
+        self._log.warning(
+            "%s: turned away a client from %s%s; plumbline_web_refused_total counts them",
+            why.value,
+            connection.peer,
+            f" ({word})" if word else "",
+        )
 
 
 def format_address(host: str, port: int) -> str:

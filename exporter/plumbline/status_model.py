@@ -262,6 +262,8 @@ class StatusModel:
     """Why the daemon is not ready yet."""
     config_error: str = ""
     """Why the last reload was refused; the configuration before it is in force."""
+    door: str = ""
+    """Who may come in that perhaps should not."""
     window_s: float | None = None
     """How far back "the last minutes" go; ``None``: the daemon has looked only now."""
     probes: tuple[ProbeRow, ...] = ()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import ssl
 import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +56,10 @@ class Exporter:
     name: str
     argv: Sequence[str | Path]
     port: int
+    tls: ssl.SSLContext | None = None
+    more_headers: Mapping[str, str] = field(default_factory=dict)
+    anew: bool = False
+    """Each scrape by a connection of its own."""
     cpu_s: list[float] = field(default_factory=list)
     wall_s: list[float] = field(default_factory=list)
     body: bytes = b""
@@ -68,8 +73,7 @@ class Exporter:
         deadline = time.monotonic() + START_WITHIN_S
         while True:
             try:
-                self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-                self._connection.connect()
+                self._connection = self._connect()
                 break
             except ConnectionRefusedError:
                 if self._process.poll() is not None or time.monotonic() > deadline:
@@ -94,6 +98,14 @@ class Exporter:
             self._process.wait()
         self._log.close()
 
+    def _connect(self) -> http.client.HTTPConnection:
+        if self.tls is None:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        else:
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self.tls)
+        connection.connect()
+        return connection
+
     def scrape(self) -> None:
         """One scrape; its cost is added when the next one starts."""
         assert self._process is not None
@@ -103,7 +115,10 @@ class Exporter:
             self.cpu_s.append(cpu - self._cpu_before)
         self._cpu_before = cpu
         start = time.perf_counter()
-        self._connection.request("GET", "/metrics", headers=HEADERS)
+        if self.anew:
+            self._connection.close()
+            self._connection = self._connect()
+        self._connection.request("GET", "/metrics", headers={**HEADERS, **self.more_headers})
         answer = self._connection.getresponse()
         self.body = answer.read()
         self.wall_s.append(time.perf_counter() - start)

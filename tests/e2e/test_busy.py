@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import pytest
 
+from support import attackers
 from support.daemon import Answer, eventually, running
 from support.inside import Inside
 from support.netns import namespace
@@ -55,6 +56,26 @@ def test_more_than_allowed_are_turned_away_and_nobody_waits(folder: Path) -> Non
         assert all("raise web.max_requests" in answer.text for answer in answers if answer.status == 503)
         assert [answer.status for answer in healthy] == [200] * AT_ONCE
         assert daemon.get("/metrics").status == 200
+
+
+def test_slow_idle_and_greedy_clients_do_not_keep_a_scrape_out(folder: Path) -> None:
+    with running(folder, config={"probes": []}) as daemon:
+        address = ("127.0.0.1", int(daemon.url.rpartition(":")[2]))
+        before = threads_of(daemon.pid)
+        attacks = (attackers.idle, attackers.slow_heads, attackers.slow_readers, attackers.huge_heads)
+        with attackers.attacked(address, *attacks):
+            eventually(lambda: daemon.metrics().get("plumbline_web_refused_total", reason="crowded"))
+            for path in ("/metrics", "/", "/-/healthy") * 3:
+                assert daemon.get(path).status == 200
+            assert threads_of(daemon.pid) < before + 150
+        metrics = daemon.metrics()
+        assert (metrics.get("plumbline_web_refused_total", reason="malformed") or 0) > 0
+        eventually(lambda: threads_of(daemon.pid) < before + 10)  # nobody is kept for longer than the deadlines
+        assert "Traceback" not in daemon.said()
+
+
+def threads_of(pid: int) -> int:
+    return len([*Path(f"/proc/{pid}/task").iterdir()])
 
 
 @pytest.mark.needs_root

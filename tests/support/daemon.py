@@ -146,7 +146,7 @@ def running(
     ):
         try:
             line = _first_line(process)
-            found = re.search(r"status page (http://\S+)/ ", line)
+            found = re.search(r"status page (https?://\S+)/ ", line)
             assert found, f"no address in {line!r}; log:\n{log.read_text(errors='replace')}"
             yield Daemon(process, found[1], line, log, storage)
         finally:

@@ -18,6 +18,7 @@ DEBIAN_PACKAGES = {
     "mkfs.ext4": "e2fsprogs",
     "lspci": "pciutils",
     "mount": "mount",
+    "openssl": "openssl",
     "prometheus": "prometheus",
     "prometheus-alertmanager": "prometheus-alertmanager",
     "prometheus-node-exporter": "prometheus-node-exporter",

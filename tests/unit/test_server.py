@@ -13,7 +13,7 @@ import pytest
 
 from plumbline import __version__
 from plumbline.errors import PlumblineError
-from plumbline.server import Server, format_address
+from plumbline.server import Refusal, Server, format_address
 from plumbline.site import Request, Response, text_response
 
 LOG = logging.getLogger("test")
@@ -191,7 +191,7 @@ def test_one_request_too_many_is_told_so_and_health_is_always_answered() -> None
         gate.leave.set()
         for sock in (one, two):
             assert sock.recv(1000).startswith(b"HTTP/1.1 200 ")
-        wait_until(lambda: not any(each.busy for each in server._connections))
+        wait_until(lambda: not any(each.under_way for each in server._connections))
         assert exchange(server, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
 
 
@@ -201,6 +201,26 @@ def test_a_crowd_of_idle_connections_does_not_keep_a_scrape_out() -> None:
         assert exchange(server, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
         wait_until(lambda: len(server._connections) <= 65)
         assert crowd[0].recv(10) == b""  # the longest idle one went
+
+
+def test_when_the_system_gives_no_more_threads_a_waiting_connection_gives_its_own_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limit = 10
+
+    class Scarce(threading.Thread):
+        def start(self) -> None:
+            if self.name == "http-request" and sum(each.name == self.name for each in threading.enumerate()) >= limit:
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr("plumbline.server.threading.Thread", Scarce)
+    with serving() as server, contextlib.ExitStack() as stack:
+        for _ in range(30):
+            stack.enter_context(connect(server))
+        for _ in range(3):
+            assert exchange(server, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+        assert server.refused[Refusal.CROWDED] >= 20
 
 
 def test_running_out_of_file_descriptors_is_survived(caplog: pytest.LogCaptureFixture) -> None:

@@ -262,3 +262,10 @@ def test_a_phone_gets_its_width_and_the_night_its_colours() -> None:
 )
 def test_the_tab_shows_the_verdict(changes: dict[str, Any], title: str) -> None:
     assert title in Page(render_status(replace(full_model(), **changes))).texts
+
+
+def test_an_open_door_is_said_and_judges_nothing() -> None:
+    shut, opened = (render_status(StatusModel("h", "0", 0.0, 0.0, door=word)) for word in ("", "everybody may read"))
+    assert "Open door" not in shut
+    assert "Open door: everybody may read" in opened
+    assert opened.replace("<p>Open door: everybody may read</p>", "") == shut

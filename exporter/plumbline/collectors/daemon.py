@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
 
@@ -26,7 +27,38 @@ SERVER_UP = MetricSpec(
     "Whether the server for other nodes' throughput probes listens or serves; absent where none is configured.",
     ("listen",),
 )
-SPECS: tuple[MetricSpec, ...] = (RELOAD_OK, RELOAD_AT, STATE_SAVED, SERVER_UP)
+WEB_INFO = MetricSpec(
+    "plumbline_web_info",
+    Kind.GAUGE,
+    "Who may come in, always 1. reach: loopback or network; encryption: tls or none; "
+    "authentication: none, password, certificate or both.",
+    ("reach", "encryption", "authentication"),
+)
+WEB_REFUSED = MetricSpec(
+    "plumbline_web_refused_total",
+    Kind.COUNTER,
+    "Requests and connections turned away: wrong or no password (authentication), no handshake or certificate (tls), "
+    "too many requests or passwords to check (rate), web.max_requests under way (busy), no HTTP or too long "
+    "(malformed), not sent in time (slow), gone for others when there were too many (crowded).",
+    ("reason",),
+)
+SPECS: tuple[MetricSpec, ...] = (RELOAD_OK, RELOAD_AT, STATE_SAVED, SERVER_UP, WEB_INFO, WEB_REFUSED)
+
+
+class WebDoor(Protocol):
+    """Who may come in, see :class:`plumbline.door.Door`."""
+
+    @property
+    def reach(self) -> str:
+        """``loopback`` or ``network``."""
+
+    @property
+    def encryption(self) -> str:
+        """``tls`` or ``none``."""
+
+    @property
+    def authentication(self) -> str:
+        """``none``, ``password``, ``certificate`` or ``certificate+password``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +71,10 @@ class DaemonState:
     server_up: bool | None = None
     """``None``: no server is configured."""
     server_listen: str = ""
+    web: WebDoor | None = None
+    """``None``: nothing listens."""
+    web_refused: Mapping[str, int] = field(default_factory=dict)
+    """By reason, since the start."""
 
 
 def samples(state: DaemonState) -> Iterator[Sample]:
@@ -48,3 +84,7 @@ def samples(state: DaemonState) -> Iterator[Sample]:
     yield RELOAD_OK, (), int(state.reload_ok)
     yield RELOAD_AT, (), state.since_ts
     yield STATE_SAVED, (), int(state.state_saved)
+    if state.web is not None:
+        yield WEB_INFO, (state.web.reach, state.web.encryption, state.web.authentication), 1
+    for reason, count in state.web_refused.items():
+        yield WEB_REFUSED, (reason,), count

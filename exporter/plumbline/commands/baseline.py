@@ -13,7 +13,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.commands.shared import INTERRUPTED, Parser, add_world, duration, print_json, roots, this_node, until_told
+from plumbline.commands.shared import (
+    INTERRUPTED,
+    Parser,
+    add_world,
+    complain,
+    duration,
+    print_json,
+    roots,
+    this_node,
+    until_told,
+)
 from plumbline.errors import PlumblineError
 from plumbline.workloads import LAYERS
 
@@ -163,14 +173,14 @@ def _record(options: argparse.Namespace) -> int:
                     restart=options.restart,
                     stopping=stopping,
                     progress=progress,
-                    say=lambda line: print(line, file=sys.stderr),
+                    say=complain,
                 )
         except recording.Stopped as stopped:
-            print(f"plumbline: {stopped}", file=sys.stderr)
+            complain(f"plumbline: {stopped}")
             return INTERRUPTED
     terminal_record.print_record(console, done)
     for name, why in done.left_out.items():
-        print(f"left out: {name}: {why}", file=sys.stderr)
+        complain(f"left out: {name}: {why}")
     return 0
 
 
@@ -235,7 +245,7 @@ def _compare(options: argparse.Namespace) -> int:
         here = this_node(options)
         found = comparing.compare_here(options.a, options.b, node=here, roots=roots(options), classes=options.classes)
     except PlumblineError as error:
-        print(f"plumbline: {error}", file=sys.stderr)
+        complain(f"plumbline: {error}")
         return NOT_COMPARED
     if options.json:
         print_json(comparing.as_data(found))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
-from plumbline.commands.shared import add_world, duration, print_json, roots
+from plumbline.commands.shared import add_world, complain, duration, print_json, roots
 from plumbline.errors import ConfigError, PlumblineError
 
 _NOT_LOOKED_GROUPS = 32
@@ -144,7 +143,7 @@ def _check_classes(asked: list[str], known: list[str]) -> None:
 
 def _carry_out(plan: Any, cluster: Any, admin: Any, *, apply: bool, setting_up: bool) -> int:
     for line in plan.foreign:
-        print(f"plumbline: left alone: {line}", file=sys.stderr)
+        complain(f"plumbline: left alone: {line}")
     if plan.foreign and setting_up:
         return 1
     for line in plan.there:

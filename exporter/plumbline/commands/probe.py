@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from plumbline.commands.shared import INTERRUPTED, Parser, add_world, print_json, roots, this_node, until_told
+from plumbline.commands.shared import INTERRUPTED, Parser, add_world, complain, print_json, roots, this_node, until_told
 from plumbline.errors import PlumblineError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
             stopping=stopping,
         )
     except PlumblineError as error:
-        print(f"plumbline: {error}", file=sys.stderr)
+        complain(f"plumbline: {error}")
         return MISCONFIGURED
     console, watching = make_console(), make_console(sys.stderr if options.json else sys.stdout)
     reports: list[Report] = []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from plumbline.config_types import Duration
 from plumbline.errors import ConfigError
 from plumbline.roots import Roots
+from plumbline.visible import visible
 
 if TYPE_CHECKING:
     from plumbline.config import Config
@@ -69,6 +70,11 @@ def add_world(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log.level", dest="log_level", choices=("debug", "info", "warning", "error"), default="info", help="(info)"
     )
+
+
+def complain(text: str) -> None:
+    """One line on standard error, whatever the names in it."""
+    print(visible(text), file=sys.stderr)
 
 
 def print_json(data: object) -> None:

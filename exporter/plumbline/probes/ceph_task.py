@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from plumbline.errors import PlumblineError
+from plumbline.privacy import keep_memory_private
 from plumbline.probes.cluster_map import ask_map
 from plumbline.probes.cluster_osds import ask_osds, to_json
 from plumbline.probes.isolated import argv_of
@@ -30,6 +31,7 @@ def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
 
 def main(argv: list[str]) -> int:
     """Do it and print the answer."""
+    keep_memory_private()  # it will hold a key
     facts = json.loads(argv[0])
     tasks: dict[str, Callable[..., object]] = {
         "osds": osds,

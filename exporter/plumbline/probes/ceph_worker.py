@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plumbline.errors import PlumblineError
+from plumbline.privacy import keep_memory_private
 from plumbline.probes.ceph_status import wants_detail
 from plumbline.probes.librados import Access, Cluster, Pool, connect
 
@@ -111,6 +112,7 @@ class Worker:
 
 def main(argv: list[str]) -> int:
     """Answer until the socket closes."""
+    keep_memory_private()  # it will hold a key
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the daemon, which ends us
     if os.geteuid():
         _drop_capabilities()

@@ -29,6 +29,7 @@ from bisect import bisect_left
 from random import Random
 
 from plumbline.errors import ParseError, ProbeRefused, Unavailable
+from plumbline.privacy import keep_memory_private
 from plumbline.probes import canary_memory, placement
 from plumbline.probes.canary_memory import WorkerMemory, WorkerStream
 from plumbline.probes.canary_pacing import charge, gap_ns
@@ -61,6 +62,7 @@ _QUESTION_GAP_S = 0.002
 
 def main(argv: list[str]) -> int:
     """Work until ended; never returns while it goes well."""
+    keep_memory_private()  # it will hold a key
     lifeline, memory_fd, order = os.dup(int(argv[0])), int(argv[1]), Order(json.loads(argv[2]))
     try:  # contextlib is not light  # noqa: SIM105
         os.nice(10)

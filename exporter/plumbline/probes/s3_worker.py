@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from plumbline.errors import ParseError, ProbeRefused
+from plumbline.privacy import keep_memory_private
 from plumbline.probes.apart import Failed, Refused
 from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.s3_credentials import MAX_BYTES, Credentials, parse_credentials
@@ -77,6 +78,7 @@ class _Trouble(Exception):
 
 def main(argv: list[str]) -> int:
     """See the module; always 0."""
+    keep_memory_private()  # it will hold a key
     task = msgspec.json.decode(argv[0], type=Task)
     answer: Answer
     try:

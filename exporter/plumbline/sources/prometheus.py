@@ -135,6 +135,8 @@ def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float) -> byte
     address = f"{url.rstrip('/')}/api/v1/{what}"
     if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
         raise Unavailable(f"{url}: not the address of a Prometheus server; http://host:9090 is one")
+    if "@" in urllib.parse.urlsplit(address).netloc:
+        raise Unavailable("a password in the address: every user of this host could read it; see docs/web.md")
     body = urllib.parse.urlencode(form).encode()
     try:
         with urllib.request.urlopen(urllib.request.Request(address, data=body), timeout=timeout_s) as response:  # noqa: S310
@@ -144,7 +146,8 @@ def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float) -> byte
             said: bytes = error.read(MAX_BYTES)
         if said.startswith(b"{"):
             return said
-        raise Unavailable(f"{url}: HTTP {error.code} {error.reason}; is this a Prometheus server?") from error
+        hint = "it asks for a password; see docs/web.md" if error.code == 401 else "is this a Prometheus server?"
+        raise Unavailable(f"{url}: HTTP {error.code} {error.reason}; {hint}") from error
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise Unavailable(f"{url}: {str(reason) or type(reason).__name__}") from error

@@ -1,0 +1,40 @@
+"""A host whose network ports have names that mean no good, made by the real kernel."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support import promtool
+from support.daemon import run, running
+from support.inside import Inside
+from support.netns import namespace
+from support.programs import need
+
+NAMES = ('"><script>', "back\\slash\\n", "\x1b[2J\x1b[31m", "'onload='x", "{{.}}<b>")
+
+
+@pytest.mark.needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root: can't make network namespaces")
+def test_ports_named_like_markup_and_terminal_codes(folder: Path) -> None:
+    need("ip")
+    with namespace() as ns:
+        for number, name in enumerate(NAMES):
+            ns.ip("link", "add", "name", name, "type", "veth", "peer", "name", f"peer{number}")
+        with running(folder, config={"probes": []}, prefix=["ip", "netns", "exec", ns.name]) as daemon:
+            inside = Inside(ns, daemon)
+            assert set(NAMES) <= inside.devices()
+            answer = inside.get("/metrics")
+            assert not [each for each in promtool.complaints(answer.body) if "pars" in each]
+            page = inside.get("/")
+            assert "<script" not in page.text
+            assert "<b>" not in page.text
+            assert page.headers["content-security-policy"].startswith("default-src 'none'")
+            for command in (["nic"], ["check"], ["check", "--all"]):
+                done = run(*command, prefix=["ip", "netns", "exec", ns.name])
+                assert done.stdout
+                assert "\x1b" not in done.stdout + done.stderr
+            assert "\x1b" not in daemon.said()
+            assert "Traceback" not in daemon.said()
