@@ -276,8 +276,7 @@ def test_all_components_together_on_rook(tree: Path) -> None:
     objects = with_components(tree, "overlays/rook", *wanted)
     # in whichever order they are listed
     assert sorted(arguments(objects)) == sorted(arguments(with_components(tree, "overlays/rook", *reversed(wanted))))
-    flags = [each for each in arguments(objects) if not each.startswith("--web.config.file=")]
-    assert str(cli._parser().parse_args(flags).path_devfs) == "/host/dev"
+    assert str(cli._parser().parse_args(arguments(objects)).path_devfs) == "/host/dev"
     assert {"/run/plumbline-ceph", "/var/lib/rook/exporter", "/host/dev", "/etc/plumbline-web"} <= {
         mount["mountPath"] for mount in daemon(objects)["volumeMounts"]
     }
