@@ -17,6 +17,7 @@ against the path below the mount point, ``what`` is
 - ``garbage``: bytes that are no text.
 """
 
+# ruff: noqa: PTH
 import errno
 import json
 import os
@@ -24,6 +25,8 @@ import re
 import stat
 import sys
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import fuse  # type: ignore[import-not-found]
 
@@ -36,10 +39,11 @@ RELENT_AFTER_S = 90.0  # whoever waits on a mount that blocks can't even be kill
 class Rules:
     """The rules as they stand in their file."""
 
-    def __init__(self):  # type: ignore[no-untyped-def]
-        self.version, self.rules = None, []
+    def __init__(self) -> None:
+        self.version: tuple[int, int] | None = None
+        self.rules: list[tuple[re.Pattern[str], str]] = []
 
-    def __call__(self, path):  # type: ignore[no-untyped-def]
+    def __call__(self, path: str) -> str:
         """What is to be done with ``path``; empty: nothing."""
         found = os.stat(RULES)
         if time.time() - found.st_mtime > RELENT_AFTER_S:
@@ -55,29 +59,29 @@ class Rules:
 rule = Rules()
 
 
-def wait_while(path, *kinds):  # type: ignore[no-untyped-def]
+def wait_while(path: str, *kinds: str) -> None:
     """Until no rule of these kinds holds for ``path``."""
     while rule(path) in kinds:
         time.sleep(0.02)
 
 
-class Mirror(fuse.Fuse):  # type: ignore[misc]
+class Mirror(fuse.Fuse):
     """Each operation is the same on the tree, after the rule."""
 
-    def getattr(self, path):  # type: ignore[no-untyped-def]
+    def getattr(self, path: str) -> Any:
         if rule(path) == "hide":
             return -errno.ENOENT
         return os.lstat(TREE + path)
 
-    def readlink(self, path):  # type: ignore[no-untyped-def]
+    def readlink(self, path: str) -> Any:
         return os.readlink(TREE + path)
 
-    def readdir(self, path, offset):  # type: ignore[no-untyped-def]
+    def readdir(self, path: str, offset: int) -> Iterator[Any]:
         wait_while(path, "block-list")
         for name in (".", "..", *os.listdir(TREE + path)):
             yield fuse.Direntry(name)
 
-    def open(self, path, flags):  # type: ignore[no-untyped-def]
+    def open(self, path: str, flags: int) -> int | None:
         wait_while(path, "block")
         if flags & (os.O_WRONLY | os.O_RDWR):
             return -errno.EROFS
@@ -85,7 +89,7 @@ class Mirror(fuse.Fuse):  # type: ignore[misc]
             return -errno.EACCES
         return None
 
-    def read(self, path, size, offset):  # type: ignore[no-untyped-def]
+    def read(self, path: str, size: int, offset: int) -> bytes | int:
         wait_while(path, "block", "block-read")
         what = rule(path)
         if what == "vanish":

@@ -117,7 +117,7 @@ def explain(error: BpfError, lockdown: str) -> PlumblineError:
 
 SETTINGS_WITHIN_S = 2.0
 """What the disks' queues may take to tell their settings at the start: a queue that is being changed while its disk
-hangs holds whoever reads them (``q->sysfs_lock``). One that does not tell is taken not to note issues, until it does."""
+hangs holds whoever reads them (``q->sysfs_lock``). One that does not tell is taken not to note issues until it does."""
 
 
 class BlockLatency:
