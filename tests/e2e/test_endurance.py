@@ -20,7 +20,7 @@ from endurance.kills import leftovers, storm
 from endurance.soak import Sample, Soak
 from plumbline.state import read_state
 
-from support.daemon import Daemon, alive, eventually, running
+from support.daemon import WITHIN_S, Daemon, alive, eventually, running
 from support.mutilated import BOMBS
 from support.programs import need
 from support.scraped import Scrape
@@ -111,43 +111,34 @@ def test_killed_while_the_state_is_written(folder: Path) -> None:
 
 
 def test_a_hundred_scrapers_share_pages(folder: Path) -> None:
-    """All whole; never more than two collections for those who come at once, the one under way and the next."""
+    """All whole, and far fewer collections than pages: each page shows the process' CPU time, so two tell apart."""
     with running(folder, config={"probes": [], "web": {"max_requests": 128}}) as daemon:
         daemon.metrics()
-        before = _collections(daemon)
         with ThreadPoolExecutor(100) as pool:
-            answers = list(pool.map(lambda _: daemon.get("/metrics"), range(300)))
-        used = _collections(daemon) - before
+            answers = list(pool.map(lambda _: daemon.get("/metrics"), range(200)))
 
         assert {answer.status for answer in answers} == {200}
-        for text in {answer.text for answer in answers}:
+        pages = {answer.text for answer in answers}
+        assert len(pages) < 100
+        for text in pages:
             page = Scrape.of_text(text)
             assert page.series("plumbline_build_info")
             assert {each.value for each in page.series("plumbline_collector_success")} == {1}
-        assert len({answer.text for answer in answers}) < 150  # shared
-        assert used < 150
 
 
 def test_a_hundred_scrapers_of_a_daemon_that_allows_forty(folder: Path) -> None:
     with running(folder, config={"probes": []}) as daemon, ThreadPoolExecutor(100) as pool:
-        answers = list(pool.map(lambda _: daemon.get("/metrics"), range(300)))
+        answers = list(pool.map(lambda _: daemon.get("/metrics"), range(150)))
 
         assert {answer.status for answer in answers} <= {200, 503}
         assert any(answer.status == 200 for answer in answers)
+        for text in {answer.text for answer in answers if answer.status == 200}:
+            Scrape.of_text(text)
         for answer in answers:
-            if answer.status == 200:
-                Scrape.of_text(answer.text)
-            else:
+            if answer.status == 503:
                 assert answer.headers["retry-after"] == "1"
                 assert "raise web.max_requests" in answer.text
         assert daemon.get("/metrics").status == 200
-
-
-def _collections(daemon: Daemon) -> int:
-    """Distinct pages tell collections apart: the process' CPU time stands on each."""
-    return len({daemon.get("/metrics").text for _ in range(1)}) and int(
-        1000 * (daemon.metrics().get("process_cpu_seconds_total") or 0)
-    ) // 10**9
 
 
 # --- clocks that jump
@@ -164,7 +155,7 @@ def test_the_wall_clock_jumps_both_ways(folder: Path) -> None:
         "DONT_FAKE_MONOTONIC": "1",
     }  # fmt: skip
     with running(folder, config=_with_fio(folder), environment=environment) as daemon:
-        eventually(lambda: works(daemon), within_s=60)
+        eventually(lambda: works(daemon), within_s=2 * WITHIN_S)
         runs = _runs(daemon)
         for jump in ("+400d", "-400d", "+0"):
             offset.write_text(jump)
@@ -176,7 +167,7 @@ def test_the_wall_clock_jumps_both_ways(folder: Path) -> None:
             assert all(0 <= age < 120 for age in ages), ages
             assert daemon.get("/").status == 200
         assert _runs(daemon) - runs <= 4  # no burst to make up for 400 days
-        eventually(lambda: works(daemon), within_s=60)
+        eventually(lambda: works(daemon), within_s=2 * WITHIN_S)
         assert "Traceback" not in daemon.said()
 
 
@@ -184,7 +175,7 @@ def test_a_state_from_the_future(folder: Path) -> None:
     """Written under a clock that was wrong: the probe runs soon, and nothing waits for that time to come."""
     config = _with_fio(folder)
     with running(folder, config=config) as daemon:
-        eventually(lambda: _runs(daemon), within_s=60)
+        eventually(lambda: _runs(daemon), within_s=2 * WITHIN_S)
         daemon.stop()
     state = folder / "state" / "state.json"
     content = json.loads(state.read_text())
@@ -197,9 +188,10 @@ def test_a_state_from_the_future(folder: Path) -> None:
     state.write_text(json.dumps(content))
     with running(folder, config=config) as daemon:
         before = _runs(daemon)
-        eventually(lambda: _runs(daemon) > before, within_s=60)
+        eventually(lambda: _runs(daemon) > before, within_s=2 * WITHIN_S)
         assert daemon.get("/").status == 200
-        started = daemon.metrics().total("plumbline_probe_last_run_timestamp_seconds")
+        started = daemon.metrics().get("plumbline_probe_last_run_timestamp_seconds", probe="fio")
+        assert started is not None
         assert started < time.time() + 60
         assert "unreadable state" not in daemon.said()
 
@@ -244,21 +236,21 @@ def test_the_disk_of_the_state_is_full_and_has_room_again(folder: Path) -> None:
     with small_disk(folder) as small:
         flags = ("--storage.path", small)
         with running(folder, *flags, config=_with_fio(folder)) as daemon:
-            eventually(lambda: _runs(daemon) >= 1, within_s=60)
+            eventually(lambda: _runs(daemon) >= 1, within_s=2 * WITHIN_S)
             before = (small / "state.json").read_bytes()
             filler = small / "filler"
             with filler.open("wb") as file, pytest.raises(OSError, match="No space"):
                 while True:
                     os.write(file.fileno(), b"x" * 4096)
             runs = _runs(daemon)
-            eventually(lambda: _runs(daemon) >= runs + 2, within_s=90)
+            eventually(lambda: _runs(daemon) >= runs + 2, within_s=3 * WITHIN_S)
 
             assert (small / "state.json").read_bytes() == before
             assert daemon.said().count("can't be written: No space left on device") == 1
-            assert daemon.metrics().get("plumbline_state_saved") == 0
+            assert daemon.metrics().get("plumbline_state_last_save_successful") == 0
             assert daemon.get("/").status == 200
             filler.unlink()
-            eventually(lambda: daemon.metrics().get("plumbline_state_saved") == 1, within_s=60)
+            eventually(lambda: daemon.metrics().get("plumbline_state_last_save_successful") == 1, within_s=2 * WITHIN_S)
             assert daemon.said().count("written again") == 1
             remembered = _runs(daemon)
             assert daemon.stop()[0] == 0
@@ -272,7 +264,7 @@ def test_the_disk_of_the_state_is_full_and_has_room_again(folder: Path) -> None:
 def test_stopped_for_a_while_and_going_on(folder: Path) -> None:
     """As a frozen control group or a suspended machine: the whole group stands still, then goes on."""
     with running(folder, config=_with_fio(folder)) as daemon:
-        eventually(lambda: works(daemon) and _runs(daemon), within_s=90)
+        eventually(lambda: works(daemon) and _runs(daemon), within_s=3 * WITHIN_S)
         runs, counted = _runs(daemon), operations(daemon)
         everybody = [daemon.pid, *daemon.children()]
         for pid in everybody:
@@ -286,7 +278,7 @@ def test_stopped_for_a_while_and_going_on(folder: Path) -> None:
         assert _runs(daemon) - runs <= 2  # no burst
         # 12 s at 50 a second would be 600: what was missed is not made up for
         assert operations(daemon) - counted < 400
-        eventually(lambda: works(daemon) and _runs(daemon) > runs, within_s=60)
+        eventually(lambda: works(daemon) and _runs(daemon) > runs, within_s=2 * WITHIN_S)
         assert all(alive(pid) for pid in (daemon.pid, daemon.worker()))
         assert "Traceback" not in daemon.said()
 

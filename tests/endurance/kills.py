@@ -48,7 +48,13 @@ class Storm:
 
 
 def config(folder: Path, *, fio: bool) -> dict[str, object]:
-    canary: dict[str, object] = {"type": "canary", "name": "canary", "directory": str(folder / "canary"), "file_size": "1MiB", "rate": 50}
+    canary: dict[str, object] = {
+        "type": "canary",
+        "name": "canary",
+        "directory": str(folder / "canary"),
+        "file_size": "1MiB",
+        "rate": 50,
+    }
     heavy = {
         "type": "fio", "name": early_name(), "directory": str(folder / "fio"), "workload": "randwrite-4k-qd1-j1",
         "file_size": "1MiB", "runtime": "1s", "timeout": "4s", "interval": "8s",
