@@ -221,7 +221,7 @@ def parse(text: str, *, where: str, catalogue: WorkloadCatalogue) -> Config:
 
 
 def read_yaml(text: str, *, where: str) -> Any:
-    """YAML with repeated keys refused; ``None`` for an empty document. Bounded in time and memory, see :func:`_measure`."""
+    """YAML with repeated keys refused, bounded in time and memory; ``None`` for an empty document."""
     if len(text) > MAX_CHARACTERS:
         raise ConfigError(where, f"is longer than {MAX_CHARACTERS >> 20} MiB; that is no configuration")
     try:
@@ -238,13 +238,16 @@ def read_yaml(text: str, *, where: str) -> Any:
 
 
 def _measure(text: str, where: str) -> None:
-    """Refuse what would be too much once loaded: the C loader recurses (100,000 brackets end the process by SIGSEGV), and
-    aliases of aliases are a gigabyte in ten lines as soon as somebody prints them."""
+    """Refuse what would be too much once loaded.
+
+    The C loader recurses: 100,000 brackets end the process by SIGSEGV. Aliases of aliases are a gigabyte in ten lines
+    as soon as somebody prints them.
+    """
     sizes: dict[str, int] = {}  # anchor → nodes, aliases written out
     open_nodes: list[tuple[str | None, int]] = []  # anchor, nodes before it
     nodes = 0
     for event in yaml.parse(text, Loader=_UniqueKeyLoader):
-        at = f"{where}:{event.start_mark.line + 1}"
+        at = f"{where}:{event.start_mark.line + 1}" if event.start_mark else where
         if isinstance(event, yaml.CollectionStartEvent):
             open_nodes.append((event.anchor, nodes))
             nodes += 1
@@ -255,7 +258,7 @@ def _measure(text: str, where: str) -> None:
         elif isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in open_nodes):
                 raise ConfigError(at, f"not valid here: *{event.anchor} stands inside of what it repeats")
-            nodes += sizes.get(event.anchor, 1)
+            nodes += sizes.get(event.anchor or "", 1)
         elif isinstance(event, yaml.ScalarEvent):
             nodes += 1
         if len(open_nodes) > MAX_DEPTH:

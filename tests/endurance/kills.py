@@ -2,8 +2,8 @@
 
 ``make kill-storm ARGS='--kills 1000'``. Each round starts the daemon on the same state directory, with a canary and a
 fio probe that runs all the time, and kills the daemon alone, somewhere between its first instruction and half as long
-again as it takes to work. Then nothing of it may be left running, the state must be readable, and the next round must find nothing
-damaged. The last start is let live: it works, and what was left of the runs is gone.
+again as it takes to work. Then nothing of it may be left running, the state must be readable, and the next round must
+find nothing damaged. The last start is let live: it works, and what was left of the runs is gone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from pathlib import Path
 
 from plumbline.scheduler import splay
 from plumbline.state import read_state
-
 from support.daemon import COMMAND, alive, command_line, eventually, running, write_config
 
 LATEST = 1.5
@@ -71,7 +70,7 @@ def early_name() -> str:
 
 def storm(folder: Path, *, kills: int, seed: int = 0, fio: bool) -> Storm:
     """Run it in an empty ``folder`` on a disk."""
-    chance, seen = random.Random(seed), Storm()  # noqa: S311
+    chance, seen = random.Random(seed), Storm()
     write_config(folder, config(folder, fio=fio))
     flags = ("--config.file", str(folder / "plumbline.yaml"), "--storage.path", str(folder / "state"))
     began = time.monotonic()

@@ -21,7 +21,6 @@ from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.totals import EDGES, OperationTotals
 from plumbline.state import ProbeRecord, StateStore
 from plumbline.workloads import load_catalogue
-
 from support.mutilated import BOMBS, mutilated
 
 TOP = Path(__file__).parents[2]
@@ -215,7 +214,8 @@ def test_numbers_no_clock_and_no_file_can_hold() -> None:
 
 
 def test_aliases_may_be_used() -> None:
-    text = "probes:\n- {type: canary, name: a, device_class: &class ssd}\n- {type: canary, name: b, device_class: *class}\n"
+    first = "probes:\n- {type: canary, name: a, device_class: &class ssd}\n"
+    text = first + "- {type: canary, name: b, device_class: *class}\n"
     found = config.parse(text, where="f", catalogue=CATALOGUE)
     assert [each.name for each in found.probes] == ["a", "b"]
     assert yaml.safe_load(text)["probes"][1]["device_class"] == "ssd"

@@ -6,12 +6,14 @@ import random
 from collections.abc import Iterator, Mapping
 
 SCALARS: tuple[bytes, ...] = (
-    b"", b"null", b"true", b"0", b"-1", b"1", b".nan", b".inf", b"-.inf", b"1e400", b"9" * 5000, b"0x" + b"f" * 5000,
-    b"1:" * 50 + b"1", b"0.1", b"2001-99-99", b"2026-11-22", b"[]", b"{}", b"[[[]]]", b"{a: {b: [c]}}", b"'", b'"\\x07"',
-    b"x" * 100_000, b"!!binary '@@@'", b"!!python/object/apply:os.system [id]", b"!!timestamp x", b"*nobody", b"&a [*a]",
-    b"|\n  text", b"99999999999d", b"1e3s", b"-5s", b"5 parsecs", b"1YiB", b"-1MiB", b"../../../etc", b"/\x00", b"/dev/null",
-    b"\xff\xfe", b"\xc3", "\u2028\u00e9".encode(), b"((((((((((", b"a{99999999999}", b"(?P<a>.)(?P<a>.)", b"randwrite-4k-qd1-j1",
-    b"127.0.0.1:99999", b"[::1", b"NO", b"~", b"<<", b"? [a]", b"\t", b"#", b"%YAML 9.9", b"---", b"...",
+    b"", b"null", b"true", b"0", b"-1", b"1", b".nan", b".inf", b"-.inf", b"1e400", b"9" * 5000,
+    b"0x" + b"f" * 5000, b"1:" * 50 + b"1", b"0.1", b"2001-99-99", b"2026-11-22", b"[]", b"{}", b"[[[]]]",
+    b"{a: {b: [c]}}", b"'", b'"\\x07"', b"x" * 100_000, b"!!binary '@@@'",
+    b"!!python/object/apply:os.system [id]", b"!!timestamp x", b"*nobody", b"&a [*a]", b"|\n  text",
+    b"99999999999d", b"1e3s", b"-5s", b"5 parsecs", b"1YiB", b"-1MiB", b"../../../etc", b"/\x00",
+    b"/dev/null", b"\xff\xfe", b"\xc3", "\u2028\u00e9".encode(), b"((((((((((", b"a{99999999999}",
+    b"(?P<a>.)(?P<a>.)", b"randwrite-4k-qd1-j1", b"127.0.0.1:99999", b"[::1", b"NO", b"~", b"<<", b"? [a]",
+    b"\t", b"#", b"%YAML 9.9", b"---", b"...",
 )  # fmt: skip
 """What is put where a value stood, and between other bytes."""
 
@@ -53,7 +55,7 @@ BOMBS: Mapping[str, str] = {
 
 def mutilated(original: bytes, *, seed: int, count: int) -> Iterator[bytes]:
     """``count`` spoilt versions of a text file."""
-    chance = random.Random(seed)  # noqa: S311
+    chance = random.Random(seed)
     for _ in range(count):
         lines = original.split(b"\n")
         for _ in range(chance.choice((1, 1, 1, 2, 5))):

@@ -1,3 +1,4 @@
+# ruff: noqa: PTH115,PTH116,PTH123,PTH208
 """A FUSE file system that mirrors a tree and, where it is told to, blocks, shrinks, fails or hides files.
 
 A program of its own, for Debian's ``python3-fuse`` and the system's interpreter; :mod:`.stubborn_files` starts it::
@@ -17,7 +18,6 @@ against the path below the mount point, ``what`` is
 - ``garbage``: bytes that are no text.
 """
 
-# ruff: noqa: PTH
 import errno
 import json
 import os
@@ -65,7 +65,7 @@ def wait_while(path: str, *kinds: str) -> None:
         time.sleep(0.02)
 
 
-class Mirror(fuse.Fuse):
+class Mirror(fuse.Fuse):  # type: ignore[misc]
     """Each operation is the same on the tree, after the rule."""
 
     def getattr(self, path: str) -> Any:
