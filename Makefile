@@ -147,6 +147,14 @@ bench-detection: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts in a rea
 bench-queries: $(TEST_VENV)/.installed-$(KEY) ## panels and rules on 200 nodes with 2,000 OSDs beside node-mixin's and ceph-mixin's; prints ratios (long)
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m bench.queries $(ARGS)
 
+.PHONY: soak
+soak: $(TEST_VENV)/.installed-$(KEY) ## 50,000 scrapes, reloads and ports between: memory, descriptors, threads (an hour; ARGS='--scrapes N')
+	@PYTHONPATH=tests unshare --net $(TEST_VENV)/bin/python -m endurance.soak $(ARGS)
+
+.PHONY: kill-storm
+kill-storm: $(TEST_VENV)/.installed-$(KEY) ## SIGKILL to the daemon at 1,000 random moments: what is left? (an hour; ARGS='--kills N')
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m endurance.kills $(ARGS)
+
 .PHONY: prove-rules
 prove-rules: $(TEST_VENV)/.installed-$(KEY) ## every alert quiet just below its threshold and on a transient, proven by changing it (minutes)
 	@PLUMBLINE_PROVE_RULES=1 $(TEST_VENV)/bin/python -m pytest -q tests/rules/test_coverage.py $(ARGS)

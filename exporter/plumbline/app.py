@@ -55,7 +55,7 @@ from plumbline.sources.genetlink import settings_group
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.routes import networks_of
-from plumbline.sources.vantage import read_vantage
+from plumbline.sources.vantage import Vantage, read_vantage
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.webguard import make_guard
@@ -473,7 +473,18 @@ def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) 
     """The ``vantage`` label: as configured, or as it looks. Fixed for the daemon's life, as the machine's is."""
     if config.vantage is not None:
         return config.vantage
-    vantage, by = read_vantage(roots, root=Path("/"), environment=environment)
+    found: list[tuple[Vantage, str]] = []
+    look = threading.Thread(
+        target=lambda: found.append(read_vantage(roots, root=Path("/"), environment=environment)),
+        name="vantage",
+        daemon=True,
+    )
+    look.start()
+    look.join(FACTS_WITHIN_S)
+    if not found:
+        log.warning("where this node looks from can't be told: a read hangs; taken for a host, see vantage:")
+        return Vantage.HOST.value
+    vantage, by = found[0]
     log.debug("vantage %s: %s", vantage, by)
     return vantage.value
 

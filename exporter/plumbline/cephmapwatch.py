@@ -32,6 +32,7 @@ minute after a crash, and nothing is lost by it. Its age is exported."""
 _QUESTIONS = 5
 _MAX_BYTES = 64 << 20
 """About 1 KiB an OSD."""
+_MAX_WORDS = 300
 
 
 class CephMapWatch:
@@ -98,11 +99,11 @@ class CephMapWatch:
         if done.cancelled:
             raise Unavailable("the daemon is ending")
         if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:_MAX_WORDS]
             raise PlumblineError(f"the cluster does not tell its map: {said or f'no answer within {limit_s:g} s'}")
         try:
             answers = json.loads(done.stdout)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ParseError("the cluster map", f"not JSON: {error}") from None
         return parse_cephmap(answers, read_ts=asked_at)
 

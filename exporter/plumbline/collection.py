@@ -23,6 +23,7 @@ Labels: TypeAlias = tuple[str, ...]
 
 _PLAIN = frozenset({int, float})
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_SILENT = "silent"
 _MAX_REASONS = 16  # a reason is a label value: a collector that puts a device name there must not grow without bound
 
 
@@ -84,6 +85,13 @@ class GuardedCollector:
             self.collector.name, success, available, self._clock() - began, reason, dict(self._skipped)
         )
         return health, families
+
+    def silent(self, for_s: float) -> CollectorHealth:
+        """Instead of :meth:`run`, while an earlier run of it has not ended."""
+        reason = f"no answer for {for_s:.0f} s: a read hangs in the kernel; see dmesg"
+        if self._state != _SILENT:
+            self._note(_SILENT, PlumblineError(reason))
+        return CollectorHealth(self.collector.name, False, True, for_s, reason, dict(self._skipped))
 
     def _collect(self) -> list[Family]:
         columns: dict[MetricSpec, tuple[list[Labels], list[float | HistogramValue]]]

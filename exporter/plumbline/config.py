@@ -61,9 +61,12 @@ COLLECTORS = (
 )
 """The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
 
+MAX_CHARACTERS, MAX_NODES, MAX_DEPTH = 4 << 20, 100_000, 50
+"""Of one YAML file: a site file of a thousand entries has 30,000 values, none is nested deeper than ten levels."""
 MIN_HEALTH_INTERVAL_S = 60.0
 MAX_CEPH_TIMEOUT_S = 30.0
 """Half of the lease of the cluster's lock: it has to be renewed in time."""
+_LONGEST_WORDS = 300
 
 T = TypeVar("T")
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -222,8 +225,11 @@ def parse(text: str, *, where: str, catalogue: WorkloadCatalogue) -> Config:
 
 
 def read_yaml(text: str, *, where: str) -> Any:
-    """YAML with repeated keys refused; ``None`` for an empty document."""
+    """YAML with repeated keys refused, bounded in time and memory; ``None`` for an empty document."""
+    if len(text) > MAX_CHARACTERS:
+        raise ConfigError(where, f"is longer than {MAX_CHARACTERS >> 20} MiB; that is no configuration")
     try:
+        _measure(text, where)
         return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506  (a SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -231,6 +237,38 @@ def read_yaml(text: str, *, where: str) -> Any:
         raise ConfigError(at, f"not valid YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(where, f"not valid YAML: {' '.join(str(error).split())}") from error
+    except (AttributeError, LookupError, TypeError, OverflowError) as error:  # of PyYAML's: !!timestamp x, !!bool x
+        raise ConfigError(where, "not valid YAML: a value is not what its tag (!!…) says") from error
+
+
+def _measure(text: str, where: str) -> None:
+    """Refuse what would be too much once loaded.
+
+    The C loader recurses: 100,000 brackets end the process by SIGSEGV. Aliases of aliases are a gigabyte in ten lines
+    as soon as somebody prints them.
+    """
+    sizes: dict[str, int] = {}  # anchor → nodes, aliases written out
+    open_nodes: list[tuple[str | None, int]] = []  # anchor, nodes before it
+    nodes = 0
+    for event in yaml.parse(text, Loader=_UniqueKeyLoader):
+        at = f"{where}:{event.start_mark.line + 1}" if event.start_mark else where
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_nodes.append((event.anchor, nodes))
+            nodes += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_nodes.pop()
+            if anchor:
+                sizes[anchor] = nodes - before
+        elif isinstance(event, yaml.AliasEvent):
+            if any(anchor == event.anchor for anchor, _ in open_nodes):
+                raise ConfigError(at, f"not valid here: *{event.anchor} stands inside of what it repeats")
+            nodes += sizes.get(event.anchor or "", 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            nodes += 1
+        if len(open_nodes) > MAX_DEPTH:
+            raise ConfigError(at, f"not valid here: nested deeper than {MAX_DEPTH} levels")
+        if nodes > MAX_NODES:
+            raise ConfigError(at, f"not valid here: more than {MAX_NODES} values, aliases counted each time")
 
 
 def convert(kind: type[T], data: Any, *, where: str) -> T:
@@ -243,8 +281,16 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
         unknown = re.match(r"Object contains unknown field `(.*)`", reason)
         if unknown:
             key = f"{key}.{unknown[1]}".lstrip(".")
-            raise ConfigError(where, "no such key; see the configuration reference", key=key) from error
-        raise ConfigError(where, _lower_first(reason), key=key, value=_value_at(data, key) if key else None) from error
+            raise ConfigError(where, "no such key; see the configuration reference", key=_cut(key)) from error
+        value = _value_at(data, key) if key else None
+        raise ConfigError(where, _lower_first(_cut(reason)), key=_cut(key), value=value) from error
+    except OverflowError as error:
+        raise ConfigError(where, "a number is too large for what it stands for") from error
+
+
+def _cut(text: str) -> str:
+    """Short enough for a line; it may hold all of a long value."""
+    return text if len(text) <= _LONGEST_WORDS else f"{text[: _LONGEST_WORDS - 1]}…"
 
 
 def _decode(kind: type, value: object) -> object:
@@ -267,7 +313,7 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
         value = getattr(config.devices, key)
         try:
             re.compile(value)
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             raise ConfigError(where, f"not a regular expression: {error}", key=f"devices.{key}", value=value) from error
     if config.devices.health_interval < MIN_HEALTH_INTERVAL_S:
         raise ConfigError(

@@ -11,6 +11,8 @@ import msgspec
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _UNITS_B = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_LONGEST_S, _BIGGEST_B = 3650 * 86400.0, 2**60
+"""Beyond these the system's own calls refuse a number, long after somebody mistyped it."""
 
 
 class Duration(float):
@@ -22,7 +24,10 @@ class Duration(float):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", text) if isinstance(text, str) else None
         if not match:
             raise ValueError("expected a duration such as 500ms, 15s, 5m, 6h or 1d")
-        return cls(float(match[1]) * _UNITS_S[match[2]])
+        seconds = float(match[1]) * _UNITS_S[match[2]]
+        if seconds > _LONGEST_S:
+            raise ValueError("expected a duration of at most 3650d")
+        return cls(seconds)
 
 
 class Size(int):
@@ -32,11 +37,17 @@ class Size(int):
     def parse(cls, text: object) -> Size:
         """Raise ``ValueError`` with the accepted forms for anything else."""
         if isinstance(text, int) and not isinstance(text, bool):
-            return cls(text)
+            return cls._at_most(text)
         match = re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB|TiB|)", text) if isinstance(text, str) else None
         if not match:
             raise ValueError("expected bytes or a size such as 64MiB or 1GiB (binary units only)")
-        return cls(int(match[1]) * _UNITS_B[match[2]])
+        return cls._at_most(int(match[1]) * _UNITS_B[match[2]])
+
+    @classmethod
+    def _at_most(cls, size: int) -> Size:
+        if size > _BIGGEST_B:
+            raise ValueError("expected a size of at most 1048576TiB")
+        return cls(size)
 
 
 class Schedule(str):

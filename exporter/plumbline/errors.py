@@ -68,5 +68,8 @@ class Unavailable(PlumblineError):
 
 
 def _short(value: object, limit: int = 60) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # a number of thousands of digits
+        text = "a number too long to be written"
     return text if len(text) <= limit else text[: limit - 1] + "…"

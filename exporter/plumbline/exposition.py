@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from plumbline import self_metrics
 from plumbline.catalogue import Kind, MetricSpec
-from plumbline.collection import Collector, GuardedCollector, Labels, SkipHook
+from plumbline.collecting import PAGE_WITHIN_S, Collecting
+from plumbline.collection import Collector, GuardedCollector, SkipHook
 from plumbline.errors import PlumblineError
 from plumbline.snapshot import CollectorHealth, Family, Snapshot
 
@@ -34,7 +35,8 @@ class Exposition:
 
     ``clock`` gives monotonic seconds. ``process`` gives prometheus_client's families about this process
     (``ProcessCollector.collect``). ``wait_s``: how long a request waits for a collection that another one began;
-    a little less than Prometheus's own scrape timeout.
+    a little less than Prometheus's own scrape timeout. ``page_within_s``: what collectors may take before the one at
+    work is left behind (:mod:`.collecting`).
     """
 
     def __init__(
@@ -45,8 +47,10 @@ class Exposition:
         logger: logging.Logger,
         process: Callable[[], Iterable[Metric]] | None = None,
         wait_s: float = 9.0,
+        page_within_s: float = PAGE_WITHIN_S,
     ) -> None:
         self._clock = clock
+        self._collecting = Collecting(clock=clock, page_within_s=page_within_s)
         self._log = logger
         self._process = process
         self._process_failed = False
@@ -115,11 +119,9 @@ class Exposition:
             ) from None
 
     def _collect(self, plan: _Plan) -> Snapshot:
-        taken: dict[str, set[Labels]] = {name: set() for name in plan.shared}
         families: dict[str, Family] = {}
         healths = []
-        for guard in plan.guards:
-            health, collected = guard.run(taken)
+        for guard, (health, collected) in zip(plan.guards, self._collecting.run(plan.guards, plan.shared), strict=True):
             if guard.collector.listed:
                 healths.append(health)
             for family in collected:

@@ -16,7 +16,6 @@ SKIPPED = {"vendor", "node_modules", "__pycache__", "dist", "build"}
 AWAITED = {
     "deploy/debian/README.md",
     "docs/container.md",
-    "docs/endurance.md",
     "docs/scale.md",
     "docs/upgrade.md",
 }

@@ -20,7 +20,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 
@@ -115,6 +115,11 @@ def explain(error: BpfError, lockdown: str) -> PlumblineError:
     )
 
 
+SETTINGS_WITHIN_S = 2.0
+"""What the disks' queues may take to tell their settings at the start: a queue that is being changed while its disk
+hangs holds whoever reads them (``q->sysfs_lock``). One that does not tell is taken not to note issues until it does."""
+
+
 class BlockLatency:
     """The program in the kernel, from :meth:`open` to :meth:`close`. Opened once: afterwards the rights are gone."""
 
@@ -155,20 +160,31 @@ class BlockLatency:
                 latencymaps.sizes_for(cpus=possible_cpus(self._roots), disks=disks),
                 own_notes=self._own_notes,
             )
-            self.refresh()
+            self._refresh(SETTINGS_WITHIN_S)
             self._attached.object.attach(["complete"])
         except PlumblineError as error:
             self.close()
             self._why_not = error
 
     def refresh(self, _cancel: threading.Event | None = None) -> None:
-        """Name the disks that have come since, and note issues where the kernel turned out not to."""
+        """Name the disks that have come since, and note issues where the kernel turned out not to.
+
+        Waits for as long as a disk's settings do; :attr:`value` never does.
+        """
+        self._refresh(None)
+
+    def _refresh(self, within_s: float | None) -> None:
+        if self._attached is None:
+            return
+        names = request_names(self._roots, keep=self._keep)
+        noted = self._foresee(names, within_s)
         with self._lock:
             attached = self._attached
             if attached is None:
                 return
-            names = request_names(self._roots, keep=self._keep)
-            refused = {name for name, shown in names.items() if not self._name(attached, name, shown)}
+            refused = {
+                name for name, shown in names.items() if not self._name(attached, name, shown, noted.get(name, False))
+            }
             if refused - self._refused:
                 _log.warning(
                     "disk latencies: no room for %s, restart the daemon to make some", ", ".join(sorted(refused))
@@ -188,9 +204,25 @@ class BlockLatency:
             names = ", ".join(shown for shown in self._present if self._slots[shown] in unnoted)
             _log.warning("disk latencies: %s can't be timed any more until a restart of the daemon: %s", names, error)
 
-    def _name(self, attached: _Attached, name: str, shown: str) -> bool:
+    def _foresee(self, names: Iterable[str], within_s: float | None) -> dict[str, bool]:
+        """Of each disk that answers in time, whether the kernel notes its issues."""
+        found: dict[str, bool] = {}
+
+        def ask() -> None:
+            for name in names:
+                found[name] = self._notes(self._roots, name)
+
+        if within_s is None:
+            ask()
+            return found
+        asking = threading.Thread(target=ask, name="queue settings", daemon=True)
+        asking.start()
+        asking.join(within_s)
+        return dict(found)  # the thread may be at it still
+
+    def _name(self, attached: _Attached, name: str, shown: str, noted: bool) -> bool:
         slot = self._slots.get(shown, len(self._slots))
-        since_ns = 0 if self._notes(self._roots, name) else self._clock_ns()
+        since_ns = 0 if noted else self._clock_ns()
         if slot >= attached.sizes.slots or not latencymaps.register(
             attached.state, name, slot, unnoted_since_ns=since_ns
         ):
@@ -231,7 +263,7 @@ class BlockLatency:
     def resume(self) -> None:
         """Go on after :meth:`pause`."""
         if self._attached is not None:
-            self.refresh()
+            self._refresh(SETTINGS_WITHIN_S)
             self._attached.object.attach(["complete"])
 
     def close(self) -> None:

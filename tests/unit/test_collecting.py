@@ -1,0 +1,168 @@
+"""Collectors that do not answer: the page comes without them, in time, and they are back when they have answered."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
+from plumbline.collecting import AT_LEAST_S
+from plumbline.collection import Collector, SkipHook
+from plumbline.exposition import Exposition, Snapshot
+
+MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
+RINGS = MetricSpec("plumbline_nic_ring_entries", Kind.GAUGE, "Ring.", ("device", "ring"))
+SHARED = MetricSpec("plumbline_probe_success", Kind.GAUGE, "Last run.", ("probe",))
+LOG = logging.getLogger("test")
+
+
+class Hanging:
+    """A collector whose read waits in the kernel until it is let go."""
+
+    def __init__(self, name: str, *samples: Sample, spec: MetricSpec = RINGS) -> None:
+        self.let_go = threading.Event()
+        self.asked = 0
+        self.collector = Collector(name, (spec,), self._collect, skip_reasons=())
+        self._samples = samples
+
+    def _collect(self, _skip: SkipHook) -> Samples:
+        self.asked += 1
+        assert self.let_go.wait(60)
+        return self._samples
+
+
+@pytest.fixture
+def ring() -> Iterator[Hanging]:
+    hanging = Hanging("ring", (RINGS, ("eth0", "rx"), 512))
+    yield hanging
+    hanging.let_go.set()
+
+
+def exposition(*collectors: Collector) -> Exposition:
+    return Exposition(collectors, clock=time.monotonic, logger=LOG, page_within_s=0.8)
+
+
+def quick(name: str, *samples: Sample, spec: MetricSpec = MTU) -> Collector:
+    return Collector(name, (spec,), lambda _skip: samples, skip_reasons=())
+
+
+def states(snapshot: Snapshot) -> dict[str, bool]:
+    return {each.name: each.success for each in snapshot.collectors}
+
+
+def names(snapshot: Snapshot) -> set[str]:
+    return {family.spec.name for family in snapshot.families}
+
+
+def eventually_whole(page: Exposition) -> Snapshot:
+    deadline = time.monotonic() + 30
+    while not all(states(snapshot := page.scrape()).values()):
+        assert time.monotonic() < deadline, states(snapshot)
+        time.sleep(0.01)
+    return snapshot
+
+
+def collecting_threads() -> int:
+    return sum(each.name == "collect" for each in threading.enumerate())
+
+
+def test_the_rest_is_there_and_the_silent_one_says_so(ring: Hanging) -> None:
+    page = exposition(quick("link", (MTU, ("eth0",), 1500)), ring.collector, quick("sysctl", spec=SHARED))
+
+    snapshot = page.scrape()
+
+    assert states(snapshot) == {"link": True, "ring": False, "sysctl": True}
+    assert "plumbline_nic_mtu_bytes" in names(snapshot)
+    assert "plumbline_nic_ring_entries" not in names(snapshot)
+    (silent,) = [each for each in snapshot.collectors if not each.success]
+    assert silent.reason.startswith("no answer for ")
+    assert silent.available
+    assert silent.duration_s >= 0.8
+
+
+def test_it_is_asked_once_and_costs_the_next_pages_nothing(ring: Hanging, caplog: pytest.LogCaptureFixture) -> None:
+    page = exposition(ring.collector, quick("link", (MTU, ("eth0",), 1500)))
+    page.scrape()
+    began = time.monotonic()
+    for _ in range(50):
+        assert states(page.scrape()) == {"ring": False, "link": True}
+
+    assert time.monotonic() - began < 50 * 0.8
+    assert ring.asked == 1
+    assert collecting_threads() == 1
+    assert [record.message for record in caplog.records] == [
+        "collector ring: no answer for 1 s: a read hangs in the kernel; see dmesg"
+    ]
+
+
+def test_it_is_back_when_it_has_answered(ring: Hanging, caplog: pytest.LogCaptureFixture) -> None:
+    page = exposition(ring.collector)
+    page.scrape()
+    ring.let_go.set()
+    with caplog.at_level(logging.INFO):
+        snapshot = eventually_whole(page)
+
+    assert "plumbline_nic_ring_entries" in names(snapshot)
+    assert collecting_threads() == 0
+    assert caplog.messages.count("collector ring: works again") == 1
+
+
+def test_a_reload_does_not_ask_it_again(ring: Hanging) -> None:
+    page = exposition(ring.collector)
+    page.scrape()
+    page.replace([ring.collector])
+
+    assert states(page.scrape()) == {"ring": False}
+    assert ring.asked == 1
+    ring.let_go.set()
+    eventually_whole(page)
+
+
+def test_all_of_them_silent_is_a_page_in_time() -> None:
+    specs = [MetricSpec(f"plumbline_nic_{index}_count", Kind.GAUGE, "A number.", ()) for index in range(12)]
+    hanging = [Hanging(f"collector{index}", spec=spec) for index, spec in enumerate(specs)]
+    page = exposition(*(each.collector for each in hanging))
+    began = time.monotonic()
+
+    snapshot = page.scrape()
+
+    assert not any(states(snapshot).values())
+    assert 0.8 + 0.4 + 0.2 + 9 * AT_LEAST_S <= time.monotonic() - began < 10
+    assert [each.asked for each in hanging] == [1] * 12
+    for each in hanging:
+        each.let_go.set()
+    eventually_whole(page)
+
+
+def test_a_late_answer_claims_no_series_of_a_page_it_is_not_on() -> None:
+    """Both have the same series: on the first page only the second one's; as soon as the first is back, it fails."""
+    late = Hanging("probe", (SHARED, ("fio",), 1), spec=SHARED)
+    page = exposition(late.collector, quick("canary", (SHARED, ("fio",), 0), spec=SHARED))
+
+    assert states(page.scrape()) == {"probe": False, "canary": True}
+    late.let_go.set()
+    deadline = time.monotonic() + 30
+    while states(page.scrape()) != {"probe": True, "canary": False}:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_without_a_thread_to_spare_it_is_collected_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert states(exposition(quick("link", (MTU, ("eth0",), 1500))).scrape()) == {"link": True}
+
+
+def test_a_mistake_that_is_no_exception_reaches_who_asked() -> None:
+    def interrupt(_skip: SkipHook) -> Samples:
+        raise KeyboardInterrupt
+
+    page = exposition(Collector("link", (MTU,), interrupt, skip_reasons=()))
+    with pytest.raises(KeyboardInterrupt):
+        page.scrape()
+    with pytest.raises(KeyboardInterrupt):
+        page.scrape()
