@@ -42,7 +42,10 @@ FILES = {
     "dashboards/out/plumbline-*.json": f"usr/share/{NAME}/dashboards",
 }
 """Source in the tree → place in the package; a pattern fills a folder."""
-COMPRESSED = {"CHANGELOG.md": f"{DOC}/CHANGELOG.md.gz", "deploy/debian/plumbline.1": "usr/share/man/man1/plumbline.1.gz"}
+COMPRESSED = {
+    "CHANGELOG.md": f"{DOC}/CHANGELOG.md.gz",
+    "deploy/debian/plumbline.1": "usr/share/man/man1/plumbline.1.gz",
+}
 
 
 def build_wheel(out: Path, date: int) -> Path:
@@ -101,9 +104,7 @@ def stage_control(tree: Path, version: str, architecture: str) -> None:
     folder = tree / "DEBIAN"
     folder.mkdir()
     size = sum(-(-path.stat().st_size // 1024) for path in files)
-    (folder / "control").write_text(
-        control.control(version, architecture, minor=python_minor(), installed_kib=size)
-    )
+    (folder / "control").write_text(control.control(version, architecture, minor=python_minor(), installed_kib=size))
     (folder / "conffiles").write_text("".join(f"{name}\n" for name in CONFFILES))
     sums = (f"{hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}  {path.relative_to(tree)}\n"
             for path in files if f"/{path.relative_to(tree)}" not in CONFFILES)  # fmt: skip

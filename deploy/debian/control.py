@@ -58,7 +58,7 @@ def changelog(version: str, date: int) -> str:
     when = email.utils.formatdate(date, usegmt=True).replace("GMT", "+0000")
     return (
         f"plumbline ({version}) stable; urgency=medium\n\n"
-        f"  * Release {version}; what changed stands in {CHANGELOG}\n\n"
+        f"  * What changed stands in {CHANGELOG}\n\n"
         f" -- {MAINTAINER}  {when}\n"
     )
 
@@ -91,7 +91,7 @@ def copyright_file(components: list[Component]) -> str:
     )
     head = textwrap.dedent("""\
         Plumbline
-          Copyright The Plumbline authors
+          Copyright (C) 2026 The Plumbline authors
           Licence: Apache-2.0; on Debian its text is /usr/share/common-licenses/Apache-2.0
 
         The Python distributions in /opt/plumbline, each with its full licence in its .dist-info there:

@@ -55,7 +55,7 @@ def test_a_failure_keeps_the_last_success_and_the_newest_failures():
     assert record.runs == {Outcome.SUCCESS: 1, Outcome.FAILURE: 7}
 
 
-DAMAGES = [b"", b"{", b"\xff\xfe", b'{"schema_version": 99, "probes": {}}', b"[]", b"\0" * 50]
+DAMAGES = [b"", b"{", b"\xff\xfe", b'{"schema_version": 0, "probes": {}}', b"[]", b"\0" * 50]
 DAMAGES += [b'{"schema_version": 3, "probes": {"f\xff": {}}}']  # one damaged byte inside a text
 
 
