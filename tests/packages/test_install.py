@@ -70,6 +70,12 @@ print(r.urlopen(re.search(r"http://\S+/metrics", open("/root/said").read())[0]).
     scrape = Scrape.of_text(served.stdout.strip() + "\n")
     assert scrape.get("plumbline_collector_success", collector="softnet") == 1
 
+    shown = in_tree(minimal, "plumbline", "uninstall", "--storage.path", "/root/state")
+    assert "rm /root/state/canary/canary.dat" in shown.stdout, shown.stdout + shown.stderr
+    assert "apt-get purge plumbline" in shown.stdout
+    assert (minimal / "root/state/canary").is_dir()
+    assert in_tree(minimal, "plumbline", "uninstall", "--storage.path", "/root/state", "--apply").returncode == 0
+    assert not (minimal / "root/state").exists()
     assert in_tree(minimal, "apt-get", "purge", "-y", "-q", "plumbline").returncode == 0
     assert in_tree(minimal, "apt-get", "autoremove", "--purge", "-y", "-q").returncode == 0
     assert ours(minimal) == []
@@ -97,6 +103,7 @@ def test_life_of_the_service(machine: Machine, deb: Path) -> None:
     config = machine.root / "etc/plumbline/plumbline.yaml"
     config.write_text(config.read_text().replace("name: canary\n", "name: my-canary\n"))
     machine.run("dpkg", "-i", "--force-confold", package)
+    machine.get("/-/ready")
     assert 'probe="my-canary"' in machine.get("/metrics")
     machine.run("systemctl", "disable", "--now", "plumbline")
     machine.run("dpkg", "-i", "--force-confold", package)
