@@ -10,6 +10,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -126,9 +128,82 @@ def test_life_of_the_service(machine: Machine, deb: Path) -> None:
     assert machine.run("systemctl", "list-unit-files", "plumbline.service", "--no-legend", check=False).stdout == ""
 
 
-def test_two_builds_are_the_same_bytes(deb: Path, tmp_path: Path) -> None:
-    import sys
+HANDED = r"""
+import os, sys
+sys.path[:0] = ["/opt/plumbline/lib/python3.11/site-packages"]
+from plumbline.probes.s3_credentials import open_credentials, parse_credentials
+directory = os.environ["CREDENTIALS_DIRECTORY"]
+assert directory == "/run/credentials/plumbline.service", directory
+keys = parse_credentials(os.fdopen(open_credentials(directory + "/s3-keys")).read(), source="keys")
+assert keys.secret_key == "xyzzy" and os.getuid() != 0, keys
+try:
+    open("/etc/plumbline/s3-keys")
+except PermissionError:
+    print("handed and closed")
+"""
 
+
+def test_drop_ins_and_secrets_under_a_real_systemd(machine: Machine, deb: Path) -> None:
+    shutil.copy(deb, machine.root / "root")
+    machine.run("dpkg", "-i", f"/root/{deb.name}")
+    machine.get("/-/ready")
+    etc = machine.root / "etc"
+    drop_ins = etc / "systemd/system/plumbline.service.d"
+    drop_ins.mkdir()
+    (etc / "plumbline/s3-keys").write_text("access_key = abc\nsecret_key = xyzzy\n")
+    (etc / "plumbline/s3-keys").chmod(0o600)
+    (machine.root / "usr/share/plumbline/handed.py").write_text(HANDED)
+    # the unit says `serve`, so the drop-in asks in its place whether what it was handed can be read, and by whom
+    (drop_ins / "asked.conf").write_text(
+        "[Service]\nExecStartPre=/opt/plumbline/bin/python3 /usr/share/plumbline/handed.py\n"
+    )
+    for name in ("s3", "raw-devices", "pcie", "disk-latency"):
+        (drop_ins / f"{name}.conf").symlink_to(f"/usr/share/plumbline/systemd/{name}.conf")
+    with (etc / "plumbline/plumbline.yaml").open("a") as config:
+        config.write(
+            "  - {type: s3, name: rgw, endpoint: 'http://127.0.0.1:1', bucket: our-bucket,"
+            " credentials_file: 'credential:s3-keys'}\n"
+        )
+    machine.run("plumbline", "config", "check", "/etc/plumbline/plumbline.yaml")
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "restart", "plumbline")
+    machine.get("/-/ready")
+
+    assert "handed and closed" in machine.journal()
+    assert "xyzzy" not in machine.journal() + machine.get("/metrics") + machine.get("/")
+    pid = machine.run("systemctl", "show", "plumbline", "-p", "MainPID", "--value").stdout.strip()
+    status = machine.run("cat", f"/proc/{pid}/status").stdout
+    held = int(re.search(r"^CapEff:\s*(\w+)$", status, re.M)[1], 16)
+    assert held == 1 << 21, f"{held:x}"  # CAP_SYS_ADMIN of pcie.conf; those for BPF were given up, or never counted
+    # the administrator's command finds the same copies
+    ran = machine.run("plumbline", "probe", "run", "rgw", "--config.file", "/etc/plumbline/plumbline.yaml",
+                      "--storage.path", "/tmp/plumbline-by-hand", check=False)  # fmt: skip
+    assert "credentials" not in ran.stdout + ran.stderr
+    assert "refused" in (ran.stdout + ran.stderr).lower() or "127.0.0.1:1" in ran.stdout + ran.stderr
+
+    # purge takes the links away, not the administrator's own file
+    machine.run("dpkg", "--purge", "plumbline")
+    assert [path.name for path in drop_ins.iterdir()] == ["asked.conf"]
+
+
+def test_a_newer_configuration_and_state_are_refused_in_one_line(machine: Machine, deb: Path) -> None:
+    shutil.copy(deb, machine.root / "root")
+    machine.run("dpkg", "-i", f"/root/{deb.name}")
+    machine.get("/-/ready")
+    machine.run("systemctl", "stop", "plumbline")
+    state = machine.root / "var/lib/private/plumbline/state.json"
+    newer = b'{"schema_version": 99, "probes": {}}'
+    state.write_bytes(newer)
+    machine.run("systemctl", "start", "plumbline")
+    deadline = time.monotonic() + 30
+    while "written by a newer Plumbline" not in machine.journal():
+        assert time.monotonic() < deadline, machine.journal()
+        time.sleep(0.5)
+    assert "Traceback" not in machine.journal()
+    assert state.read_bytes() == newer
+
+
+def test_two_builds_are_the_same_bytes(deb: Path, tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     environment = {**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C", "TMPDIR": str(tmp_path)}
     subprocess.run(

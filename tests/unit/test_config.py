@@ -25,8 +25,8 @@ BAD = {
     ),
     "a credential that is a path": (
         "probes: [{type: s3, name: s, endpoint: 'http://h', bucket: abc, credentials_file: 'credential:../x'}]",
-        "c.yaml: probes[0].credentials_file = 'credential:../x': expected credential:NAME, as LoadCredential= in the unit "
-        "names it",
+        "c.yaml: probes[0].credentials_file = 'credential:../x': expected credential:NAME, as LoadCredential= in "
+        "the unit names it",
     ),
     "unknown key": ("colectors: {}", "c.yaml: colectors: no such key; see the configuration reference"),
     "unknown nested key": ("web: {port: 1}", "c.yaml: web.port: no such key; see the configuration reference"),
