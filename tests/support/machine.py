@@ -142,7 +142,8 @@ class Machine:
 def booted(root: Path) -> Iterator[Machine]:
     """``root`` with systemd as its process 1; skips where the kernel does not allow it."""
     process = subprocess.Popen(
-        ["unshare", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--fork", "--kill-child",
+        # it ends with this process, too, however that ends
+        ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--fork", "--kill-child",
          "sh", "-c", _BOOT, "boot", str(root)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
