@@ -57,6 +57,10 @@ def test_from_a_bare_debian_to_metrics_and_back(minimal: Path, deb: Path) -> Non
 
     assert in_tree(minimal, "plumbline", "--version").stdout.startswith("plumbline ")
     assert in_tree(minimal, "plumbline", "config", "check", "/etc/plumbline/plumbline.yaml").returncode == 0
+    # docs/upgrade.md: a release that is not installed yet looks at the configuration
+    looked = f"dpkg -x {package} /root/new; PYTHONPATH=$(echo /root/new/opt/plumbline/lib/python3*/site-packages)"
+    looked += " python3 -m plumbline config check /etc/plumbline/plumbline.yaml; code=$?; rm -r /root/new; exit $code"
+    assert in_tree(minimal, "sh", "-c", looked).returncode == 0
     checked = in_tree(minimal, "plumbline", "check", "--json", "--wait", "1s")
     assert checked.returncode in (0, 1, 2), checked.stderr
     assert json.loads(checked.stdout)["findings"]

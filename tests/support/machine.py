@@ -142,17 +142,16 @@ class Machine:
 def booted(root: Path) -> Iterator[Machine]:
     """``root`` with systemd as its process 1; skips where the kernel does not allow it."""
     process = subprocess.Popen(
-        # it ends with this process, too, however that ends
-        ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--fork", "--kill-child",
-         "sh", "-c", _BOOT, "boot", str(root)],
+        # --pdeathsig: it ends with this process, however that ends
+        ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup",
+         "--fork", "--kill-child", "sh", "-c", _BOOT, "boot", str(root)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         yield _await(process, root)
     finally:
-        process.send_signal(
-            signal.SIGKILL
-        )  # its child, process 1 of the machine, goes with it, and all others with that
+        # its child, process 1 of the machine, goes with it, and all others with that
+        process.send_signal(signal.SIGKILL)
         process.wait(30)
 
 
