@@ -50,6 +50,8 @@ if mount -t cgroup -o none,name=systemd cgroup sys/fs/cgroup/systemd 2>/dev/null
 else umount sys/fs/cgroup/unified sys/fs/cgroup; mount -t cgroup2 cgroup2 sys/fs/cgroup; fi
 pivot_root . mnt
 umount -l /mnt
+# as a container's manager does it: credentials reach a service by propagation
+mount --make-rshared /
 exec env -i container=plumbline PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --log-target=null
 """
 
