@@ -64,7 +64,7 @@ $(VENV)/.installed-$(KEY): $(VENV)/.deps-$(KEY) $(SOURCES) requirements/debian-b
 
 .PHONY: test
 test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the tests need, check everything, run all tests but Ceph's
-	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not ceph" $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not ceph and not packages" $(ARGS)
 
 # make test runs these too, where the packages are there already.
 .PHONY: test-ceph
@@ -194,6 +194,18 @@ $(TEST_VENV)/.installed-$(KEY): $(TEST_VENV)/.deps-$(KEY) $(SOURCES)
 wheel: $(TEST_VENV)/.installed-$(KEY) ## build the wheel into dist/
 	@ls dist/*.whl
 
+.PHONY: packages
+packages: $(VENV)/.deps-$(KEY) $(SOURCES) ## build the wheel and the Debian package into dist/, the same bytes each time
+	@requirements/need-debian -f requirements/debian-bpf.txt || true
+	@rm -f dist/plumbline_*.deb
+	@$(VENV)/bin/python -m deploy.debian
+
+.PHONY: test-packages
+test-packages: packages $(TEST_VENV)/.deps-$(KEY) ## install them on a fresh Debian 12 (debootstrap, systemd in namespaces; root), remove, purge
+	@requirements/need-debian debootstrap || true
+	@$(TEST_VENV)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall dist/*.whl
+	@$(TEST_VENV)/bin/python -m pytest -m packages tests/packages $(ARGS)
+
 # make lock UPGRADE= keeps the pins and only adds what is missing.
 UPGRADE ?= --upgrade
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(LOCK_VENV)/bin/pip-compile --quiet --generate-hashes --allow-unsafe \
@@ -231,6 +243,6 @@ $(LOCK_VENV)/.deps-$(KEY): requirements/lock.txt requirements/make-venv
 
 .PHONY: clean
 clean: ## remove what make made: environments, wheel, caches, state of run and demo
-	@rm -rf $(VENV) $(TEST_VENV) $(LOCK_VENV) $(AUDIT_VENV) $(ANSIBLE_VENV) $(STATE) .debian .demo dist build \
+	@rm -rf $(VENV) $(TEST_VENV) $(LOCK_VENV) $(AUDIT_VENV) $(ANSIBLE_VENV) $(STATE) .debian .debian12 .demo dist build \
 	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .import-lint.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -26,6 +26,7 @@ from plumbline.cephsetup import (
     groups_for,
 )
 from plumbline.config import CephConfig
+from plumbline.credentials import is_handed
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.probes.runner import Completed, ProcessRunner
 
@@ -73,12 +74,17 @@ def wanted(
     return Wanted(
         pools=(Pool(ceph.pool, OBJECTS, groups), *classes, Pool(ceph.rbd_pool, IMAGES, IMAGE_GROUPS)),
         user=user,
-        keyring=ceph.keyring or f"{folder}/ceph.{user}.keyring",
+        keyring=_kept_in(ceph.keyring, f"{folder}/ceph.{user}.keyring"),
         bench_user=bench if osd_bench else "",
-        bench_keyring=ceph.osd_bench_keyring or f"{folder}/ceph.{bench}.keyring",
+        bench_keyring=_kept_in(ceph.osd_bench_keyring, f"{folder}/ceph.{bench}.keyring"),
         root=root,
         failure_domain=failure_domain,
     )
+
+
+def _kept_in(configured: str | None, default: str) -> str:
+    """The file to write: what systemd hands the service is a copy of the default one (drop-in ceph.conf)."""
+    return default if configured is None or is_handed(configured) else configured
 
 
 class Cluster:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline import __version__
-from plumbline.commands import baseline, ceph, probe, report
+from plumbline.commands import baseline, ceph, probe, report, uninstall
 from plumbline.commands.shared import Parser, add_world, complain, duration, print_json, roots
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
 from plumbline.errors import ConfigError, PlumblineError
@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     ceph.add(commands)
     report.add(commands)
     _add_config(commands)
+    uninstall.add(commands)
     return parser
 
 

@@ -17,7 +17,8 @@ import msgspec
 import yaml
 from msgspec import Meta
 
-from plumbline.config_types import Duration, QuietHours, Strict
+from plumbline import __version__
+from plumbline.config_types import CREDENTIAL, Duration, QuietHours, Strict, secret_problem
 from plumbline.errors import ConfigError
 from plumbline.probe_config import PROBE_NAME, CanaryConfig, FioConfig, ProbeConfig, check_probe
 from plumbline.workloads import WorkloadCatalogue
@@ -63,6 +64,8 @@ COLLECTORS = (
 
 MAX_CHARACTERS, MAX_NODES, MAX_DEPTH = 4 << 20, 100_000, 50
 """Of one YAML file: a site file of a thousand entries has 30,000 values, none is nested deeper than ten levels."""
+SCHEMA_VERSION = 1
+"""Raised when a key's meaning changes; a new key needs none: an older release says which key it does not know."""
 MIN_HEALTH_INTERVAL_S = 60.0
 MAX_CEPH_TIMEOUT_S = 30.0
 """Half of the lease of the cluster's lock: it has to be renewed in time."""
@@ -121,7 +124,8 @@ class CephConfig(Strict, frozen=True):
     user: str = "plumbline"
     """cephx user, without `client.`; `plumbline ceph setup` makes it."""
     keyring: str | None = None
-    """Its key. ``None``: what Ceph's configuration says, `/etc/ceph/ceph.client.plumbline.keyring` by default."""
+    """Its key: a file, or `credential:NAME`, which systemd hands the service. ``None``: what Ceph's configuration says,
+    `/etc/ceph/ceph.client.plumbline.keyring` by default."""
     pool: str = "plumbline-probe"
     """Our pool for objects, and for the lock that lets one heavy probe run at a time in the cluster."""
     rbd_pool: str = "plumbline-rbd"
@@ -130,7 +134,7 @@ class CephConfig(Strict, frozen=True):
     """cephx user for `osd-bench` probes, without `client.`. Ceph lets nobody bench an OSD who has not all rights on all
     OSDs, so this is one of its own, made by `plumbline ceph setup --osd-bench`. ``None``: OSDs are not benched."""
     osd_bench_keyring: str | None = None
-    """Its key. ``None``: what Ceph's configuration says."""
+    """Its key, a file or `credential:NAME`. ``None``: what Ceph's configuration says."""
     admin_sockets: tuple[str, ...] = (
         "/run/ceph/*-osd.*.asok",
         "/run/ceph/*/*-osd.*.asok",
@@ -181,6 +185,8 @@ def _default_probes() -> tuple[ProbeConfig, ...]:
 class Config(Strict, frozen=True):
     """The whole configuration file."""
 
+    schema_version: int = SCHEMA_VERSION
+    """Of this file's format. A file of a newer Plumbline is refused as such."""
     web: WebConfig = WebConfig()
     """The HTTP side; but for ``config_file`` it takes effect at a restart."""
     storage_path: str | None = None
@@ -219,9 +225,23 @@ def load(path: Path, catalogue: WorkloadCatalogue) -> Config:
 def parse(text: str, *, where: str, catalogue: WorkloadCatalogue) -> Config:
     """Check configuration text; ``where`` names it in errors. An empty document is the default configuration."""
     data = read_yaml(text, where=where)
+    _check_version(data, where)
     config = convert(Config, {} if data is None else data, where=where)
     _check(config, where, catalogue)
     return config
+
+
+def _check_version(data: Any, where: str) -> None:
+    """First: of a newer file nothing else need be understood."""
+    version = data.get("schema_version", SCHEMA_VERSION) if isinstance(data, dict) else SCHEMA_VERSION
+    if type(version) is int and version > SCHEMA_VERSION:
+        reason = (
+            f"written for a newer Plumbline; this one ({__version__}) knows {SCHEMA_VERSION}: install the newer one, or"
+            " take the file of before"
+        )
+        raise ConfigError(where, reason, key="schema_version", value=version)
+    if type(version) is not int or version != SCHEMA_VERSION:
+        raise ConfigError(where, f"expected {SCHEMA_VERSION}", key="schema_version", value=version)
 
 
 def read_yaml(text: str, *, where: str) -> Any:
@@ -343,6 +363,10 @@ def _check_ceph(ceph: CephConfig, where: str) -> None:
         if not pattern.startswith("/") or "**" in pattern:
             key = f"ceph.admin_sockets[{index}]"
             raise ConfigError(where, "expected an absolute path; * is understood, ** is not", key=key, value=pattern)
+    for name in ("keyring", "osd_bench_keyring"):
+        path = getattr(ceph, name)
+        if path is not None and path.startswith(CREDENTIAL) and (problem := secret_problem(path)):
+            raise ConfigError(where, problem, key=f"ceph.{name}", value=path)
     if not 1 <= ceph.timeout <= MAX_CEPH_TIMEOUT_S:
         raise ConfigError(
             where,

@@ -8,11 +8,23 @@ import time
 
 import msgspec
 
+CREDENTIAL = "credential:"
+"""Instead of a path: a file that systemd hands the service; see :mod:`.credentials`."""
+_CREDENTIAL = re.compile(r"credential:[A-Za-z0-9._-]{1,64}")
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _UNITS_B = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _LONGEST_S, _BIGGEST_B = 3650 * 86400.0, 2**60
 """Beyond these the system's own calls refuse a number, long after somebody mistyped it."""
+
+
+def secret_problem(path: str) -> str:
+    """What is wrong with the place of a secret; empty: nothing."""
+    if path.startswith(CREDENTIAL):
+        return (
+            "" if _CREDENTIAL.fullmatch(path) else "expected credential:NAME, as LoadCredential= in the unit names it"
+        )
+    return "" if path.startswith("/") else "an absolute path, or credential:NAME"
 
 
 class Duration(float):

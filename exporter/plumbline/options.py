@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline.config import Config, load, split_address
+from plumbline.credentials import with_credentials
 from plumbline.errors import ConfigError
 from plumbline.workloads import WorkloadCatalogue
 
@@ -43,11 +45,17 @@ def storage_path(flag: Path | None, config: Config, environment: Mapping[str, st
     return (Path(base) if base else Path("~/.local/state").expanduser()) / "plumbline"
 
 
-def read_config(file: Path | None, overrides: Overrides, catalogue: WorkloadCatalogue) -> Config:
-    """The file (or the embedded default) with the flags over it."""
+def read_config(
+    file: Path | None,
+    overrides: Overrides,
+    catalogue: WorkloadCatalogue,
+    environment: Mapping[str, str] = os.environ,
+) -> Config:
+    """The file (or the embedded default) with the flags over it, and credentials where systemd has put them."""
     if overrides.listen_address is not None:
         try:
             split_address(overrides.listen_address)
         except ValueError as error:
             raise ConfigError("--web.listen-address", str(error), value=overrides.listen_address) from None
-    return overrides.apply(load(file, catalogue) if file else Config())
+    config = load(file, catalogue) if file else Config()
+    return overrides.apply(with_credentials(config, environment))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from plumbline.config_types import Duration, Endpoint, LocalAddress, Schedule, Size, Strict
+from plumbline.config_types import Duration, Endpoint, LocalAddress, Schedule, Size, Strict, secret_problem
 from plumbline.errors import ConfigError
 from plumbline.workloads import (
     BlockWorkload,
@@ -270,7 +270,8 @@ class S3Config(Periodic, frozen=True, kw_only=True, tag_field="type", tag="s3"):
     bucket: str
     """Made when it is missing; refused when it holds objects that are not ours."""
     credentials_file: str
-    """Two lines: `access_key = …`, `secret_key = …`. Readable by this user alone."""
+    """Two lines: `access_key = …`, `secret_key = …`. Readable by this user alone; or `credential:NAME`, a file that
+    systemd hands the service."""
     workload: str = "s3-ops-4k"
     """A catalogue id of kind `s3-ops`."""
     region: str = "default"
@@ -461,8 +462,8 @@ def _check_s3(probe: S3Config, where: str, key: str) -> None:
         )
     for name in ("credentials_file", "ca_file"):
         path = getattr(probe, name)
-        if path is not None and not path.startswith("/"):
-            raise ConfigError(where, "an absolute path", key=f"{key}.{name}", value=path)
+        if path is not None and (problem := secret_problem(path)):
+            raise ConfigError(where, problem, key=f"{key}.{name}", value=path)
 
 
 def _check_image(probe: RbdFioConfig | RbdBenchConfig, workload: Workload, where: str, key: str) -> None:

@@ -54,9 +54,6 @@ from plumbline.sources.diskusers import read_disk_users
 from plumbline.sources.lower_ports import read_lower_ports
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
-RECORD_LOCK = "record.lock"
-"""In the storage path: two recordings would keep their runs in one file."""
-
 
 class Stopped(PlumblineError):
     """Ended on request; what was finished is kept."""
@@ -125,7 +122,7 @@ def record_here(
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
         raise BaselineError("record", f"no probe measures anything here ({reasons or 'enable one'})")
     catalogue = load_catalogue()
-    with gates.HeavyLock(here.storage / RECORD_LOCK).hold("plumbline baseline record"):
+    with gates.HeavyLock(here.storage / gates.RECORD_LOCK).hold("plumbline baseline record"):
         fingerprint = read_fingerprint(here.roots, environment=here.environment, ceph=here.config.ceph)
         work = WorkFile(here.storage, release=__version__, host=here.host, fingerprint=fingerprint)
         walked = _walk(steps, work, restart=restart, progress=progress, say=say)

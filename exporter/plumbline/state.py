@@ -4,6 +4,10 @@ One small JSON file, replaced atomically (write, fsync, rename), so that a crash
 new one. A file that can't be read is kept aside under another name and reported: nothing is lost, and a monitor
 must start even when its own notes are damaged. The directory is locked, because two daemons would overwrite each
 other.
+
+The file says which schema it has. An older one is read, and kept as ``state.json.version-N`` when the first one of
+this schema takes its place, so that an older Plumbline can be given it back. A newer one was written by a newer
+Plumbline: it is no damage, and neither read nor moved nor overwritten; the start is refused.
 """
 
 from __future__ import annotations
@@ -18,11 +22,13 @@ from pathlib import Path
 
 import msgspec
 
+from plumbline import __version__
 from plumbline.errors import StateError
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.totals import OperationTotals, add_operations, without_bins
 
 SCHEMA_VERSION = 3
+"""Raised when an older release would misread the file; what it may skip, it skips."""
 READABLE_VERSIONS = (1, 2, 3)
 """Version 1 had no totals and no time of the last tick, version 2 no figures of the runs before the last."""
 
@@ -126,6 +132,16 @@ class DiskSeen:
     last_seen_ts: float
 
 
+class NewerState(StateError):
+    """A newer Plumbline wrote what is there."""
+
+
+class _Version(msgspec.Struct, frozen=True):
+    """All that every schema has in common."""
+
+    schema_version: int
+
+
 class _File(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int
     probes: dict[str, ProbeRecord]
@@ -139,7 +155,7 @@ def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
     """What a daemon remembers, read beside it: nothing is locked, made or moved. :class:`StateError` says why not."""
     file = directory / STATE_FILE
     try:
-        return _decode(file.read_bytes()).probes
+        return _decode(file.read_bytes(), file).probes
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -148,15 +164,32 @@ def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
         raise StateError(f"{file}: unreadable state ({error}); the daemon sets it aside at its next start") from error
 
 
-def _decode(data: bytes) -> _File:
+def _decode(data: bytes, file: Path) -> _File:
+    """:class:`msgspec.DecodeError` for what is damaged, :class:`NewerState` for what is of a later schema."""
     try:
+        # first: of a later schema nothing else need fit
+        version = msgspec.json.decode(data, type=_Version).schema_version
+        if version > SCHEMA_VERSION:
+            raise NewerState(
+                f"{file}: schema version {version} was written by a newer Plumbline; this one ({__version__}) knows"
+                f" {SCHEMA_VERSION} and below. Install the newer again, or move the file away; {_older_files(file)}"
+            )
         content = msgspec.json.decode(data, type=_File)
     except UnicodeDecodeError as error:  # a damaged byte in a text; msgspec lets it through as it is
         raise msgspec.DecodeError(str(error)) from error
-    if content.schema_version not in READABLE_VERSIONS:
-        known = " or ".join(map(str, READABLE_VERSIONS))
-        raise msgspec.ValidationError(f"schema version {content.schema_version}, not {known}")
+    if version not in READABLE_VERSIONS:
+        raise msgspec.ValidationError(f"schema version {version}, which no Plumbline wrote")
     return content
+
+
+def kept_as(file: Path, version: int) -> Path:
+    """Where the last file of an older schema is kept."""
+    return file.with_name(f"{file.name}.version-{version}")
+
+
+def _older_files(file: Path) -> str:
+    kept = [path.name for version in reversed(READABLE_VERSIONS) if (path := kept_as(file, version)).exists()]
+    return f"{kept[0]} beside it is the last one of this schema" if kept else "the daemon then starts afresh"
 
 
 class StateStore:
@@ -170,6 +203,8 @@ class StateStore:
         self._probes: dict[str, ProbeRecord] = {}
         self._disks: tuple[DiskRecord, ...] = ()
         self._save_failed = False
+        self._schema_there: int | None = None
+        """Of the file that was loaded, until it is replaced."""
 
     @property
     def directory(self) -> Path:
@@ -199,7 +234,11 @@ class StateStore:
                 "with --storage.path"
             ) from error
         self._lock_fd = fd
-        content = self._load()
+        try:
+            content = self._load()
+        except StateError:
+            self.close()
+            raise
         self._probes, self._disks = content.probes, content.disks
 
     def close(self) -> None:
@@ -248,7 +287,9 @@ class StateStore:
         except OSError as error:
             raise StateError(f"{self._file}: can't be read: {error.strerror}") from error
         try:
-            return _decode(data)
+            content = _decode(data, self._file)
+            self._schema_there = content.schema_version
+            return content
         except msgspec.DecodeError as error:
             aside = self._set_aside()
             log.error("%s: unreadable state (%s); kept as %s, starting afresh", self._file, error, aside.name)
@@ -266,10 +307,8 @@ class StateStore:
         data = msgspec.json.encode(_File(schema_version=SCHEMA_VERSION, probes=dict(self._probes), disks=self._disks))
         new = self._file.with_suffix(".json.new")
         try:
-            with new.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            self._keep_older()
+            _write_durably(new, data)
             new.replace(self._file)
             _fsync_directory(self._directory)
         except OSError as error:
@@ -281,9 +320,25 @@ class StateStore:
             log.info("%s: written again", self._file)
         self._save_failed = False
 
+    def _keep_older(self) -> None:
+        """Before the first file of this schema takes its place: an older release can't read what comes."""
+        there = self._schema_there
+        if there is not None and there < SCHEMA_VERSION:
+            kept = kept_as(self._file, there)
+            _write_durably(kept, self._file.read_bytes())
+            log.info("%s: of schema version %d from now on; kept as it was: %s", self._file, SCHEMA_VERSION, kept.name)
+        self._schema_there = None
+
 
 _EMPTY = ProbeRecord()
 _EMPTY_FILE = _File(schema_version=SCHEMA_VERSION, probes={})
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _fsync_directory(path: Path) -> None:

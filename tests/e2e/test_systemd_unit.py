@@ -126,3 +126,60 @@ def test_the_drop_in_for_raw_devices_opens_disks_for_reading_only() -> None:
     assert [line for line in settings if line.startswith("DeviceAllow=")] == ["DeviceAllow=block-* r"]
     assert "DevicePolicy=closed" in settings
     assert not [line for line in settings if "Capabilit" in line or line.startswith("User=")]
+
+
+DROP_INS = sorted(path.stem for path in (FOLDER / "drop-ins").glob("*.conf"))
+
+
+@pytest.fixture(scope="module")
+def units(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the unit for each drop-in, with it beside, one with all of them, and one with a mistake."""
+    folder = tmp_path_factory.mktemp("units")
+    text = (FOLDER / "plumbline.service").read_text()
+    text = text.replace("/opt/plumbline/bin/plumbline", "/bin/true")  # verify wants it to exist
+    for name in (*DROP_INS, "all", "mistaken"):
+        unit = folder / f"plumbline-{name}.service"
+        unit.write_text(text)
+        beside = folder / f"{unit.name}.d"
+        beside.mkdir()
+        for each in DROP_INS if name == "all" else [name]:
+            source = FOLDER / "drop-ins" / f"{each}.conf"
+            content = "[Service]\nDeviceAlow=char-mem r\n" if name == "mistaken" else source.read_text()
+            (beside / f"{each}.conf").write_text(content)
+    return folder
+
+
+def test_every_drop_in_is_accepted_alone_and_with_all_others(units: Path) -> None:
+    done = subprocess.run(
+        [need("systemd-analyze"), "verify", "--man=no", *map(str, sorted(units.glob("*.service")))],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    said = [line for line in done.stderr.splitlines() if "plumbline-" in line]
+    assert [line for line in said if "mistaken" not in line] == []
+    assert [line for line in said if "DeviceAlow" in line]  # so it does read them
+
+
+def test_the_table_of_drop_ins_is_whole_and_true(units: Path) -> None:
+    rows = re.findall(r"^\| (?:\[([\w-]+)\]|(all) of them).*\| ([\d.]+) \|$", (FOLDER / "README.md").read_text(), re.M)
+    documented = {name or every: level for name, every, level in rows}
+    assert sorted(documented) == sorted([*DROP_INS, "all"])
+
+    measured = {}
+    for name in documented:
+        done = subprocess.run(
+            [need("systemd-analyze"), "security", "--offline=true", "--no-pager",
+             str(units / f"plumbline-{name}.service")],
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        level = re.search(r"Overall exposure level for [^:]+: ([\d.]+)", done.stdout)
+        assert level, done.stdout[-500:]
+        measured[name] = level[1]
+    assert measured == documented
+
+
+def test_each_drop_in_says_how_it_is_installed() -> None:
+    for name in DROP_INS:
+        text = (FOLDER / "drop-ins" / f"{name}.conf").read_text()
+        assert f"plumbline.service.d/{name}.conf" in text or "plumbline.service.d/" in text, name
+        assert text.count("[Service]") == 1, name

@@ -115,6 +115,28 @@ def test_it_makes_all_once_and_takes_all_back(here: Here) -> None:
     assert "# nothing to do" in done(here.plumbline("remove", "--apply"))
 
 
+def test_uninstall_takes_the_cluster_s_part_back_when_it_is_told_to(here: Here, tmp_path: Path) -> None:
+    here.config.write_text(here.config.read_text().replace("user:", f"keyring: {here.keyring}, user:"))
+    before = here.inventory()
+    done(here.plumbline("setup", "--apply"))
+    there = here.inventory()
+    assert there["files"] != before["files"]
+    # this host's own /etc and /var are kept out of it
+    flags = ("--storage.path", str(tmp_path / "none"), "--path.etc", str(tmp_path), "--path.var", str(tmp_path))
+
+    def uninstall(*more: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "plumbline", "uninstall", "--config.file", str(here.config), *flags, *more]
+        environment = {**here.cluster.environment, "PYTHONPATH": str(ROOT / "exporter")}
+        return subprocess.run(argv, capture_output=True, text=True, timeout=240, env=environment, check=False)
+
+    done(uninstall("--apply"))
+    assert here.inventory() == there, "other nodes use it"
+    assert "pool" in done(uninstall("--ceph"))
+    assert here.inventory() == there
+    done(uninstall("--ceph", "--apply"))
+    assert here.inventory() == before
+
+
 def test_the_commands_it_shows_do_the_same_in_a_shell(here: Here) -> None:
     before = here.inventory()
     script = done(here.plumbline("setup"))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from plumbline import __version__
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS, Config, load, parse, split_address
 from plumbline.config_types import Duration
 from plumbline.errors import ConfigError
@@ -12,6 +13,21 @@ CATALOGUE = load_catalogue()
 FIO = "probes: [{type: fio, name: f, workload: randread-4k-qd1-j1"
 
 BAD = {
+    "written for a newer release": (
+        "schema_version: 2\nprobes: {of: another shape}",
+        f"c.yaml: schema_version = 2: written for a newer Plumbline; this one ({__version__}) knows 1: install the "
+        "newer one, or take the file of before",
+    ),
+    "a version that never was": ("schema_version: '1'", "c.yaml: schema_version = '1': expected 1"),
+    "a credential without a name": (
+        "ceph: {keyring: 'credential:'}",
+        "c.yaml: ceph.keyring = 'credential:': expected credential:NAME, as LoadCredential= in the unit names it",
+    ),
+    "a credential that is a path": (
+        "probes: [{type: s3, name: s, endpoint: 'http://h', bucket: abc, credentials_file: 'credential:../x'}]",
+        "c.yaml: probes[0].credentials_file = 'credential:../x': expected credential:NAME, as LoadCredential= in "
+        "the unit names it",
+    ),
     "unknown key": ("colectors: {}", "c.yaml: colectors: no such key; see the configuration reference"),
     "unknown nested key": ("web: {port: 1}", "c.yaml: web.port: no such key; see the configuration reference"),
     "unknown key of a probe": (

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from plumbline.errors import StateError
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.totals import EDGES, OperationTotals
-from plumbline.state import HISTORY_RUNS, ProbeRecord, StateStore, read_state
+from plumbline.state import HISTORY_RUNS, SCHEMA_VERSION, ProbeRecord, StateStore, kept_as, read_state
 
 RESULT = ProbeResult(
     probe="fio", layer="disk", device_class="ssd", workload="randread-4k-qd1-j1", config_hash="f8ebba40cbad",
@@ -55,7 +56,7 @@ def test_a_failure_keeps_the_last_success_and_the_newest_failures():
     assert record.runs == {Outcome.SUCCESS: 1, Outcome.FAILURE: 7}
 
 
-DAMAGES = [b"", b"{", b"\xff\xfe", b'{"schema_version": 99, "probes": {}}', b"[]", b"\0" * 50]
+DAMAGES = [b"", b"{", b"\xff\xfe", b'{"schema_version": 0, "probes": {}}', b"[]", b"\0" * 50]
 DAMAGES += [b'{"schema_version": 3, "probes": {"f\xff": {}}}']  # one damaged byte inside a text
 
 
@@ -182,6 +183,79 @@ def test_a_file_of_an_earlier_release_is_read(tmp_path, version):
     store.put("fio", record)
     assert b'"schema_version":3' in (tmp_path / "state.json").read_bytes()
     assert not list(tmp_path.glob("*.damaged-*"))
+
+
+OLD = Path(__file__).parents[1] / "fixtures" / "state"
+"""Written by daemons of earlier commits: ORIGIN.md there."""
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_what_an_earlier_daemon_wrote_is_read_and_kept_beside_the_new_file(tmp_path, version, caplog):
+    caplog.set_level("INFO")
+    written = (OLD / f"version-{version}.json").read_bytes()
+    assert msgspec.json.decode(written)["schema_version"] == version
+    shutil.copy(OLD / f"version-{version}.json", tmp_path / "state.json")
+    assert read_state(tmp_path).keys() == {"fio-randread-4k"}
+    store = opened(tmp_path)
+    record = store.get("fio-randread-4k")
+    assert record.runs[Outcome.SUCCESS] >= 7
+    assert record.success.operations[0].iops > 1000
+    assert record.success == record.result
+    assert (record.totals != {}, len(record.recent)) == (version > 1, 3 if version > 2 else 0)
+    # until something is written the old file is the state
+    assert (tmp_path / "state.json").read_bytes() == written
+
+    store.put("fio-randread-4k", record)
+    store.put("fio-randread-4k", record.with_skip("load", "busy"))
+    store.close()
+    assert msgspec.json.decode((tmp_path / "state.json").read_bytes())["schema_version"] == SCHEMA_VERSION
+    kept = kept_as(tmp_path / "state.json", version)
+    if version < SCHEMA_VERSION:
+        assert kept.read_bytes() == written
+        assert caplog.text.count(f"kept as it was: state.json.version-{version}") == 1
+    else:
+        assert not kept.exists()
+    again = opened(tmp_path).get("fio-randread-4k")
+    assert (again.success, again.skipped) == (record.success, {"load": 1})
+
+
+def test_a_full_disk_costs_the_old_file_nothing(tmp_path):
+    shutil.copy(OLD / "version-1.json", tmp_path / "state.json")
+    written = (tmp_path / "state.json").read_bytes()
+    store = opened(tmp_path)
+    (tmp_path / "state.json.version-1").mkdir()  # where the old one is to be kept nothing can be written
+    store.put("fio", ProbeRecord())
+    assert store.save_failed
+    assert (tmp_path / "state.json").read_bytes() == written
+    (tmp_path / "state.json.version-1").rmdir()
+    store.put("fio", ProbeRecord())
+    assert not store.save_failed
+    assert (tmp_path / "state.json.version-1").read_bytes() == written
+
+
+NEWER = b'{"schema_version": 4, "probes": ["another shape"], "more": {}}'
+
+
+def test_state_of_a_newer_release_is_refused_and_never_touched(tmp_path):
+    (tmp_path / "state.json").write_bytes(NEWER)
+    with pytest.raises(StateError) as refused:
+        opened(tmp_path)
+    said = str(refused.value)
+    assert said.startswith(f"{tmp_path}/state.json: schema version 4 was written by a newer Plumbline; this one (")
+    assert said.endswith(
+        "knows 3 and below. Install the newer again, or move the file away; the daemon then starts afresh"
+    )
+    with pytest.raises(StateError, match="written by a newer"):
+        read_state(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "state.json"]
+    assert (tmp_path / "state.json").read_bytes() == NEWER
+
+    # what it was before the upgrade is named, and the directory is free for whoever comes next
+    shutil.copy(OLD / "version-2.json", tmp_path / "state.json.version-2")
+    with pytest.raises(StateError, match=r"state\.json\.version-2 beside it is the last one of this schema"):
+        opened(tmp_path)
+    (tmp_path / "state.json.version-2").replace(tmp_path / "state.json")
+    assert opened(tmp_path).get("fio-randread-4k").runs
 
 
 def test_the_figures_of_the_last_three_good_runs_are_kept(tmp_path):

@@ -135,6 +135,13 @@ def _run(options: argparse.Namespace) -> int:
     return _carry_out(plan, cluster, admin, apply=options.apply, setting_up=options.action == "setup")
 
 
+def take_back(config_file: Path | None, *, apply: bool) -> int:
+    """``ceph remove`` with all its defaults, for ``plumbline uninstall``."""
+    flags = argparse.Namespace(config_file=config_file, conf=None, name=None, keyring=None, key_dir="/etc/ceph")
+    flags.apply, flags.action = apply, "remove"
+    return _run(flags)
+
+
 def _check_classes(asked: list[str], known: list[str]) -> None:
     for each in asked:
         if each not in known:

@@ -120,8 +120,9 @@ def parse_loadavg(text: str, *, source: str = "/proc/loadavg") -> float:
     return float(first)
 
 
-HEAVY_LOCK = "heavy-probe.lock"
-"""Its file in the storage path: the daemon and a recording beside it have to mean the same one."""
+HEAVY_LOCK, RECORD_LOCK = "heavy-probe.lock", "record.lock"
+"""Files in the storage path. The daemon and a recording beside it have to mean the same first one; the second is a
+recording's alone: two of them would keep their runs in one file."""
 
 
 class HeavyLock:

@@ -1,0 +1,53 @@
+"""What the package is called, which version it is, and what time its files carry."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "plumbline"
+NO_GIT_EPOCH = 1_580_601_600
+"""2020-02-02, hatchling's own date for a wheel that is built outside a repository."""
+
+
+class BuildError(Exception):
+    """Why there is no package, in one line."""
+
+
+def project_version(root: Path = ROOT) -> str:
+    """As pyproject.toml has it."""
+    return str(tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"])
+
+
+def debian_version(version: str) -> str:
+    """PEP 440 as dpkg sorts it: ``0.2.0rc1`` comes before ``0.2.0`` and is ``0.2.0~rc1``; ``.dev`` and ``.post`` alike.
+
+    https://www.debian.org/doc/debian-policy/ch-controlfields.html#version
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)*)((?:a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", version)
+    if not match:
+        raise BuildError(f"pyproject.toml: project.version = {version!r}: expected a release such as 0.2.0 or 0.2.0rc1")
+    number, pre, post, dev = match.groups(default="")
+    before = "".join(f"~{part.lstrip('.')}" for part in (pre, dev) if part)
+    return number + post.replace(".", "+") + before
+
+
+def source_date(environment: Mapping[str, str], root: Path = ROOT) -> int:
+    """Seconds since 1970 for everything that is built: ``SOURCE_DATE_EPOCH``, else the last commit's.
+
+    https://reproducible-builds.org/specs/source-date-epoch/
+    """
+    if asked := environment.get("SOURCE_DATE_EPOCH"):
+        if not asked.isascii() or not asked.isdecimal():
+            raise BuildError(f"SOURCE_DATE_EPOCH = {asked!r}: expected seconds since 1970")
+        return int(asked)
+    done = subprocess.run(
+        ["git", "-C", str(root), "log", "-1", "--format=%ct"],
+        capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"},
+    ) if (root / ".git").exists() else None  # fmt: skip
+    return int(done.stdout) if done is not None and done.returncode == 0 else NO_GIT_EPOCH
