@@ -2,7 +2,7 @@
 
 What is wrong on purpose, and what that is to look like:
 
-- stor01, 02, 03 and 05: durable writes take 2 ms and more instead of 40 µs, so most of the fleet is beyond its baseline;
+- stor01, 02, 03 and 05: durable writes take 2 ms and more instead of 40 µs: most of the fleet is beyond its baseline;
 - stor02: one read in twenty from sdc takes a quarter of a second;
 - stor03: frames are lost for want of room in the ring;
 - stor01: its MTU is not that of the others, which are all in the other shard;

@@ -1,6 +1,6 @@
 """Two shards with sidecars, Query and Ruler as docs/scale.md has them, and beside them one Prometheus with everything.
 
-Both sides have an Alertmanager of their own. Intervals are shorter than the documented ones, addresses are on
+Both sides have an Alertmanager of their own. Intervals are the documented ones; addresses are on
 loopback, targets are the fleet's proxy and one real daemon; all else is the page's.
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 import yaml
+from dashboards.preview.answers import Server
 from deploy.demo import api, configs
 from deploy.demo.processes import Process, Processes
 
@@ -31,7 +32,7 @@ from support.rules import ALERTS, ROOT, RULES
 from .documented import command, configuration, with_flags
 
 SHARDS = 2
-INTERVAL_S = 15
+INTERVAL_S = 30
 """Of scrapes and evaluations."""
 READY_S = 120.0
 
@@ -107,6 +108,18 @@ def topology(folder: Path, fleet: Fleet) -> Iterator[Topology]:
                 "--grpc-address": [grpc[name]],
             }
             sidecars.append(_thanos(processes, f"sidecar-{number}", program, command("thanos sidecar"), flags))
+        single = single_configuration(fleet, _address(told[0]), watched)
+        _prometheus(processes, folder, "one", single, urls["one"])
+        query = {
+            "--http-address": [urls["query"]],
+            "--grpc-address": [grpc["query"]],
+            "--endpoint-strict": [grpc["shard-0"], grpc["shard-1"]],
+            "--endpoint": [grpc["ruler"]],
+        }
+        _thanos(processes, "query", program, command("thanos query"), query)
+        # the Ruler last: what it can't ask yet is a rule that fails
+        _ready(processes, [urls[name] for name in ("one", "shard-0", "shard-1", "query")])
+        eventually(lambda: len(_stores(urls["query"])) == SHARDS, within_s=READY_S, every_s=1)
         ruler = {
             "--query": [urls["query"]],
             "--rule-file": [str(RULES.parent / "*.yaml")],
@@ -117,22 +130,7 @@ def topology(folder: Path, fleet: Fleet) -> Iterator[Topology]:
             "--grpc-address": [grpc["ruler"]],
         }
         _thanos(processes, "ruler", program, command("thanos rule"), ruler)
-        query = {
-            "--http-address": [urls["query"]],
-            "--grpc-address": [grpc["query"]],
-            "--endpoint-strict": [grpc["shard-0"], grpc["shard-1"]],
-            "--endpoint": [grpc["ruler"]],
-        }
-        _thanos(processes, "query", program, command("thanos query"), query)
-        single = single_configuration(fleet, _address(told[0]), watched)
-        _prometheus(processes, folder, "one", single, urls["one"])
-        for address in urls.values():
-
-            def ready(url: str = address) -> bool:
-                processes.check()
-                return api.ready(f"http://{url}/-/ready")
-
-            eventually(ready, within_s=READY_S, every_s=0.5)
+        _ready(processes, [urls["ruler"]])
         http = {name: f"http://{address}" for name, address in urls.items()}
         yield Topology(
             Side(http["one"], http["one"], told[0]),
@@ -142,6 +140,20 @@ def topology(folder: Path, fleet: Fleet) -> Iterator[Topology]:
             processes,
         )
         processes.check()
+
+
+def _ready(processes: Processes, addresses: Sequence[str]) -> None:
+    def ready() -> bool:
+        processes.check()
+        return all(api.ready(f"http://{address}/-/ready") for address in addresses)
+
+    eventually(ready, within_s=READY_S, every_s=0.5)
+
+
+def _stores(query: str) -> list[dict[str, Any]]:
+    """The sidecars that Query has reached."""
+    found: dict[str, Any] = Server(f"http://{query}").get("stores", {})
+    return [each for each in found.get("sidecar") or () if not each["lastError"]]
 
 
 def shard_configuration(number: int, fleet: Fleet, rules: Path, told: str, watched: Sequence[str]) -> dict[str, Any]:

@@ -39,9 +39,9 @@ class Span:
         return self.least - reach <= other.most and other.least - reach <= self.most
 
 
-def spans(url: str, query: str, end_s: float) -> dict[Labels, Span]:
+def spans(url: str, query: str, end_s: float, window_s: float = WINDOW_S) -> dict[Labels, Span]:
     """Every series that the query had in the window before ``end_s``."""
-    asked = {"query": query, "start": str(end_s - WINDOW_S), "end": str(end_s), "step": str(STEP_S)}
+    asked = {"query": query, "start": str(end_s - window_s), "end": str(end_s), "step": str(STEP_S)}
     return {
         frozenset(each["metric"].items()): _span(float(value) for _, value in each["values"])
         for each in Server(url).get("query_range", asked)["result"]
