@@ -9,6 +9,7 @@ VENV := .venv
 TEST_VENV := .venv-test
 LOCK_VENV := .venv-lock
 STATE := .run
+THANOS ?= thanos
 ARGS ?=
 
 # Stamps carry a key of this directory and interpreter: a moved checkout or another python3 installs anew.
@@ -121,6 +122,15 @@ bench-detection: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts in a rea
 .PHONY: bench-queries
 bench-queries: $(TEST_VENV)/.installed-$(KEY) ## panels and rules on 200 nodes with 2,000 OSDs beside node-mixin's and ceph-mixin's; prints ratios (long)
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m bench.queries $(ARGS)
+
+.PHONY: scale
+scale: $(TEST_VENV)/.installed-$(KEY) ## two shards under Thanos give one Prometheus' verdicts: THANOS=/path/to/thanos (20 minutes)
+	@command -v "$(THANOS)" >/dev/null || { echo "no $(THANOS): make scale THANOS=/path/to/thanos (docs/scale.md)" >&2; exit 1; }
+	@PLUMBLINE_THANOS="$(THANOS)" $(TEST_VENV)/bin/python -m pytest -s tests/scale $(ARGS)
+
+.PHONY: scale-simulation
+scale-simulation: $(TEST_VENV)/.installed-$(KEY) ## what a thousand storage hosts cost Prometheus, measured on fewer (half an hour, 2 GiB)
+	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m scale.simulation $(ARGS)
 
 .PHONY: prove-rules
 prove-rules: $(TEST_VENV)/.installed-$(KEY) ## every alert quiet just below its threshold and on a transient, proven by changing it (minutes)

@@ -64,7 +64,10 @@ def simulated(hosts: int) -> Iterator[str]:
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield process.stdout.readline().strip()
+            url = process.stdout.readline().strip()
+            if not url:
+                raise RuntimeError(f"no fleet of {hosts} hosts: its process has ended, see above")
+            yield url
         finally:
             process.communicate()
 

@@ -17,7 +17,7 @@ from . import metrics, promql
 from .promql import Aggregate, Binary, Call, Literal, Node, Selector, Subquery
 from .rulefiles import name_of
 
-_OF_A_SCRAPE = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped"})
+_OF_A_SCRAPE = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped", "process_max_fds"})
 _WITHOUT_SERIES = frozenset({"time", "vector", "pi"})
 
 

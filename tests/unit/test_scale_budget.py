@@ -1,12 +1,13 @@
 """What docs/scale.md promises of a node's series, and of how far rules look back, is so. Counts only, no times."""
 
 import re
-from collections import Counter
+import subprocess
 
 import pytest
+import yaml
 
-from scale.documented import PAGE, blocks, command, configuration
-from support.promtool import promtool
+from scale.documented import PAGE, blocks, command
+from support.programs import need
 from support.rulefiles import names_in
 from support.rules import ALERTS, RULES, rules_of
 from support.shardable import local_rules
@@ -42,14 +43,9 @@ def test_a_nodes_series_are_within_its_budget(series):
     assert sum(budgets()[subject] * pieces for subject, pieces in PIECES.items()) <= 1.1 * whole
 
 
-def test_the_rules_kept_in_shards_are_those_of_the_page():
-    """Which groups look at one node at a time."""
-    found = local_rules([*rules_of(RULES), *rules_of(ALERTS)])
-    groups = Counter()
-    for file in (RULES, ALERTS):
-        for rule in rules_of(file):
-            groups[rule.get("alert") or rule["record"]] += 1
-    fleet = sorted(name for name in groups if name not in found and name.startswith("Plumbline"))
+def test_the_alerts_that_need_the_whole_fleet_are_those_of_the_page():
+    local = local_rules([*rules_of(RULES), *rules_of(ALERTS)])
+    fleet = sorted({rule["alert"] for rule in rules_of(ALERTS)} - local)
     told = re.search(r"^<!-- fleet-wide alerts -->\n(.*?)\n\n", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert told, "the list of fleet-wide alerts is gone from docs/scale.md"
     assert sorted(re.findall(r"`(\w+)`", told[1])) == fleet
@@ -85,23 +81,28 @@ def test_the_ruler_keeps_what_rules_look_back_at():
     recorded = {rule["record"] for rule in rules_of(RULES)}
     back = {True: 0, False: 0}
     for rule in (*rules_of(RULES), *rules_of(ALERTS)):
-        windows = [_seconds(each) for each in re.findall(r"\[(\w+)", rule["expr"])]
-        offsets = [_seconds(each) for each in re.findall(r"offset (\w+)", rule["expr"])]
+        spans = re.findall(r"\[(\w+)[^]]*\](?:\s*offset (\w+))?", rule["expr"])
+        spans += [("", offset) for offset in re.findall(r"offset (\w+)", rule["expr"])]
         of_rules = not names_in(rule["expr"]).isdisjoint(recorded)
-        back[of_rules] = max(back[of_rules], max(windows, default=0) + max(offsets, default=0))
+        back[of_rules] = max(back[of_rules], *(_seconds(each) + _seconds(offset) for each, offset in spans), 0)
     assert back[True] <= _seconds(ruler[0].partition("=")[2])
     assert back[False] <= _seconds(shards[0].partition("=")[2])
 
 
-def test_the_shards_configuration_is_one(tmp_path):
-    (tmp_path / "prometheus.yml").write_text(
-        next(each for each in blocks("yaml") if each.startswith("# prometheus.yml of shard 0"))
-    )
-    assert configuration("prometheus.yml of shard 0")["global"]["external_labels"].keys() == {
-        "prometheus", "prometheus_replica",
-    }  # fmt: skip
-    done = promtool("check", "config", "--syntax-only", tmp_path / "prometheus.yml")
+@pytest.mark.parametrize("kind", [[], ["--agent"]], ids=["shard", "agent"])
+def test_the_configurations_are_such(tmp_path, kind):
+    name = "prometheus.yml of an agent" if kind else "prometheus.yml of shard 0"
+    (tmp_path / "prometheus.yml").write_text(next(each for each in blocks("yaml") if each.startswith(f"# {name}")))
+    argv = [need("promtool"), "check", "config", *kind, "--syntax-only", tmp_path / "prometheus.yml"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_groups_fit_into_mimirs_defaults():
+    """-ruler.max-rules-per-rule-group and -ruler.max-rule-groups-per-tenant."""
+    groups = [group for file in (RULES, ALERTS) for group in yaml.safe_load(file.read_text("utf-8"))["groups"]]
+    assert max(len(group["rules"]) for group in groups) <= 20
+    assert len(groups) <= 70
 
 
 def _seconds(duration):
