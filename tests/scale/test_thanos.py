@@ -30,16 +30,14 @@ from support.rules import ALERTS, RULES, rules_of
 from . import fleet
 from .topology import Fleet, Topology, thanos, topology
 from .verdicts import (
-    WINDOW_S,
     alert_differences,
     alerts,
-    chooses,
     names,
-    ranked_differences,
     rules,
     series_differences,
     spans,
     told,
+    without_choice,
 )  # fmt: skip
 
 pytestmark = [
@@ -137,20 +135,17 @@ def test_every_query_of_every_page_has_the_same_answer(stack: Topology) -> None:
         server = Server(stack.one.series)
         chosen = opened(page, {}, lambda *of, server=server: values(server, *of))
         for query in queries(page):
-            expr = substitute(query.expr, {**GRAFANAS, **chosen})
+            expr = without_choice(substitute(query.expr, {**GRAFANAS, **chosen}))
             asked[f"{query.page} / {query.panel} / {query.letter}"] = expr
     answered = set()
 
     def differences(where: str) -> list[str]:
         expr = asked[where]
         end_s = time.time() - 30
-        # of equal ones other ones are chosen at each moment
-        window_s = 0 if chooses(expr) else WINDOW_S
-        one, many = (spans(side.series, expr, end_s, window_s) for side in (stack.one, stack.many))
+        one, many = (spans(side.series, expr, end_s) for side in (stack.one, stack.many))
         if one:
             answered.add(where)
-        compare = ranked_differences if chooses(expr) else series_differences
-        return [f"{where}: {line}" for line in compare(one, many)]
+        return [f"{where}: {line}" for line in series_differences(one, many)]
 
     left = list(asked)
 

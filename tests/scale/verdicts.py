@@ -14,11 +14,10 @@ from typing import Any
 
 from dashboards.preview.answers import Server
 
-from support.promql import Aggregate, parse, walk
-
 WINDOW_S, STEP_S = 180, 15
 TOLERANCE = 0.05
 """Of a value: what rates over a minute may differ by when scrapes come up to a second late on a busy machine."""
+_CHOICE = re.compile(r"\b(?:topk|bottomk)\s*(?:by\s*\([^)]*\)\s*)?\(\s*\d+\s*,")
 _FIGURE = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?")
 
 Labels = frozenset[tuple[str, str]]
@@ -39,9 +38,9 @@ class Span:
         return self.least - reach <= other.most and other.least - reach <= self.most
 
 
-def spans(url: str, query: str, end_s: float, window_s: float = WINDOW_S) -> dict[Labels, Span]:
+def spans(url: str, query: str, end_s: float) -> dict[Labels, Span]:
     """Every series that the query had in the window before ``end_s``."""
-    asked = {"query": query, "start": str(end_s - window_s), "end": str(end_s), "step": str(STEP_S)}
+    asked = {"query": query, "start": str(end_s - WINDOW_S), "end": str(end_s), "step": str(STEP_S)}
     return {
         frozenset(each["metric"].items()): _span(float(value) for _, value in each["values"])
         for each in Server(url).get("query_range", asked)["result"]
@@ -60,20 +59,9 @@ def series_differences(one: Mapping[Labels, Span], many: Mapping[Labels, Span]) 
     return sorted(lines)
 
 
-def ranked_differences(one: Mapping[Labels, Span], many: Mapping[Labels, Span]) -> list[str]:
-    """For ``topk``: of equal ones it may choose any, so the values alone are compared, in their order."""
-    left, right = (sorted((span.most, span.least) for span in side.values()) for side in (one, many))
-    if len(left) != len(right):
-        return [f"{len(left)} and {len(right)} series"]
-    pairs = zip(left, right, strict=True)
-    return [f"{a} and {b}" for a, b in pairs if not Span(a[1], a[0]).touches(Span(b[1], b[0]))]
-
-
-def chooses(query: str) -> bool:
-    """Whether it picks some of many."""
-    return any(
-        isinstance(node, Aggregate) and node.operator in {"topk", "bottomk", "limitk"} for node, _ in walk(parse(query))
-    )
+def without_choice(query: str) -> str:
+    """The query for all that ``topk`` chooses from: of equal ones each server may choose others."""
+    return _CHOICE.sub("(", query)
 
 
 def alerts(url: str) -> dict[Labels, tuple[str, frozenset[str]]]:
