@@ -51,6 +51,14 @@ def test_the_alerts_that_need_the_whole_fleet_are_those_of_the_page():
     assert sorted(re.findall(r"`(\w+)`", told[1])) == fleet
 
 
+def test_the_groups_that_may_move_into_shards_are_those_of_the_page():
+    local = local_rules([*rules_of(RULES), *rules_of(ALERTS)])
+    groups = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
+    wanted = {group["name"] for group in groups if all(rule["record"] in local for rule in group["rules"])}
+    (told,) = re.findall(r"^- the groups of recording rules.*?^- ", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`(plumbline-[\w.-]+\.rules)`", told)) == wanted
+
+
 @pytest.mark.parametrize(
     ("expr", "local"),
     [
