@@ -11,6 +11,7 @@ LOCK_VENV := .venv-lock
 AUDIT_VENV := .venv-audit
 ANSIBLE_VENV := .venv-ansible
 STATE := .run
+THANOS ?= thanos
 ARGS ?=
 
 # Stamps carry a key of this directory and interpreter: a moved checkout or another python3 installs anew.
@@ -154,6 +155,15 @@ soak: $(TEST_VENV)/.installed-$(KEY) ## 50,000 scrapes, reloads and ports betwee
 .PHONY: kill-storm
 kill-storm: $(TEST_VENV)/.installed-$(KEY) ## SIGKILL to the daemon at 1,000 random moments: what is left? (an hour; ARGS='--kills N')
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m endurance.kills $(ARGS)
+
+.PHONY: scale
+scale: $(TEST_VENV)/.installed-$(KEY) ## two shards under Thanos give one Prometheus' verdicts: THANOS=/path/to/thanos (20 minutes)
+	@command -v "$(THANOS)" >/dev/null || { echo "no $(THANOS): make scale THANOS=/path/to/thanos (docs/scale.md)" >&2; exit 1; }
+	@PLUMBLINE_THANOS="$(THANOS)" $(TEST_VENV)/bin/python -m pytest -s tests/scale $(ARGS)
+
+.PHONY: scale-simulation
+scale-simulation: $(TEST_VENV)/.installed-$(KEY) ## what a thousand storage hosts cost Prometheus, measured on fewer (half an hour, 2 GiB)
+	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m scale.simulation $(ARGS)
 
 .PHONY: prove-rules
 prove-rules: $(TEST_VENV)/.installed-$(KEY) ## every alert quiet just below its threshold and on a transient, proven by changing it (minutes)

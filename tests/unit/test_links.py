@@ -13,10 +13,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 OTHERS = {ROOT / "tests" / "fixtures", ROOT / "tests" / "golden"}
 SKIPPED = {"vendor", "node_modules", "__pycache__", "dist", "build"}
-AWAITED = {
-    "docs/scale.md",
-}
-"""Pages that other branches bring. One that is there has to leave this set."""
 
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -95,7 +91,7 @@ def wrong_links(path: Path) -> list[str]:
         if not to.is_relative_to(ROOT):
             wrong.append(f"{target}: outside the tree")
         elif not to.exists():
-            wrong += [] if named(to) in AWAITED else [f"{target}: no such file"]
+            wrong.append(f"{target}: no such file")
         elif anchor and (to.suffix != ".md" or anchor not in anchors(to)):
             wrong.append(f"{target}: no such heading")
     return wrong
@@ -131,10 +127,6 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path: Path, monkeypatch: pytest.
 
 def test_every_link_leads_somewhere() -> None:
     assert {named(path): found for path in pages() if (found := wrong_links(path))} == {}
-
-
-def test_awaited_pages_are_still_awaited() -> None:
-    assert {name for name in AWAITED if (ROOT / name).exists()} == set(), "take them out of AWAITED"
 
 
 def test_every_page_of_docs_is_in_the_index() -> None:

@@ -1,0 +1,278 @@
+"""``make scale-simulation``: what a thousand nodes with ten thousand OSDs cost a Prometheus, measured on fewer.
+
+A real Prometheus scrapes so many simulated storage hosts (``simulated.py``), one number after the other, and evaluates
+all our rules. Series, samples, memory and CPU are read from its own metrics. Then it is left with what it has and asked
+for every rule once, one after the other: the CPU that takes is what the rules cost an interval, on a busy machine too.
+A line is laid through the figures, and the last number of hosts, measured as well, says how well the line foretells;
+then it is drawn on to a thousand. Fewer than all hosts at once: a thousand would need some 25 GiB.
+
+Bytes on disk are measured on two hours of one host, in blocks that promtool writes: a Prometheus that has run for
+minutes has written none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboards.preview.answers import PreviewError, Server
+from deploy.demo import api, configs
+from deploy.demo.processes import Process, Processes, free_port, program
+
+from support.moving_page import of_exposition
+from support.rules import ALERTS, RULES, rules_of
+from support.storage_host import SUBJECTS, counted, families, storage_host
+
+from .simulated import exporters, nodes, simulated
+
+HOSTS, HELD_OUT, WANTED = (20, 40, 80), 120, 1000
+INTERVAL_S = 30
+SETTLE_S = 390
+"""Longer than the five minutes that most rules look back."""
+WINDOW = "3m"
+MOST_BYTES = 6 << 30
+BLOCK_S = 7200
+"""Of a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Of one Prometheus with so many hosts. CPU is of one interval; ``missed`` is the share of evaluations left out."""
+
+    hosts: int
+    series: float
+    recorded: float
+    samples_per_s: float
+    resident_bytes: float
+    cpu_s: float
+    rules_s: float
+    slowest_group_s: float
+    slowest_group: str
+    missed: float
+
+
+FIGURES = {
+    "series": "series",
+    "recorded": "of them recorded by rules",
+    "samples_per_s": "samples a second",
+    "resident_bytes": "resident memory, bytes",
+    "cpu_s": "CPU seconds an interval",
+    "rules_s": "of them for rules",
+    "slowest_group_s": "for the slowest group",
+}
+
+
+def main() -> int:
+    """Exit code 0: measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, nargs="+", default=[*HOSTS, HELD_OUT], help="the last one tests the line")
+    parser.add_argument("--settle", type=float, default=SETTLE_S, help="seconds before each measurement")
+    parser.add_argument("--count-only", action="store_true", help="only what a host's page holds, and bytes on disk")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pl-") as folder:
+        page = storage_host(Path(folder))
+    _print_page(page)
+    with tempfile.TemporaryDirectory(prefix="plumbline-scale-", dir="/var/tmp") as folder:
+        _print_disk(page, Path(folder))
+    if not options.count_only:
+        measured = []
+        for hosts in options.hosts:
+            with tempfile.TemporaryDirectory(prefix="plumbline-scale-", dir="/var/tmp") as folder:
+                measured.append(_measure(hosts, Path(folder), options.settle))
+            _print_measured(measured[-1])
+        if len(measured) > 2:
+            _print_lines(measured[:-1], measured[-1])
+    return 0
+
+
+def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Least squares: (at zero, for each)."""
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
+    return mean_y - slope * mean_x, slope
+
+
+def _measure(hosts: int, folder: Path, settle_s: float) -> Measured:
+    address = f"127.0.0.1:{free_port()}"
+    processes = Processes(folder)
+    with simulated(hosts) as proxy:
+        try:
+            config = {
+                "global": {"scrape_interval": f"{INTERVAL_S}s", "evaluation_interval": f"{INTERVAL_S}s"},
+                "rule_files": [str(RULES), str(ALERTS)],
+                "scrape_configs": [
+                    {
+                        "job_name": job,
+                        "honor_labels": job == "ceph",
+                        "proxy_url": proxy,
+                        "scrape_timeout": f"{INTERVAL_S}s",
+                        "static_configs": [{"targets": targets, "labels": {"cluster": "large"}}],
+                    }
+                    for job, targets in (("plumbline", nodes(hosts)), ("ceph", exporters(hosts)))
+                ]
+                + [{"job_name": "prometheus", "static_configs": [{"targets": [address]}]}],
+            }
+            file = configs.write(folder / "prometheus.yml", config)
+            server = processes.start(
+                "prometheus",
+                [program("prometheus", "prometheus"), f"--config.file={file}", f"--web.listen-address={address}",
+                 f"--storage.tsdb.path={folder / 'data'}", "--log.level=warn", "--query.timeout=10m"],
+            )  # fmt: skip
+            url = f"http://{address}"
+            while not api.ready(f"{url}/-/ready"):
+                processes.check()
+                time.sleep(0.5)
+            time.sleep(settle_s)
+            return _read(hosts, url, server, file)
+        finally:
+            processes.stop()
+
+
+def _read(hosts: int, url: str, server: Process, config: Path) -> Measured:
+    up = _value(url, "count(up == 1)")
+    if up != 2 * hosts + 2:
+        print(f"only {up:g} of {2 * hosts + 2} targets answer", file=sys.stderr)
+    own = '{job="prometheus"}'
+    resident = _value(url, f"max_over_time(process_resident_memory_bytes{own}[{WINDOW}])")
+    if resident > MOST_BYTES:
+        print(f"{resident / 2**30:.1f} GiB resident: more than this machine should give", file=sys.stderr)
+    names = "|".join(sorted({rule["record"] for rule in rules_of(RULES)}))
+    missed, done = (
+        _value(url, f"sum(increase(prometheus_rule_group_iterations_{what}total{own}[{WINDOW}]))")
+        for what in ("missed_", "")
+    )
+    series = _value(url, f"last_over_time(prometheus_tsdb_head_series{own}[{WINDOW}])")
+    recorded = _value(url, f'count({{__name__=~"{names}"}})')
+    samples = _value(url, f"rate(prometheus_tsdb_head_samples_appended_total{own}[{WINDOW}])")
+    cpu = INTERVAL_S * _value(url, f"rate(process_cpu_seconds_total{own}[{WINDOW}])")
+    groups = _rule_costs(url, server, config)
+    slowest = max(groups, key=lambda name: groups[name])
+    return Measured(
+        hosts, series, recorded, samples, resident, cpu, sum(groups.values()), groups[slowest], slowest,
+        missed / (missed + done),
+    )  # fmt: skip
+
+
+def _rule_costs(url: str, server: Process, config: Path) -> dict[str, float]:
+    """CPU seconds of an interval by group, of a Prometheus that from now on does nothing but answer."""
+    groups = Server(url).get("rules", {})["groups"]
+    moment = float(Server(url).get("query", {"query": "time()"})["result"][1])
+    configs.write(config, {"scrape_configs": []})
+    server.popen.send_signal(signal.SIGHUP)
+    while Server(url).get("rules", {})["groups"]:
+        time.sleep(1)
+    time.sleep(5)
+    found = {}
+    for group in groups:
+        before_s = _cpu_s(server.popen.pid)
+        for rule in group["rules"]:
+            # counted: what is sent as text would cost more than it does to find
+            _ask(url, {"query": f"count({rule['query']})", "time": str(moment)})
+        found[group["name"]] = (_cpu_s(server.popen.pid) - before_s) * INTERVAL_S / float(group["interval"])
+    return found
+
+
+def _cpu_s(pid: int) -> float:
+    """Of a process so far (proc_pid_stat(5): utime and stime, in clock ticks)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _ask(url: str, form: Mapping[str, str]) -> None:
+    body = urllib.parse.urlencode(form).encode()
+    with urllib.request.urlopen(f"{url}/api/v1/query", body, timeout=600) as answer:
+        answer.read()
+
+
+def _value(url: str, query: str) -> float:
+    for _ in range(5):  # a busy server may take longer than we wait
+        try:
+            found = Server(url).get("query", {"query": query, "timeout": "50s"})["result"]
+            return float(found[0]["value"][1]) if found else float("nan")
+        except PreviewError as error:
+            print(error, file=sys.stderr)
+    return float("nan")
+
+
+def _print_page(page: str) -> None:
+    series = counted(page)
+    print(f"a storage host: {sum(series.values()):,} series")
+    print("  " + ", ".join(f"{subject} {series[subject]:,}" for subject in SUBJECTS))
+    print("  " + ", ".join(f"{name} {count:,}" for name, count in families(page).most_common(10)), flush=True)
+
+
+def _print_disk(page: str, folder: Path) -> None:
+    """Two hours of the page, a sample each interval, as promtool packs it."""
+    text = folder / "host.openmetrics"
+    samples = _write_history(page, text)
+    subprocess.run(
+        [
+            program("promtool", "prometheus"),
+            "tsdb",
+            "create-blocks-from",
+            "openmetrics",
+            "--quiet",
+            text,
+            folder / "blocks",
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    chunks = sum(file.stat().st_size for file in folder.glob("blocks/*/chunks/*"))
+    whole = sum(file.stat().st_size for file in folder.glob("blocks/**/*") if file.is_file())
+    print(f"on disk: {whole / samples:.2f} bytes a sample, {chunks / samples:.2f} without the index", flush=True)
+
+
+def _write_history(page: str, to: Path) -> int:
+    """Counters that stood when the page was made stand; others grow by a whole number that wavers, as events do."""
+    lines = [each for each in of_exposition(page).lines if not each.series.startswith("plumbline_build_info")]
+    chance = random.Random(9)
+    values = [each.value for each in lines]
+    start = 1_700_000_000 // BLOCK_S * BLOCK_S
+    count = 0
+    with to.open("w", encoding="utf-8") as file:
+        # a metric's samples must stand together
+        for index, each in sorted(enumerate(lines), key=lambda pair: pair[1].series):
+            for moment in range(start, start + BLOCK_S, INTERVAL_S):
+                if each.per_s:
+                    values[index] += round(each.per_s * INTERVAL_S * chance.uniform(0.5, 1.5))
+                file.write(f"{each.series} {values[index]!r} {moment}\n")
+                count += 1
+        file.write("# EOF\n")
+    return count
+
+
+def _print_measured(found: Measured) -> None:
+    told = ", ".join(f"{label} {getattr(found, name):,.3g}" for name, label in FIGURES.items())
+    each = found.resident_bytes / found.series
+    print(f"\n{found.hosts} hosts: {told} ({found.slowest_group}); {each:,.0f} bytes a series")
+    print(f"  {found.missed:.1%} of the evaluations missed", flush=True)
+
+
+def _print_lines(measured: Sequence[Measured], held_out: Measured) -> None:
+    head = f"{'':32}{'each node':>12}{'at none':>12}{held_out.hosts:>9} foretold{'measured':>12}{'error':>8}"
+    print(f"\n{head}{WANTED:>14,}")
+    for name, label in FIGURES.items():
+        at_none, each = line([(found.hosts, getattr(found, name)) for found in measured])
+        foretold, real = at_none + each * held_out.hosts, getattr(held_out, name)
+        wanted = at_none + each * WANTED
+        print(
+            f"{label:32}{each:>12,.4g}{at_none:>12,.4g}{foretold:>18,.4g}{real:>12,.4g}{foretold / real - 1:>8.1%}"
+            f"{wanted:>14,.4g}"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+"""Two shards under Thanos come to the verdicts of one Prometheus, with rules and dashboards unchanged.
+
+``make scale THANOS=…`` runs it (a quarter of an hour); ``make test`` skips it. What is started is what docs/scale.md
+says, word by word (``topology.py``). The fleet has faults on purpose (``fleet.py``), and beside it there is one real
+daemon whose canary's disk is slowed by the kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from dashboards.preview.answers import Server, values
+from dashboards.preview.variables import opened, substitute
+from deploy.demo.processes import Processes
+from deploy.demo.slowdown import Disk, choose, workers
+
+from support import fleet_server
+from support.daemon import Daemon, eventually, run, running, write_config
+from support.dashboards import DASHBOARDS, GRAFANAS, load
+from support.disks import disk_folder
+from support.paneldata import queries
+from support.rules import ALERTS, RULES, rules_of
+
+from . import fleet
+from .topology import Fleet, Topology, thanos, topology
+from .verdicts import (
+    alert_differences,
+    alerts,
+    names,
+    rules,
+    series_differences,
+    spans,
+    told,
+    without_choice,
+)  # fmt: skip
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(
+        not os.environ.get("PLUMBLINE_THANOS"), reason="needs Thanos: make scale THANOS=/path/to/thanos"
+    ),
+]
+
+CONFIG = {"probes": [{"type": "canary", "name": "canary", "device_class": "ssd", "rate": 20, "file_size": "4MiB"}]}
+FIRING = {
+    "PlumblineWatchdog", "PlumblineDown", "PlumblineFleetLatencyHigh", "PlumblineCanaryLatencyExtreme",
+    "PlumblineNicRingDrops", "PlumblineArrayDegraded", "PlumblineBondMisaggregated",
+}  # fmt: skip
+PENDING = {"PlumblineDiskLatencyOutlier", "PlumblineNicMtuMismatch", "PlumblineCephOsdDown"}
+"""Of the faults, those whose alerts come later than the test waits; pending or firing."""
+SETTLED_S, EQUAL_S = 1500.0, 300.0
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
+    """Everything started, the faults told by the one Prometheus."""
+    thanos()
+    short = tmp_path_factory.mktemp("h")
+    with (
+        disk_folder(tmp_path_factory) as folder,
+        fleet_server.serving(fleet.targets(short)) as proxy,
+        _slowed(folder) as daemon,
+    ):
+        target = daemon.url.removeprefix("http://")
+        nodes = {fleet.name(host): fleet.CLUSTER for host in fleet.STORAGE}
+        nodes |= {fleet.name(host): fleet.RECORDED_CLUSTER for host in fleet.RECORDED}
+        scraped = Fleet(proxy, nodes, {fleet.MANAGER: fleet.CLUSTER}, [target], "here")
+        with topology(folder, scraped) as running_:
+            eventually(lambda: _there(running_.one.rules), within_s=SETTLED_S, every_s=15)
+            yield running_
+
+
+def _there(url: str) -> bool:
+    found = alerts(url)
+    missing = FIRING - names(found, "firing") | PENDING - names(found, "firing") - names(found, "pending")
+    print(f"{time.strftime('%H:%M:%S')} not yet: {sorted(missing)}", flush=True)
+    return not missing
+
+
+def test_both_shards_have_their_part(stack: Topology) -> None:
+    parts = [{labels["instance"] for labels, _ in _vector(url, 'up{job="plumbline"}')} for url in stack.shards]
+    assert all(len(part) >= 3 for part in parts)
+    assert not parts[0] & parts[1]
+    everything = {labels["instance"] for labels, _ in _vector(stack.one.series, 'up{job="plumbline"}')}
+    assert parts[0] | parts[1] == everything
+    storage = {fleet.name(host) for host in fleet.STORAGE}
+    assert all(part & storage for part in parts), "each has some of the cluster whose hosts are compared"
+
+
+def test_every_rule_is_evaluated_without_a_mistake(stack: Topology) -> None:
+    committed = sorted(rule.get("record") or rule["alert"] for file in (RULES, ALERTS) for rule in rules_of(file))
+    for side in (stack.one, stack.many):
+        found = rules(side.rules)
+        assert sorted(rule["name"] for rule in found) == committed
+        assert [(rule["name"], rule["lastError"]) for rule in found if rule.get("lastError")] == []
+
+
+def test_every_alert_is_in_the_same_state_with_the_same_labels_and_words(stack: Topology) -> None:
+    _none_left(lambda: alert_differences(alerts(stack.one.rules), alerts(stack.many.rules)))
+    assert not FIRING - names(alerts(stack.many.rules), "firing")
+
+
+def test_alertmanagers_were_told_the_same(stack: Topology) -> None:
+    def differences() -> list[str]:
+        one, many = (told(side.alertmanager.alerts()) for side in (stack.one, stack.many))
+        return alert_differences(one, many)
+
+    _none_left(differences)
+
+
+def test_every_recorded_series_is_there_with_the_same_values(stack: Topology) -> None:
+    recorded = {rule["record"] for rule in rules_of(RULES)}
+    seen: set[str] = set()
+
+    def differences() -> list[str]:
+        end_s = time.time() - 30
+        one, many = (spans(side.series, '{__name__=~"plumbline:.+"}', end_s) for side in (stack.one, stack.many))
+        seen.update(dict(labels)["__name__"] for labels in one)
+        print(f"{len(one)} recorded series of {len(seen)} of {len(recorded)} names", flush=True)
+        return series_differences(one, many)
+
+    _none_left(differences)
+    assert len(seen) > len(recorded) / 2
+
+
+def test_every_query_of_every_page_has_the_same_answer(stack: Topology) -> None:
+    asked = {}
+    for page in map(load, DASHBOARDS):
+        server = Server(stack.one.series)
+        chosen = opened(page, {}, lambda *of, server=server: values(server, *of))
+        for query in queries(page):
+            expr = without_choice(substitute(query.expr, {**GRAFANAS, **chosen}))
+            asked[f"{query.page} / {query.panel} / {query.letter}"] = expr
+    answered = set()
+
+    def differences(where: str) -> list[str]:
+        expr = asked[where]
+        end_s = time.time() - 30
+        one, many = (spans(side.series, expr, end_s) for side in (stack.one, stack.many))
+        if one:
+            answered.add(where)
+        return [f"{where}: {line}" for line in series_differences(one, many)]
+
+    left = list(asked)
+
+    def all_differences() -> list[str]:
+        found = {where: differences(where) for where in left}
+        left[:] = [where for where, lines in found.items() if lines]
+        return [line for lines in found.values() for line in lines]
+
+    _none_left(all_differences)
+    print(f"{len(asked)} queries, {len(answered)} with data", flush=True)
+    assert len(answered) > len(asked) / 3
+
+
+def test_a_shard_alone_judges_the_fleet_wrongly(stack: Topology) -> None:
+    """Why the rules are the Ruler's: the share of hosts beyond their baseline is another in each shard."""
+    (expr,) = (rule["expr"] for rule in rules_of(RULES) if rule["record"] == "plumbline:nic_role_mtu:bytes")
+    kinds = f'count by (cluster, role) (count_values by (cluster, role) ("mtu", {expr})) > 1'
+    whole = _vector(stack.many.series, kinds)
+    assert [labels["cluster"] for labels, _ in whole] == [fleet.CLUSTER]
+    assert [] in [_vector(url, kinds) for url in stack.shards]
+
+
+def test_without_a_shard_rules_fail_instead_of_judging_half_of_the_fleet(stack: Topology) -> None:
+    """The last test: it ends a sidecar. The shards themselves tell of it."""
+    before = names(alerts(stack.many.rules), "firing")
+    stack.processes.stop_one(stack.sidecars[1])
+    failing = eventually(
+        lambda: [rule for rule in rules(stack.many.rules) if rule["name"] == "PlumblineDown" and rule.get("lastError")],
+        within_s=EQUAL_S,
+        every_s=5,
+    )
+    print(failing[0]["lastError"])
+    assert names(alerts(stack.many.rules), "firing") <= before, "nothing new is told of half a fleet"
+    for url in stack.shards:
+        eventually(partial(_rules_fail, url), within_s=EQUAL_S, every_s=5)
+
+
+def _rules_fail(shard: str) -> bool:
+    """It stays pending for ten minutes."""
+    return "PlumblineRuleFailing" in names(alerts(shard), "pending") | names(alerts(shard), "firing")
+
+
+@contextlib.contextmanager
+def _slowed(folder: Path) -> Iterator[Daemon]:
+    """The real daemon: its baseline recorded while the disk is quick, then its canary slowed."""
+    here = folder / "daemon"
+    here.mkdir()
+    recorded = run(
+        "baseline", "record", "--probe", "canary", "--force", "--runs", "3", "--run-duration", "1s",
+        "--storage.path", here / "state", "--config.file", write_config(here, CONFIG),
+    )  # fmt: skip
+    assert recorded.returncode == 0, recorded.stderr
+    processes, proc = Processes(here), Path("/proc")
+    with running(here, config=CONFIG) as daemon:
+        slowdown = choose(disk=_disk_of(here), processes=processes, directory=here / "load", duration_s=3600, proc=proc)
+        found = eventually(lambda: workers(daemon.pid, proc))
+        slowdown.apply(found)
+        try:
+            yield daemon
+        finally:
+            slowdown.remove()
+            processes.stop()
+
+
+def _disk_of(folder: Path) -> Disk | None:
+    number = folder.stat().st_dev
+    part = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+    whole = part.parent if (part / "partition").exists() else part
+    return Disk(whole.name, (whole / "dev").read_text().strip()) if (whole / "dev").exists() else None
+
+
+def _vector(url: str, query: str) -> list[tuple[dict[str, str], float]]:
+    found = Server(url).get("query", {"query": query})["result"]
+    return [(each["metric"], float(each["value"][1])) for each in found]
+
+
+def _none_left(differences: Callable[[], list[str]]) -> None:
+    """Until both sides agree; the last differences are shown."""
+
+    def none() -> bool:
+        found = differences()
+        for line in found[:20]:
+            print(" ", line, flush=True)
+        return not found
+
+    eventually(none, within_s=EQUAL_S, every_s=10)

@@ -1,0 +1,113 @@
+"""Do two servers say the same? Series over the last minutes, alerts and what Alertmanagers were told, as differences.
+
+Both sides scrape and evaluate at moments of their own, so single samples differ. What is compared of a series is the
+span of its values over a window: the spans of both sides have to touch, give or take a tolerance. Which series there
+are, and which alerts in which state, has to be equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dashboards.preview.answers import Server
+
+WINDOW_S, STEP_S = 180, 15
+TOLERANCE = 0.05
+"""Of a value: what rates over a minute may differ by when scrapes come up to a second late on a busy machine."""
+_CHOICE = re.compile(r"\b(?:topk|bottomk)\s*(?:by\s*\([^)]*\)\s*)?\(\s*\d+\s*,")
+_FIGURE = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?")
+
+Labels = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The least and the greatest value; without any number both are NaN."""
+
+    least: float
+    most: float
+
+    def touches(self, other: Span) -> bool:
+        """Whether some value of one is some value of the other, within the tolerance. NaN is equal to NaN alone."""
+        if self.least != self.least or other.least != other.least:
+            return self.least != self.least and other.least != other.least
+        reach = TOLERANCE * max(abs(bound) for bound in (self.least, self.most, other.least, other.most))
+        return self.least - reach <= other.most and other.least - reach <= self.most
+
+
+def spans(url: str, query: str, end_s: float) -> dict[Labels, Span]:
+    """Every series that the query had in the window before ``end_s``."""
+    asked = {"query": query, "start": str(end_s - WINDOW_S), "end": str(end_s), "step": str(STEP_S)}
+    return {
+        frozenset(each["metric"].items()): _span(float(value) for _, value in each["values"])
+        for each in Server(url).get("query_range", asked)["result"]
+    }
+
+
+def series_differences(one: Mapping[Labels, Span], many: Mapping[Labels, Span]) -> list[str]:
+    """A line for each series that only one side has, and for each whose values differ."""
+    lines = [f"only the one Prometheus has {_shown(labels)}" for labels in one.keys() - many.keys()]
+    lines += [f"only Thanos has {_shown(labels)}" for labels in many.keys() - one.keys()]
+    lines += [
+        f"{_shown(labels)}: {one[labels]} and {many[labels]}"
+        for labels in one.keys() & many.keys()
+        if not one[labels].touches(many[labels])
+    ]
+    return sorted(lines)
+
+
+def without_choice(query: str) -> str:
+    """The query for all that ``topk`` chooses from: of equal ones each server may choose others."""
+    return _CHOICE.sub("(", query)
+
+
+def alerts(url: str) -> dict[Labels, tuple[str, frozenset[str]]]:
+    """Every pending or firing alert of a server's own rules: labels → state, and texts without figures."""
+    return {
+        frozenset(alert["labels"].items()): (
+            alert["state"],
+            frozenset(f"{name}: {_FIGURE.sub('#', text)}" for name, text in alert["annotations"].items()),
+        )
+        for rule in rules(url)
+        for alert in rule.get("alerts") or ()
+    }
+
+
+def rules(url: str) -> list[dict[str, Any]]:
+    """Every rule with its ``health`` and ``lastError``."""
+    groups: list[dict[str, Any]] = Server(url).get("rules", {})["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def alert_differences(one: Mapping[Labels, Any], many: Mapping[Labels, Any]) -> list[str]:
+    """A line for each alert that only one side has, or has in another state or with other words."""
+    lines = [f"only the one Prometheus has {_shown(labels)} {one[labels]}" for labels in one.keys() - many.keys()]
+    lines += [f"only Thanos has {_shown(labels)} {many[labels]}" for labels in many.keys() - one.keys()]
+    lines += [
+        f"{_shown(labels)}: {one[labels]} and {many[labels]}"
+        for labels in one.keys() & many.keys()
+        if one[labels] != many[labels]
+    ]
+    return sorted(lines)
+
+
+def told(sent: Iterable[Mapping[str, Any]]) -> dict[Labels, str]:
+    """What an Alertmanager has, by labels: suppressed or active."""
+    return {frozenset(each["labels"].items()): each["status"]["state"] for each in sent}
+
+
+def names(found: Mapping[Labels, Any], state: str) -> set[str]:
+    """Names of the alerts in this state."""
+    return {dict(labels)["alertname"] for labels, (now, _) in found.items() if now == state}
+
+
+def _span(values: Iterator[float]) -> Span:
+    numbers = [value for value in values if value == value]
+    return Span(min(numbers), max(numbers)) if numbers else Span(float("nan"), float("nan"))
+
+
+def _shown(labels: Labels) -> str:
+    return "{" + ", ".join(f"{key}={value}" for key, value in sorted(labels)) + "}"
