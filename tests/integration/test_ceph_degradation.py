@@ -38,7 +38,7 @@ GUILTY, ABOVE = "disk", "rados"
 PAGER = "pager"
 SITE = """{ _config+:: {
   canary+: {
-    shortWindow: '30s', longWindow: '60s', meanLongWindow: '2m', fastWindow: '20s', interval: '5s', slackSeconds: 2,
+    shortWindow: '30s', meanLongWindow: '2m', fastWindow: '20s', interval: '5s', slackSeconds: 2,
     minimumOperations: { short: 5, long: 5, fast: 3 }, recoveryWindow: '10s', recoveryLongWindow: '10s',
   },
   alerts+: {
