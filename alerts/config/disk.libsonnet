@@ -5,13 +5,6 @@
       // Window of the latency figures: 600 operations at the floor below, of which the p99 stands on six.
       window: '5m',
 
-      // How often the p99 is recorded, and what compares it. Its window is 5 m, so every operation is in two of them at
-      // least; half of Prometheus's lookback at most, or one look that fails is a gap.
-      tailEvery: '2m',
-
-      // How often what is only drawn is recorded: less than the lookback, so that graphs have no gaps.
-      drawnEvery: '4m',
-
       // A disk that does less is idle, and its p99 is its unluckiest operation: no figure at all.
       minimumOperationsPerSecond: 2,
 

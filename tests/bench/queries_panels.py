@@ -1,6 +1,6 @@
 """What the panels of the pages L0 and L1 cost beside comparable ones of others, on the same history.
 
-The history is a week with a sample in a quarter of an hour, and the last hours with one a minute: all of it as dense as
+The history is a week with a sample an hour, and the last hours with one in five minutes: all of it as dense as
 scrapes are would be 10¹⁰ samples. Thinner series favour whoever reads raw counters over long windows, which is them.
 Raw buckets of histograms are there for the last hours only. Prometheus' remote write takes the samples: promtool's
 blocks from OpenMetrics text would be the same data, written at a hundredth of the pace.
@@ -26,7 +26,7 @@ from bench.queries_fleet import Template
 from bench.queries_peers import OUT, VALUES, Panel, Query
 
 DAY_S = 86_400
-THIN_EVERY_S, DENSE_EVERY_S = 900, 60
+THIN_EVERY_S, DENSE_EVERY_S = 3600, 300
 DENSE_S = 6 * 3600
 """What most pages open with."""
 LOOKBACK_S = THIN_EVERY_S + 60
