@@ -21,6 +21,8 @@ from support.ceph_pages import Page, captured, parse
 NODES, DISKS, NICS, OSDS = 200, 10, 2, 10
 """Of each node; OSDs of the cluster are as many as its disks."""
 BATCH = 4000
+LIFE_S = 60.0
+"""About so long after the daemon's start its page is read; in as long its counters grow by as much again."""
 _CUMULATIVE = ("_total", "_bucket", "_count", "_sum")
 _MOMENT = "_timestamp_seconds"
 _HOUR_S = 3600.0
@@ -185,12 +187,12 @@ class Feed:
             store.write_samples(self._heads[some], times_ms, self._values(some, times_ms))
 
     def _values(self, some: slice, times_ms: NDArray[np.int64]) -> NDArray[np.float64]:
-        """A row each. A counter of an hour's growth more each hour; a gauge within a tenth; 0 and 1 stay."""
+        """A row each. A counter grows by its value in :data:`LIFE_S`; a gauge within a tenth; 0 and 1 stay."""
         age_s = (times_ms - self._captured_ms) / 1e3
         value, seed = self._value[some, None], self._seed[some, None]
         pace = 0.5 + (seed % 1000) / 1000
         # Large enough an offset that the counter never was below zero in the time asked for.
-        counter = value * (1 + pace * (age_s / _HOUR_S + 24 * 30))
+        counter = value * (1 + pace * (age_s / LIFE_S + 14 * 24 * 60))
         gauge = value * (1 + 0.1 * np.sin(age_s / _HOUR_S * (0.2 + pace) + seed % 7))
         found = np.where(self._fixed[some, None], value, gauge)
         found = np.where(self._moment[some, None], value + age_s, found)
