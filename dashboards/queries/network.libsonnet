@@ -6,12 +6,13 @@ local sel = matchers.selector('cluster=~"$cluster"');
 local notLoopback = 'device!="lo"';
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
 local port = 'cluster, instance, device';
-// Not on what stands on another port of ours.
+// Not on what stands on another port of ours. As it is at the end of the range: then Prometheus looks once, and not for
+// every point of a graph.
 local above = |||
   (
-    plumbline_nic_relation_info%(sel)s
+    plumbline_nic_relation_info%(sel)s @ end()
     and on (cluster, instance, lower)
-    label_replace(plumbline_nic_mtu_bytes%(sel)s, "lower", "$1", "device", "(.+)")
+    label_replace(plumbline_nic_mtu_bytes%(sel)s @ end(), "lower", "$1", "device", "(.+)")
   )
 ||| % { sel: sel() };
 local lowest(expr) = '(%s unless on (%s) %s)' % [expr, port, std.rstripChars(above, '\n')];
