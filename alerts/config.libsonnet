@@ -5,7 +5,8 @@
 //   { _config+:: { dashboardBaseUrl: 'https://grafana.example.org', alerts+: { PlumblineDown+: { 'for': '2m' } } } }
 //
 // Durations are PromQL durations. Windows assume a scrape at least every 30 s (a rate needs four samples).
-// Prometheus's `evaluation_interval` holds, keep it at 1 m or less; the few groups with an interval of their own say why.
+// Prometheus's `evaluation_interval` holds, keep it at 1 m or less; groups with an interval of their own (`paces`,
+// `canary.interval`) have the reason there.
 //
 // critical: somebody is woken. warning: a ticket. info: read when convenient.
 (import 'config/common.libsonnet')

@@ -5,9 +5,6 @@
       // Window of the figures that are shown. A median over it flips after half of it.
       shortWindow: '5m',
 
-      // A 4-minute hiccup is 13 % of half an hour: the median doesn't see it, a lasting step shows after 15 min.
-      longWindow: '30m',
-
       // A mean follows every hiccup: 4 minutes at 8 times the latency move a mean over 30 m to 1.9, over 2 h to
       // 1.2. Only used where the baseline has no median (documented profiles often print a mean alone).
       meanLongWindow: '2h',

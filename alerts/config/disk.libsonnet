@@ -5,10 +5,6 @@
       // Window of the latency figures: 600 operations at the floor below, of which the p99 stands on six.
       window: '5m',
 
-      // How often what is only drawn is recorded. Half of Prometheus's lookback at most, or graphs get gaps; with 2,000
-      // disks each look reads 224,000 buckets.
-      drawnEvery: '2m',
-
       // A disk that does less is idle, and its p99 is its unluckiest operation: no figure at all.
       minimumOperationsPerSecond: 2,
 

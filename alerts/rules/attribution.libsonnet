@@ -141,6 +141,7 @@ local promql = import '../lib/promql.libsonnet';
     groups+: [
       {
         name: 'plumbline-osd-shares.rules',
+        interval: config.paces.compared,
         rules: [
           part('write', 'queue', latency('write', 'queue')),
           part('write', 'prepare', latency('write', 'prepare')),
@@ -157,6 +158,7 @@ local promql = import '../lib/promql.libsonnet';
       },
       {
         name: 'plumbline-osd-figures.rules',
+        interval: config.paces.compared,
         rules: [
           {
             // The node whose daemon asks this OSD; of two that claim it, minutes after it has moved, one; else where
@@ -261,6 +263,7 @@ local promql = import '../lib/promql.libsonnet';
       },
       {
         name: 'plumbline-osd-verdicts.rules',
+        interval: config.paces.compared,
         rules: [
           {
             // How many of the OSDs that tell their pings hold this one for the worst of their peers, by network.
@@ -367,6 +370,7 @@ local promql = import '../lib/promql.libsonnet';
       },
       {
         name: 'plumbline-osd-capacity.rules',
+        interval: config.paces.compared,
         rules: [
           {
             // What mClock takes an OSD for: of the two settings the one of its own device.

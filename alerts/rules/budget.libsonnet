@@ -61,6 +61,7 @@ local promql = import '../lib/promql.libsonnet';
   prometheusRules+:: {
     groups+: [{
       name: 'plumbline-budget.rules',
+      interval: config.paces.compared,
       rules: [
         {
           // Only of OSDs of which every part is known, so that the parts' means are parts of one mean.

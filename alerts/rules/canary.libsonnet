@@ -1,4 +1,4 @@
-// The canary's latency over the windows that are shown, and over the long ones of the mean.
+// The canary's latency over the windows that are shown, and the mean over a long one.
 local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
@@ -33,7 +33,6 @@ local promql = import '../lib/promql.libsonnet';
         latency('', 'p50', expr.quantile(0.5, canary.shortWindow)),
         latency('', 'p99', expr.quantile(0.99, canary.shortWindow)),
         latency('', 'mean', mean(canary.shortWindow)),
-        latency('_long', 'p50', full(expr.quantile(0.5, canary.longWindow), canary.longWindow)),
         latency('_long', 'mean', full(mean(canary.meanLongWindow), canary.meanLongWindow)),
       ],
     }],

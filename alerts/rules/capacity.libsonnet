@@ -100,6 +100,7 @@ local promql = import '../lib/promql.libsonnet';
     groups+: [
       {
         name: 'plumbline-capacity-loss.rules',
+        interval: config.paces.compared,
         rules: [
           {
             record: 'plumbline:capacity_lost_with:info',
@@ -217,6 +218,7 @@ local promql = import '../lib/promql.libsonnet';
       },
       {
         name: 'plumbline-capacity-growth.rules',
+        interval: config.paces.compared,
         rules:
           slopes('plumbline:capacity_growth:bytes_per_second', 'plumbline:capacity_used:bytes')
           + slopes('plumbline:capacity_pool_growth:bytes_per_second', 'plumbline:capacity_pool_stored:bytes')

@@ -79,6 +79,7 @@ local promql = import '../lib/promql.libsonnet';
   prometheusRules+:: {
     groups+: [{
       name: 'plumbline-capacity-load.rules',
+      interval: config.paces.compared,
       rules: [
         // An erasure coded read asks k OSDs (copies ÷ raw ratio: k + m over (k + m) ÷ k), a replicated one a single OSD.
         osds(

@@ -84,6 +84,7 @@ local promql = import '../lib/promql.libsonnet';
     groups+: [
       {
         name: 'plumbline-capacity-map.rules',
+        interval: config.paces.compared,
         rules: [
           {
             // topk: two nodes may have read the map before and after an OSD moved.
@@ -154,6 +155,7 @@ local promql = import '../lib/promql.libsonnet';
       },
       {
         name: 'plumbline-capacity-pool.rules',
+        interval: config.paces.compared,
         rules: [
           {
             // A rule that takes any class takes this one, where its root has no other.

@@ -55,7 +55,7 @@ local promql = import '../lib/promql.libsonnet';
         },
         {
           record: 'plumbline:degradation_long:ratio',
-          expr: expr.ratio(expr.enough('_long', canary.longWindow, canary.minimumOperations.long)),
+          expr: expr.ratio(expr.enough('_long', canary.meanLongWindow, canary.minimumOperations.long)),
         },
         probeRateRatio(ratio, 'plumbline_probe_', 'iops', 'iops'),
         probeRateRatio(ratio, 'plumbline_probe_', 'throughput_bytes_per_second', 'throughput'),

@@ -67,6 +67,22 @@ local promql = import '../lib/promql.libsonnet';
             ||| % labels,
           },
           {
+            // Requests in flight, and none has completed.
+            record: 'plumbline:disk_hung:info',
+            expr: |||
+              group by (%(interface)s) (min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0)
+              and on (%(interface)s)
+              sum by (%(interface)s) (increase(plumbline_disk_io_total[%(hungWindow)s])) == 0
+            ||| % labels,
+          },
+        ],
+      },
+      {
+        // Who is slower than its peers. Reading every bucket of every disk is the dearest thing that is judged at all.
+        name: 'plumbline-disk-tail.rules',
+        interval: config.paces.compared,
+        rules: [
+          {
             record: latency('ops_per_second'),
             expr: 'sum by (%(disk)s) (rate(plumbline_disk_latency_seconds_count[%(window)s]))' % labels,
           },
@@ -143,21 +159,12 @@ local promql = import '../lib/promql.libsonnet';
               )
             ||| % labels,
           },
-          {
-            // Requests in flight, and none has completed.
-            record: 'plumbline:disk_hung:info',
-            expr: |||
-              group by (%(interface)s) (min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0)
-              and on (%(interface)s)
-              sum by (%(interface)s) (increase(plumbline_disk_io_total[%(hungWindow)s])) == 0
-            ||| % labels,
-          },
         ],
       },
       {
-        // What is drawn and judged by nobody. Each of them reads every bucket of every disk.
+        // What is drawn, and judged by nobody. Each of them reads every bucket of every disk.
         name: 'plumbline-disk-distribution.rules',
-        interval: disk.drawnEvery,
+        interval: config.paces.drawn,
         rules: [
           { record: latency('p50_seconds'), expr: quantile(0.5) },
           {

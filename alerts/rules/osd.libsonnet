@@ -66,14 +66,25 @@ local promql = import '../lib/promql.libsonnet';
 
   local uses = 'plumbline_disk_use_info{kind="osd",name=~"osd[.].+"}',
 
+  local percentile(name, rank) = {
+    record: 'plumbline:osd_%s:seconds' % name,
+    expr: |||
+      max by (%(daemon)s, operation) (
+        histogram_quantile(%(rank)g, rate(plumbline_osd_latency_seconds_bucket[%(window)s]))
+      ) >= 0
+    ||| % (labels { rank: rank }),
+  },
+
   prometheusRules+:: {
     groups+: [
       {
         name: 'plumbline-osd.rules',
+        interval: config.paces.compared,
         rules: std.flatMap(ofOperation, std.objectFields(operations)),
       },
       {
         name: 'plumbline-osd-store.rules',
+        interval: config.paces.compared,
         rules: [
           {
             record: 'plumbline:osd_store_latency:mean5m',
@@ -137,18 +148,19 @@ local promql = import '../lib/promql.libsonnet';
                           % [promql.join(config.instanceLabels + ['ceph_daemon']), uses],
                    }),
           },
-        ] + [
-          {
-            record: 'plumbline:osd_%s:seconds' % name,
-            expr: |||
-              max by (%(daemon)s, operation) (
-                histogram_quantile(%(q)g, rate(plumbline_osd_latency_seconds_bucket[%(window)s]))
-              ) >= 0
-            ||| % (labels { q: quantiles[name] }),
-          }
-          for quantiles in [{ p50: 0.5, p99: 0.99 }]
-          for name in std.objectFields(quantiles)
         ],
+      },
+      {
+        // Every bucket of every OSD, as with disks.
+        name: 'plumbline-osd-tail.rules',
+        interval: config.paces.compared,
+        rules: [percentile('p99', 0.99)],
+      },
+      {
+        // Drawn, and judged by nobody.
+        name: 'plumbline-osd-distribution.rules',
+        interval: config.paces.drawn,
+        rules: [percentile('p50', 0.5)],
       },
     ],
   },

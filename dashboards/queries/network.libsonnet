@@ -6,29 +6,32 @@ local sel = matchers.selector('cluster=~"$cluster"');
 local notLoopback = 'device!="lo"';
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
 local port = 'cluster, instance, device';
-// Not on what stands on another port of ours.
+// Not on what stands on another port of ours. As it is at the end of the range: then Prometheus looks once, and not for
+// every point of a graph.
 local above = |||
   (
-    plumbline_nic_relation_info%(sel)s
+    plumbline_nic_relation_info%(sel)s @ end()
     and on (cluster, instance, lower)
-    label_replace(plumbline_nic_mtu_bytes%(sel)s, "lower", "$1", "device", "(.+)")
+    label_replace(plumbline_nic_mtu_bytes%(sel)s @ end(), "lower", "$1", "device", "(.+)")
   )
 ||| % { sel: sel() };
 local lowest(expr) = '(%s unless on (%s) %s)' % [expr, port, std.rstripChars(above, '\n')];
-local perPort(expr) = lowest('sum by (%s) (%s)' % [port, expr]);
+local summed(expr) = 'sum by (%s) (%s)' % [port, expr];
+local perPort(expr) = lowest(summed(expr));
 
-local drops(causes) = perPort(rate('plumbline_nic_drops_total', notLoopback + ', cause=~"%s"' % causes));
-local errors = perPort(rate('plumbline_nic_errors_total', notLoopback));
-local packets = perPort(rate('plumbline_nic_packets_total', notLoopback));
-// What nobody wanted (`filter`) is no loss.
+local dropsOf(causes) = rate('plumbline_nic_drops_total', notLoopback + ', cause=~"%s"' % causes);
+local errorsOf = rate('plumbline_nic_errors_total', notLoopback);
+local drops(causes) = perPort(dropsOf(causes));
+local errors = perPort(errorsOf);
+// What nobody wanted (`filter`) is no loss. Left to the lowest ports by who uses it, and once: that is what costs.
 local lost = 'sum by (%s) (%s or %s)' % [
   port,
-  'label_replace(%s, "of", "drops", "", "")' % drops('ring|fifo|other'),
-  'label_replace(%s, "of", "errors", "", "")' % errors,
+  'label_replace(%s, "of", "drops", "", "")' % summed(dropsOf('ring|fifo|other')),
+  'label_replace(%s, "of", "errors", "", "")' % summed(errorsOf),
 ];
-local share(of) = '%s / (%s > 0)' % [of, packets];
+local share(of) = lowest('%s / (%s > 0)' % [of, summed(rate('plumbline_nic_packets_total', notLoopback))]);
 local worst = 20;
-local ofTheWorst(expr) = '%s and on (%s) topk(%d, %s)' % [expr, port, worst, lost];
+local ofTheWorst(expr) = '%s and on (%s) topk(%d, %s)' % [expr, port, worst, lowest(lost)];
 
 local speedShare = lowest('max by (%(port)s) (plumbline_nic_speed_bits_per_second%(sel)s) / max by (%(port)s) (plumbline_nic_max_speed_bits_per_second%(sel)s)' % { port: port, sel: sel() });
 local ringShare = 'max by (%(port)s) (plumbline_nic_ring_entries%(sel)s) / max by (%(port)s) (plumbline_nic_ring_max_entries%(sel)s)' % { port: port, sel: sel('ring="rx"') };
@@ -54,8 +57,8 @@ local figures(measured, baseline, documented, more='', documentedMore=more) = {
 {
   verdict: {
     degradation: 'max(plumbline:degradation:ratio%s)' % networkOnly(),
-    loss: 'max(%s)' % share(drops('ring|fifo')),
-    errors: 'max(%s)' % share(errors),
+    loss: 'max(%s)' % share(summed(dropsOf('ring|fifo'))),
+    errors: 'max(%s)' % share(summed(errorsOf)),
     retransmitted: 'max(%s)' % retransmitted,
     slowLinks: 'count(%s < 1) or vector(0)' % speedShare,
     mtus: 'count(count by (cluster, role) (%s) > 1) or vector(0)' % mtus,

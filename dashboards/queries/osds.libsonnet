@@ -91,7 +91,8 @@ local ofRows(expr) = |||
   outliers: 'topk(10, plumbline:osd_class:ratio{%s, device_class=~"$device_class"})' % cluster,
   operations: 'sum by (operation) (%s)' % std.rstripChars(of('plumbline:osd_operations:rate5m' + sel()), '\n'),
   heartbeat: {
-    worst: 'topk(10, max by (%s, interface) (plumbline_osd_heartbeat_seconds%s))' % [osd, sel('statistic="worst"')],
+    // Of all of them at every moment, so not aggregated before.
+    worst: 'topk(10, plumbline_osd_heartbeat_seconds%s)' % sel('statistic="worst"'),
     median: 'quantile by (cluster, interface) (0.5, plumbline_osd_heartbeat_seconds%s)' % sel('statistic="median"'),
     accused: 'topk(10, plumbline:osd_accused:count%s)' % sel(),
   },

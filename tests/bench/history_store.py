@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import shutil
 import signal
 import struct
@@ -51,24 +52,32 @@ def labels_of(name: str, labels: Mapping[str, str]) -> Labels:
 
 def write_request(series: Iterable[Series]) -> bytes:
     """The body of a remote write."""
+    return _request((head(each.labels), _records(each.times_ms, each.values[None, :]).tobytes()) for each in series)
+
+
+def head(labels: Labels) -> bytes:
+    """What a series in a remote write begins with."""
+    return b"".join(_field(1, _field(1, name.encode()) + _field(2, value.encode())) for name, value in labels)
+
+
+def _request(series: Iterable[tuple[bytes, bytes]]) -> bytes:
     parts: list[bytes] = []
-    for each in series:
-        head = b"".join(_field(1, _field(1, name.encode()) + _field(2, value.encode())) for name, value in each.labels)
-        samples = _samples(each.times_ms, each.values)
-        parts += [b"\x0a", _varint(len(head) + len(samples)), head, samples]
+    for labels, samples in series:
+        parts += [b"\x0a", _varint(len(labels) + len(samples)), labels, samples]
     body = b"".join(parts)
     return _varint(len(body)) + b"\xfc" + struct.pack("<I", len(body) - 1) + body
 
 
-def _samples(times_ms: NDArray[np.int64], values: NDArray[np.float64]) -> bytes:
-    record = np.empty((len(values), 18), np.uint8)
-    record[:, 0:3] = (0x12, 16, 0x09)
-    record[:, 3:11] = np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(-1, 8)
-    record[:, 11] = 0x10
+def _records(times_ms: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Series × times × 18 bytes; ``values`` has a row for each series."""
+    record = np.empty((*values.shape, 18), np.uint8)
+    record[..., 0:3] = (0x12, 16, 0x09)
+    record[..., 3:11] = np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(*values.shape, 8)
+    record[..., 11] = 0x10
     for index in range(6):
         more = 0x80 if index < 5 else 0
-        record[:, 12 + index] = ((times_ms >> (7 * index)) & 0x7F) | more
-    return record.tobytes()
+        record[..., 12 + index] = ((times_ms >> (7 * index)) & 0x7F) | more
+    return record
 
 
 def _field(number: int, content: bytes) -> bytes:
@@ -87,8 +96,8 @@ def _varint(value: int) -> bytes:
 class Store:
     """Use as a context. Raises ``RuntimeError`` with Prometheus's own words when it refuses something."""
 
-    def __init__(self, rules: Sequence[Path] = (), *, evaluation_s: int = 60) -> None:
-        """``rules``: files that it evaluates at the present, every ``evaluation_s``."""
+    def __init__(self, *, evaluation_s: int = 60, lookback_s: int = 300) -> None:
+        """How often rules are evaluated, and how long a sample stands for what follows."""
         self._folder = Path(tempfile.mkdtemp(prefix="plumbline-history-"))
         self._port = free_port()
         config = self._config = self._folder / "prometheus.yml"
@@ -96,7 +105,7 @@ class Store:
             json.dumps(
                 {
                     "global": {"scrape_interval": "1h", "evaluation_interval": f"{evaluation_s}s"},
-                    "rule_files": [str(path) for path in rules],
+                    "rule_files": [],
                 }
             )
         )
@@ -106,6 +115,7 @@ class Store:
                 "prometheus", f"--config.file={config}", f"--storage.tsdb.path={self._folder / 'data'}",
                 f"--web.listen-address=127.0.0.1:{self._port}", "--web.enable-remote-write-receiver",
                 "--storage.tsdb.retention.time=100y", "--query.timeout=1h", "--query.max-samples=500000000",
+                f"--query.lookback-delta={lookback_s}s",
                 # hidden flags: samples may come late by half of it, so a chunk of time takes fewer requests
                 "--storage.tsdb.min-block-duration=1d", "--storage.tsdb.max-block-duration=1d",
             ],
@@ -149,14 +159,21 @@ class Store:
     def write(self, series: Iterable[Series]) -> None:
         """Samples of every series in the order of their times, none older than what the series has."""
         chosen = tuple(series)
-        if not chosen:
-            return
+        if chosen:
+            self._write(write_request(chosen))
+
+    def write_samples(self, heads: Sequence[bytes], times_ms: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+        """The same of series whose samples are of the same times: :func:`head` of each, and a row of values."""
+        samples = _records(times_ms, values)
+        self._write(_request((labels, row.tobytes()) for labels, row in zip(heads, samples, strict=True)))
+
+    def _write(self, request: bytes) -> None:
         headers = {
             "Content-Encoding": "snappy",
             "Content-Type": "application/x-protobuf",
             "X-Prometheus-Remote-Write-Version": "0.1.0",
         }
-        self._ask("POST", "/api/v1/write", write_request(chosen), headers)
+        self._ask("POST", "/api/v1/write", request, headers)
 
     def query_range(self, expr: str, start_s: float, end_s: float, step_s: float) -> list[tuple[dict[str, str], Any]]:
         """(labels, [[time in seconds, value as text], …]) of every series."""
@@ -165,25 +182,30 @@ class Store:
         answer = json.loads(self._ask("POST", "/api/v1/query_range", form.encode(), headers))
         return [(each["metric"], each["values"]) for each in answer["data"]["result"]]
 
-    def query(self, expr: str) -> list[dict[str, Any]]:
-        """Every series of an instant query at the present: ``metric`` (its labels) and ``value``."""
-        form = urllib.parse.urlencode({"query": expr})
+    def query(self, expr: str, at_s: float | None = None) -> list[dict[str, Any]]:
+        """Every series of an instant query, at the present without a time: ``metric`` (its labels) and ``value``."""
+        form = urllib.parse.urlencode({"query": expr} | ({} if at_s is None else {"time": str(at_s)}))
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         found: list[dict[str, Any]] = json.loads(self._ask("POST", "/api/v1/query", form.encode(), headers))["data"][
             "result"
         ]
         return found
 
-    def forget_rules(self) -> None:
-        """From now on no rule is evaluated; what they recorded stays. Returns when that is so."""
+    def evaluate(self, rules: Sequence[Path]) -> None:
+        """From now on these files of rules and no others; what was recorded stays. Returns when that is so."""
         config = json.loads(self._config.read_text())
-        self._config.write_text(json.dumps({**config, "rule_files": []}))
+        self._config.write_text(json.dumps({**config, "rule_files": [str(path) for path in rules]}))
         self._process.send_signal(signal.SIGHUP)
         deadline = time.monotonic() + START_WITHIN_S
-        while self.groups():
+        while bool(self.groups()) != bool(rules):
             if time.monotonic() > deadline:
                 raise RuntimeError("prometheus does not reload")
             time.sleep(0.2)
+
+    def cpu_s(self) -> float:
+        """User and system time of its process so far: fields 14 and 15 of /proc/pid/stat (proc(5))."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def evaluation_s(self, expr: str, at_s: float) -> float:
         """Seconds that evaluating it once takes, without sending the result."""
@@ -198,8 +220,13 @@ class Store:
         return groups
 
     def _ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-        self._connection.request(method, path, body, dict(headers))
-        response = self._connection.getresponse()
+        try:
+            self._connection.request(method, path, body, dict(headers))
+            response = self._connection.getresponse()
+        except ConnectionError:  # Prometheus closes a connection that was idle for five minutes
+            self._connection.close()
+            self._connection.request(method, path, body, dict(headers))
+            response = self._connection.getresponse()
         content = response.read()
         if response.status >= 300:
             raise RuntimeError(f"Prometheus answers {response.status}: {content[:500]!r}")

@@ -7,6 +7,7 @@ that rates and histograms have something to work on. The copies tell what querie
 from __future__ import annotations
 
 import re
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,14 +15,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.history_store import Labels, Series, labels_of
+from bench.history_store import Labels, Store, head, labels_of
 from support.ceph_pages import Page, captured, parse
 
 NODES, DISKS, NICS, OSDS = 200, 10, 2, 10
 """Of each node; OSDs of the cluster are as many as its disks."""
+BATCH = 4000
+LIFE_S = 60.0
+"""About so long after the daemon's start its page is read; in as long its counters grow by as much again."""
 _CUMULATIVE = ("_total", "_bucket", "_count", "_sum")
 _MOMENT = "_timestamp_seconds"
 _HOUR_S = 3600.0
+_DISK_HISTOGRAMS = ("plumbline_disk_latency_seconds", "plumbline_disk_queue_seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,57 +43,61 @@ class Template:
         return dict(self.labels)["__name__"]
 
 
-def daemon_page(text: str) -> Page:
-    """A node's page; only one whole disk's series are kept, as ``sda``, and one interface's, as ``eth0``."""
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """Whose page it is: a metric of every disk and one of every interface, and how the names of all of them begin."""
+
+    of_disk: str
+    of_nic: str
+    disks: str
+    nics: str
+
+
+DAEMON = Producer("plumbline_disk_io_total", "plumbline_nic_bytes_total", "plumbline_disk", "plumbline_nic")
+NODE_EXPORTER = Producer(
+    "node_disk_io_time_seconds_total", "node_network_receive_bytes_total", "node_disk", "node_network"
+)
+
+
+def one_of_each(text: str, producer: Producer) -> Page:
+    """A node's page; of its disks one is kept, as ``sda``, and of its interfaces one, as ``eth0``.
+
+    Histograms of discards are left out: the collector has them of disks that had some, and Ceph discards nothing unless
+    it is told to (``bdev_enable_discard``), while this host's own disk is trimmed.
+    """
     page = parse(text)
-    disk = _first(page, "plumbline_disk_io_total", "device")
-    nic = _first(page, "plumbline_nic_bytes_total", "device")
+    kept = {
+        producer.disks: (_first(page, producer.of_disk), "sda"),
+        producer.nics: (_first(page, producer.of_nic), "eth0"),
+    }
     renamed: Page = {}
     for (name, labels), value in page.items():
         said = dict(labels)
-        device = said.get("device")
-        if device is not None and name.startswith(("plumbline_disk", "plumbline_nic")):
-            if device not in (disk, nic):
+        one, called = next((found for start, found in kept.items() if name.startswith(start)), ("", ""))
+        if one and "device" in said:
+            if said["device"] != one or (said.get("operation") == "discard" and name.startswith(_DISK_HISTOGRAMS)):
                 continue
-            said["device"] = "sda" if device == disk else "eth0"
+            said["device"] = called
         renamed[name, tuple(said.items())] = value
     return renamed
 
 
-def node_exporter_page(text: str) -> Page:
-    """The same of a node_exporter's page."""
-    page = parse(text)
-    disk = _first(page, "node_disk_io_time_seconds_total", "device")
-    nic = next(
-        iter({dict(labels)["device"] for name, labels in page if name == "node_network_receive_bytes_total"} - {"lo"})
-    )
-    renamed: Page = {}
-    for (name, labels), value in page.items():
-        said = dict(labels)
-        if name.startswith("node_disk"):
-            if said.get("device") != disk:
-                continue
-            said["device"] = "sda"
-        if name.startswith("node_network") and "device" in said:
-            if said["device"] != nic:
-                continue
-            said["device"] = "eth0"
-        renamed[name, tuple(said.items())] = value
-    return renamed
+def _first(page: Page, metric: str) -> str:
+    return next(device for name, labels in page if name == metric and (device := dict(labels)["device"]) != "lo")
 
 
-def _first(page: Page, metric: str, label: str) -> str:
-    return next(dict(labels)[label] for name, labels in page if name == metric)
-
-
-def fleet(daemon: Page, node: Page | None, keep: Callable[[str], bool] = lambda _: True) -> Iterator[Template]:
+def fleet(
+    daemon: Page, node: Page, *, nodes: int = NODES, keep: Callable[[str], bool] = lambda _: True
+) -> Iterator[Template]:
     """Every series of the fleet whose metric ``keep`` wants."""
-    for number in range(NODES):
+    for number in range(nodes):
         host = f"node{number:03}"
-        for page, job in ((daemon, "plumbline"), (node or {}, "node")):
+        for page, job in ((daemon, "plumbline"), (node, "node")):
             target = {"cluster": "fleet", "instance": host, "job": job}
             yield from _templates(_of_node(page, number), target, keep)
-    yield from _templates(_of_ceph(captured("load-2")), {"cluster": "fleet", "instance": "mgr", "job": "ceph"}, keep)
+    yield from _templates(
+        _of_ceph(captured("load-2"), nodes), {"cluster": "fleet", "instance": "mgr", "job": "ceph"}, keep
+    )
 
 
 def _of_node(page: Page, number: int) -> Iterator[tuple[str, dict[str, str], float]]:
@@ -126,11 +135,11 @@ def _identity(name: str, node: int, disk: int) -> dict[str, str]:
     }
 
 
-def _of_ceph(page: Page) -> Iterator[tuple[str, dict[str, str], float]]:
+def _of_ceph(page: Page, nodes: int) -> Iterator[tuple[str, dict[str, str], float]]:
     for (name, labels), value in page.items():
         said = dict(labels)
         if said.get("ceph_daemon") == "osd.0":
-            for osd in range(NODES * OSDS):
+            for osd in range(nodes * OSDS):
                 more = {"ceph_daemon": f"osd.{osd}"}
                 if "hostname" in said:
                     more["hostname"] = f"node{osd // OSDS:03}"
@@ -157,17 +166,39 @@ def template(name: str, labels: Mapping[str, str], value: float) -> Template:
     return Template(labels_of(name, labels), value, zlib.crc32(f"{stem}{{{known}}}".encode()), cumulative)
 
 
-def series(template: Template, times_ms: NDArray[np.int64], captured_ms: int) -> Series:
-    """The series at these times. A counter of an hour's growth more each hour; a gauge within a tenth; 0 and 1 stay."""
-    age_s = (times_ms - captured_ms) / 1e3
-    pace = 0.5 + (template.seed % 1000) / 1000
-    if template.cumulative:
+class Feed:
+    """Writes many series again and again. What of a request is the same each time is worked out once."""
+
+    def __init__(self, templates: Iterable[Template], captured_ms: int) -> None:
+        """``captured_ms``: when the templates' values were."""
+        chosen = tuple(templates)
+        self._captured_ms = captured_ms
+        self._heads = [head(each.labels) for each in chosen]
+        self._value = np.array([each.value for each in chosen])
+        self._seed = np.array([each.seed for each in chosen], np.int64)
+        self._cumulative = np.array([each.cumulative for each in chosen], np.bool_)
+        self._moment = np.array([each.name.endswith(_MOMENT) for each in chosen], np.bool_)
+        self._fixed = np.isin(self._value, (0.0, 1.0))
+
+    def write(self, store: Store, times_ms: NDArray[np.int64]) -> None:
+        """A sample of each of them at these times, in requests of a size that Prometheus takes."""
+        for begin in range(0, len(self._heads), BATCH):
+            some = slice(begin, begin + BATCH)
+            store.write_samples(self._heads[some], times_ms, self._values(some, times_ms))
+
+    def _values(self, some: slice, times_ms: NDArray[np.int64]) -> NDArray[np.float64]:
+        """A row each. A counter grows by its value in :data:`LIFE_S`; a gauge within a tenth; 0 and 1 stay."""
+        age_s = (times_ms - self._captured_ms) / 1e3
+        value, seed = self._value[some, None], self._seed[some, None]
+        pace = 0.5 + (seed % 1000) / 1000
         # Large enough an offset that the counter never was below zero in the time asked for.
-        values = template.value * (1 + pace * (age_s / _HOUR_S + 24 * 30))
-    elif template.name.endswith(_MOMENT):
-        values = template.value + age_s
-    elif template.value in (0.0, 1.0):
-        values = np.full(len(times_ms), template.value)
-    else:
-        values = template.value * (1 + 0.1 * np.sin(age_s / _HOUR_S * (0.2 + pace) + template.seed % 7))
-    return Series(template.labels, times_ms, np.asarray(values, np.float64))
+        counter = value * (1 + pace * (age_s / LIFE_S + 14 * 24 * 60))
+        gauge = value * (1 + 0.1 * np.sin(age_s / _HOUR_S * (0.2 + pace) + seed % 7))
+        found = np.where(self._fixed[some, None], value, gauge)
+        found = np.where(self._moment[some, None], value + age_s, found)
+        return np.where(self._cumulative[some, None], counter, found)
+
+
+def now_ms() -> int:
+    """Unix time."""
+    return int(time.time() * 1000)

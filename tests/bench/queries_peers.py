@@ -15,26 +15,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dashboards.preview.variables import substitute
+
+from support.promql import parse, selectors
+
 ROOT = Path(__file__).parents[2]
+OUT = ROOT / "dashboards" / "out"
 NODE_EXPORTER = "github.com/prometheus/node_exporter@v1.9.1"
 _NEWEST = "github.com/grafana/grafonnet/gen/grafonnet-latest/"
 _OURS = "github.com/grafana/grafonnet/gen/grafonnet-v11.4.0/"
-_TEXTS = re.compile(r'"(?:[^"\\]|\\.)*"')
-_LISTS = re.compile(r"\b(?:by|on|without|ignoring|group_left|group_right)\s*\([^)]*\)")
-_WORDS = re.compile(r"(?<![$\w:.])([a-zA-Z_:][\w:]*)(?!\w*\s*\()")
-_KEYWORDS = frozenset(
-    {"and", "or", "unless", "by", "on", "without", "ignoring", "group_left", "group_right", "bool", "offset",
-     "inf", "nan", "s", "m", "h", "d", "w", "y", "ms"}
-)  # fmt: skip
+_OLD_VARIABLE = re.compile(r"\[\[(\w+)\]\]")
+VALUES = {
+    "cluster": "fleet", "instance": "node000", "statistic": "p50", "topk": "10", "ceph_daemon": "osd.0",
+    "__rate_interval": "5m", "__interval": "1m", "__range": "6h", "__range_s": "21600",
+}  # fmt: skip
+"""What is chosen on a page. What is missing here matches anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query with its variables. ``instant``: asked for the end of the range alone, as tables are."""
+
+    expr: str
+    instant: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel: its dashboard, its title and its queries with their variables."""
+    """One panel: its dashboard, its title and its queries."""
 
     dashboard: str
     title: str
-    queries: tuple[str, ...]
+    queries: tuple[Query, ...]
 
 
 def panels(dashboard: dict[str, Any], name: str) -> Iterator[Panel]:
@@ -44,22 +56,23 @@ def panels(dashboard: dict[str, Any], name: str) -> Iterator[Panel]:
         *(panel for row in dashboard.get("rows", []) for panel in row["panels"]),
     ]:
         yield from panels(each, name)
-        queries = tuple(target["expr"] for target in each.get("targets", []) if target.get("expr"))
+        queries = tuple(
+            Query(_OLD_VARIABLE.sub(r"${\1}", target["expr"]), bool(target.get("instant")))
+            for target in each.get("targets", [])
+            if target.get("expr")
+        )
         if queries:
             yield Panel(name, each.get("title") or "(untitled)", queries)
 
 
-def names(query: str) -> set[str]:
-    """Metrics that a query reads: the words that are neither functions, keywords, texts nor labels."""
-    bare = _LISTS.sub("", _TEXTS.sub("", query))
-    bare = re.sub(r"\{[^}]*\}", "", bare)
-    bare = re.sub(r"\[[^\]]*\]", "", bare)
-    return {word for word in _WORDS.findall(bare) if word.lower() not in _KEYWORDS}
+def names(expr: str) -> set[str]:
+    """Metrics that a query reads."""
+    return {selector.metric for selector in selectors(parse(substitute(expr, VALUES)))}
 
 
 def ours() -> list[Panel]:
     """All panels of the committed dashboards; ``dashboard`` is the page's short name."""
-    files = sorted((ROOT / "dashboards" / "out").glob("plumbline-*.json"))
+    files = sorted(OUT.glob("plumbline-*.json"))
     return [
         each
         for file in files

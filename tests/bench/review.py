@@ -6,11 +6,9 @@ Wall time depends on who else uses the machine; the CPU seconds of Prometheus an
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import time
 from functools import partial
-from pathlib import Path
 
 from bench.history_store import Series, Store
 from plumbline.review.asking import Server
@@ -44,12 +42,12 @@ def main() -> None:
         for run in ("cold", "warm"):
             asked: list[int] = []
             server = Server(store.url, 600, partial(count, asked))
-            before, own, began = cpu_s(store.pid), resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
+            before, own, began = store.cpu_s(), resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
             review = gather(server, period, cluster=None, made_s=time.time(), version="bench")
             page = render_html(tell(review))
             after = resource.getrusage(resource.RUSAGE_SELF)
             print(
-                f"{run}: {time.monotonic() - began:.1f} s wall, Prometheus {cpu_s(store.pid) - before:.1f} s CPU,"
+                f"{run}: {time.monotonic() - began:.1f} s wall, Prometheus {store.cpu_s() - before:.1f} s CPU,"
                 f" report {after.ru_utime - own.ru_utime:.1f} s CPU, {sum(asked)} queries, {len(page) / 1024:.0f} KiB,"
                 f" {review.changes_looked_at:,} series looked through, {len(review.changes)} changes",
                 flush=True,
@@ -60,12 +58,6 @@ def count(asked: list[int], done: int, of: int, _what: str) -> None:
     """Each wave of queries once."""
     if not done:
         asked.append(of)
-
-
-def cpu_s(pid: int) -> float:
-    """User and system time of a process: fields 14 and 15 of /proc/pid/stat (proc(5))."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

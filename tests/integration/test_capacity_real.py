@@ -31,7 +31,7 @@ OBJECTS, OBJECT_BYTES = 560, 4 << 20
 """Two copies of them fill three OSDs of 4 GiB by two fifths; two of them by three fifths."""
 BACKFILLFULL = 0.9
 SAFE, COPIES = 0, 2
-SITE = """{ _config+:: { capacity+: {
+SITE = """{ _config+:: { paces: { compared: '5s', drawn: '5s' }, capacity+: {
   slopes: [{ slope: '2m', history: '30s' }, { slope: '4m', history: '1m' }], judgedSlopes: ['2m', '4m'],
   historyWindow: '20s', headroom+: { window: '1m' }, recovery+: { span: '1h' }, bridge: '1m',
 } } }"""

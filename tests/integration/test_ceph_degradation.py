@@ -37,8 +37,9 @@ PAGES = {"PlumblineCanaryLatencyExtreme", "PlumblineCanaryLatencyHigh"}
 GUILTY, ABOVE = "disk", "rados"
 PAGER = "pager"
 SITE = """{ _config+:: {
+  paces: { compared: '5s', drawn: '5s' },
   canary+: {
-    shortWindow: '30s', longWindow: '60s', meanLongWindow: '2m', fastWindow: '20s', interval: '5s', slackSeconds: 2,
+    shortWindow: '30s', meanLongWindow: '2m', fastWindow: '20s', interval: '5s', slackSeconds: 2,
     minimumOperations: { short: 5, long: 5, fast: 3 }, recoveryWindow: '10s', recoveryLongWindow: '10s',
   },
   alerts+: {

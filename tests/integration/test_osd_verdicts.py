@@ -27,6 +27,7 @@ from support.prometheus import Prometheus, prometheus
 ROOT = Path(__file__).parents[2]
 BLKIO = Path("/sys/fs/cgroup/blkio")
 SITE = """{ _config+:: {
+  paces: { compared: '5s', drawn: '5s' },
   ceph+: { window: '1m' },
   osd+: { minimumOsds: 3 },
   alerts+: {

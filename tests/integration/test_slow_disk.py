@@ -22,6 +22,7 @@ from support.slow_disk import disks, one_slow
 
 ROOT = Path(__file__).parents[2]
 SITE = """{ _config+:: {
+  paces: { compared: '5s', drawn: '5s' },
   disk+: { window: '1m', minimumOperationsPerSecond: 1 },
   alerts+: { PlumblineDiskLatencyOutlier+: { 'for': '30s', keepFiringFor: '10s' } },
 } }"""

@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.needs_root, pytest.mark.timeo
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 300.0
 SITE_RULES = """{ _config+:: {
+  paces: { compared: '5s', drawn: '5s' },
   disk+: { window: '1m', minimumOperationsPerSecond: 1 },
   canary+: { minimumOperations+: { short: 10 } },
   alerts+: { PlumblineDiskLatencyOutlier+: { 'for': '30s' } },

@@ -19,7 +19,7 @@ AT = '{device="sdg", instance="stor01.example:10047", operation="read"}'
 def promtool(tmp_path):
     """``promtool(fleet, behaviour, exprs, at)`` → complaints; only the disk rules and this alert are evaluated."""
     groups = yaml.safe_load(RULES.read_text("utf-8"))["groups"] + yaml.safe_load(ALERTS.read_text("utf-8"))["groups"]
-    rules = [each for each in groups if each["name"] == "plumbline-disk.rules"]
+    rules = [each for each in groups if each["name"] in ("plumbline-disk.rules", "plumbline-disk-tail.rules")]
     (alert,) = (rule for group in groups for rule in group["rules"] if rule.get("alert") == ALERT)
     rules.append({"name": "outlier", "rules": [alert]})
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": rules}))
@@ -28,7 +28,7 @@ def promtool(tmp_path):
         case = {
             "rule_files": ["rules.yaml"],
             "evaluation_interval": f"{fleet.step_seconds}s",
-            "group_eval_order": ["plumbline-disk.rules", "outlier"],
+            "group_eval_order": ["plumbline-disk.rules", "plumbline-disk-tail.rules", "outlier"],
             "tests": [
                 {
                     "interval": f"{fleet.step_seconds}s",

@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from .played_host import played_hosts
 from .ports import free_port
 from .prometheus import CLUSTER, Prometheus, prometheus
 
+ROOT = Path(__file__).parents[2]
 RECORDED = "recorded"
 """The recorded hosts' ``cluster``."""
 HOSTS = {
@@ -107,9 +109,20 @@ def whole_stack(folder: Path, cluster: CephCluster) -> Iterator[Stack]:
         # as a site has it: so the rules find that this is the host its OSDs name
         instance = f"{os.uname().nodename}:10047"
         server = stack.enter_context(
-            prometheus(folder, target=target, interval_s=SCRAPE_S, scrapes=scrapes, instance=instance)
+            prometheus(
+                folder, target=target, interval_s=SCRAPE_S, rules=_rules(folder), scrapes=scrapes, instance=instance
+            )
         )
         yield Stack(daemon, server, instance, cluster)
+
+
+def _rules(folder: Path) -> Path:
+    """The shipped ones, but nobody waits minutes for what is read seldom because fleets are large."""
+    site, out = folder / "site.libsonnet", folder / "rules"
+    every = f"'{SCRAPE_S}s'"
+    site.write_text(f"{{ _config+:: {{ paces: {{ compared: {every}, drawn: {every} }} }} }}")
+    subprocess.run([sys.executable, ROOT / "alerts" / "render.py", "--site", site, "--out", out], check=True)
+    return out
 
 
 def _static(targets: list[str], **labels: str) -> dict[str, Any]:
