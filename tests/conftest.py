@@ -16,6 +16,10 @@ settings.load_profile("plumbline")
 
 ONE_AT_A_TIME = re.compile(r"tests/(e2e|integration)/")
 """They change the kernel's knobs, slow disks and measure time: two at once would disturb each other."""
+BESIDE_THEM = re.compile(
+    r"tests/(e2e/test_\w+_in_a_browser|integration/test_(alertmanager_real|review|cephtop_prometheus))\.py"
+)
+"""Of those, what only talks to servers of its own, and mostly waits for them."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -26,7 +30,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 class _ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        return "machine" if ONE_AT_A_TIME.match(nodeid) else nodeid.partition("::")[0]
+        alone = ONE_AT_A_TIME.match(nodeid) and not BESIDE_THEM.match(nodeid)
+        return "machine" if alone else nodeid.partition("::")[0]
 
 
 @pytest.fixture(scope="session")
