@@ -67,9 +67,10 @@ class Unavailable(PlumblineError):
     """The hardware, driver, file, tool or permission is not there. Normal; logged once at debug level."""
 
 
-def _short(value: object, limit: int = 60) -> str:
+def _short(value: object, limit: int = 160) -> str:
+    """As Python writes it. Of what is long (a path, a value gone wrong) the middle goes: a path's end tells it apart."""
     try:
         text = repr(value)
     except ValueError:  # a number of thousands of digits
         text = "a number too long to be written"
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= limit else f"{text[: limit // 2]}…{text[-limit // 2 + 1 :]}"

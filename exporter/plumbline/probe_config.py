@@ -315,6 +315,8 @@ WORKLOADS: dict[type, tuple[Any, str]] = {
     S3Config: (S3Ops, "object"),
 }
 """Type of probe → kind and layer of the workloads it can run."""
+_FITTING_SHOWN = 8
+"""Of the workloads that would fit, in one line of an error."""
 _FILESYSTEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _ENDPOINT = re.compile(r"https?://(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?/?")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")  # Amazon's rules for bucket names; RGW takes more
@@ -329,11 +331,12 @@ def check_probe(probe: ProbeConfig, where: str, key: str, catalogue: WorkloadCat
     kind, layer = WORKLOADS[type(probe)]
     workload = catalogue.get(probe.workload, where=where, key=f"{key}.workload")
     if not isinstance(workload, kind) or (layer and workload.layer != layer):
-        fitting = ", ".join(
-            each.id for each in catalogue.by_id.values() if isinstance(each, kind) and layer in ("", each.layer)
+        fitting = [each.id for each in catalogue.by_id.values() if isinstance(each, kind) and layer in ("", each.layer)]
+        some = ", ".join(fitting[:_FITTING_SHOWN]) + (
+            ", … (docs/workloads.md)" if len(fitting) > _FITTING_SHOWN else ""
         )
         raise ConfigError(
-            where, f"not for this type of probe; fitting: {fitting}", key=f"{key}.workload", value=probe.workload
+            where, f"not for this type of probe; fitting: {some}", key=f"{key}.workload", value=probe.workload
         )
     if isinstance(probe, Periodic):
         _check_periodic(probe, where, key)

@@ -99,7 +99,7 @@ def test_no_sysfs_and_no_udev_at_all(folder: Path, tmp_path: Path) -> None:
     [
         (b"\x00\xff not JSON", "malformed"),
         (b"", "truncated"),
-        (b'{"schema_version": 99, "probes": {}}', "schema version 99"),
+        (b'{"schema_version": 0, "probes": {}}', "schema version 0"),
         (b'{"schema_version": 1, "probes": {"x": {"runs": []}}}', "runs"),
     ],
     ids=["noise", "empty", "other-version", "other-shape"],
