@@ -68,7 +68,7 @@ class Unavailable(PlumblineError):
 
 
 def _short(value: object, limit: int = 160) -> str:
-    """As Python writes it. Of what is long (a path, a value gone wrong) the middle goes: a path's end tells it apart."""
+    """As Python writes it; of what is long the middle goes: a path's end tells it apart."""
     try:
         text = repr(value)
     except ValueError:  # a number of thousands of digits
