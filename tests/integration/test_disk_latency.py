@@ -66,6 +66,9 @@ def fio(device: str | Path, *options: str) -> dict[str, Any]:
 UNCALLED = 0.005
 """On some kernels the program is not called for a few completions, at worst 0.34 % of a run: docs/disk-latency.md."""
 
+BURST = 128
+"""They come in bursts of 64 or two of them, which is more than that share of a run of 10,000."""
+
 
 def assert_all_accounted_for(during: During) -> None:
     """Each request that diskstats counts is in a histogram, or among those said not to be timed.
@@ -235,7 +238,8 @@ def test_flushes_and_the_writes_that_only_ask_for_them(watch: Watch, loop: Path)
 
 def test_discards_and_zeroes(watch: Watch, loop: Path) -> None:
     during = watch.during(loop.name, lambda: run("blkdiscard", "--offset", "0", "--length", "64M", loop))
-    assert during.timed["discard"] == during.counted["discard"] > 0
+    # at least: once 78 were timed where diskstats had 38, which counts requests that were merged as one
+    assert during.timed["discard"] >= during.counted["discard"] > 0
     zeroed = watch.during(loop.name, lambda: run("blkdiscard", "--zeroout", "--offset", "0", "--length", "64M", loop))
     # no data goes to the disk: with the discards here, with the writes in diskstats
     assert zeroed.timed["discard"] == zeroed.counted["write"] > 0
@@ -266,7 +270,7 @@ def test_partitions_are_their_disk(watch: Watch, loop: Path, tmp_path: Path) -> 
     )
 
     assert during.counted["read"] >= 40 * 2**20 / 4096
-    assert during.timed["read"] + sum(during.untimed.values()) >= during.counted["read"]
+    assert during.timed["read"] + sum(during.untimed.values()) >= during.counted["read"] - BURST
     assert [each.device for each in watch.reading().disks if each.device.startswith(f"{loop.name}p")] == []
 
 
