@@ -34,7 +34,8 @@ class Collecting:
     def run(self, guards: Sequence[GuardedCollector], shared: Iterable[str]) -> list[Collected]:
         """What each gave, in their order. ``shared``: the metrics that several of them declare."""
         found: dict[str, Collected] = {}
-        silent = dict(self._silent)
+        known = dict(self._silent)
+        silent = dict(known)
         left = [guard for guard in guards if guard.collector.name not in silent]
         within_s = self._page_within_s
         while left:
@@ -47,7 +48,7 @@ class Collecting:
             within_s = max(AT_LEAST_S, within_s / 2)
         now = self._clock()
         return [
-            found.get(guard.collector.name) or (guard.silent(now - silent[guard.collector.name]), [])
+            found.get(name := guard.collector.name) or (guard.silent(now - silent[name], new=name not in known), [])
             for guard in guards
         ]
 

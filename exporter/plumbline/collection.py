@@ -86,10 +86,11 @@ class GuardedCollector:
         )
         return health, families
 
-    def silent(self, for_s: float) -> CollectorHealth:
-        """Instead of :meth:`run`, while an earlier run of it has not ended."""
+    def silent(self, for_s: float, *, new: bool) -> CollectorHealth:
+        """Instead of :meth:`run`, while an earlier run of it has not ended. ``new``: this page was the first to wait
+        for it and logs that; a later one may come while it answers, and would log it after "works again"."""
         reason = f"no answer for {for_s:.0f} s: a read hangs in the kernel; see dmesg"
-        if self._state != _SILENT:
+        if new:
             self._note(_SILENT, PlumblineError(reason))
         return CollectorHealth(self.collector.name, False, True, for_s, reason, dict(self._skipped))
 
