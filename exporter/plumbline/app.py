@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -49,6 +50,7 @@ from plumbline.running import Running, World, named, web_file
 from plumbline.scheduler import Job, Scheduler
 from plumbline.server import Server
 from plumbline.sharing import Shared
+from plumbline.sidebyside import ask_side_by_side
 from plumbline.signals import Signals
 from plumbline.site import Site
 from plumbline.sources.genetlink import settings_group
@@ -473,18 +475,12 @@ def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) 
     """The ``vantage`` label: as configured, or as it looks. Fixed for the daemon's life, as the machine's is."""
     if config.vantage is not None:
         return config.vantage
-    found: list[tuple[Vantage, str]] = []
-    look = threading.Thread(
-        target=lambda: found.append(read_vantage(roots, root=Path("/"), environment=environment)),
-        name="vantage",
-        daemon=True,
-    )
-    look.start()
-    look.join(FACTS_WITHIN_S)
+    look = {"vantage": lambda: read_vantage(roots, root=Path("/"), environment=environment)}
+    found, _ = ask_side_by_side(look, FACTS_WITHIN_S, what="look")
     if not found:
         log.warning("where this node looks from can't be told: a read hangs; taken for a host, see vantage:")
         return Vantage.HOST.value
-    vantage, by = found[0]
+    vantage, by = found["vantage"]
     log.debug("vantage %s: %s", vantage, by)
     return vantage.value
 
@@ -493,13 +489,8 @@ def _run_all(jobs: list[Job], within_s: float) -> list[Job]:
     """Each once, side by side; those that ended. What hangs on a disk is left behind, and its slot says so by itself:
     to ask it again would only hang the next look, too."""
     never = threading.Event()
-    threads = [threading.Thread(target=job.run, args=(never,), name=f"look-{job.name}", daemon=True) for job in jobs]
-    deadline = time.monotonic() + within_s
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    return [job for job, thread in zip(jobs, threads, strict=True) if not thread.is_alive()]
+    _, silent = ask_side_by_side({job.name: partial(job.run, never) for job in jobs}, within_s, what="look")
+    return [job for job in jobs if job.name not in silent]
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

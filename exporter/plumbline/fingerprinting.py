@@ -13,9 +13,8 @@ import hashlib
 import json
 import re
 import shutil
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from plumbline.config import CephConfig
@@ -26,6 +25,7 @@ from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.fio import FioTool
 from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.roots import Roots
+from plumbline.sidebyside import ask_side_by_side
 from plumbline.sources import sysfs
 from plumbline.sources.block import BlockDevice, list_real_disks, read_block_devices
 from plumbline.sources.ethtool import DriverInfo, Ethtool, EthtoolTransport
@@ -182,18 +182,12 @@ def _ports(route: Transport, ioctl: EthtoolTransport) -> list[tuple[str, DriverI
 
 def _side_by_side(asks: Mapping[Part, Callable[[], T]], within_s: float) -> dict[Part, T]:
     """The answers there are in time."""
-    found: dict[Part, T] = {}
 
-    def one(part: Part) -> None:
+    def one(part: Part) -> list[T]:
         try:
-            found[part] = asks[part]()
+            return [asks[part]()]
         except (PlumblineError, OSError, ValueError):
-            return  # what can't be told is not compared
+            return []  # what can't be told is not compared
 
-    threads = [threading.Thread(target=one, args=(part,), name=f"ask-{part}", daemon=True) for part in asks]
-    deadline = time.monotonic() + within_s
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    return dict(found)
+    found, _ = ask_side_by_side({part: partial(one, part) for part in asks}, within_s)
+    return {part: answer for part, answers in found.items() for answer in answers}

@@ -10,10 +10,9 @@ from __future__ import annotations
 import functools
 import ipaddress
 import logging
-import threading
-import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -30,6 +29,7 @@ from plumbline.probes.osd_lookup import ask_cluster
 from plumbline.probes.pool_class import ask_pool_class
 from plumbline.probes.raw_canary_job import RawCanaryJob
 from plumbline.roots import Roots
+from plumbline.sidebyside import ask_side_by_side
 from plumbline.sources.block import BlockDevice, device_below, read_block_devices
 from plumbline.sources.diskusers import read_disk_users
 from plumbline.sources.mounts import is_remote, mount_named, own_mounts
@@ -190,20 +190,16 @@ def _way(host: str, bind: str | None, roots: Roots) -> Way:
 
 def _ask_each(subjects: Iterable[K], ask: Callable[[K], T], *, what: str = "the disk below") -> dict[K, T]:
     """The answer for each subject, side by side; absent where there is none in time."""
-    found: dict[K, T] = {}
 
-    def one(subject: K) -> None:
+    def one(subject: K) -> list[T]:
         try:
-            found[subject] = ask(subject)
+            return [ask(subject)]
         except PlumblineError as error:
             log.debug("%s", error)
+            return []
 
-    asking = {each: threading.Thread(target=one, args=(each,), daemon=True) for each in sorted(subjects, key=str)}
-    for thread in asking.values():
-        thread.start()
-    deadline = time.monotonic() + ANSWER_WITHIN_S
-    for subject, thread in asking.items():
-        thread.join(max(0.0, deadline - time.monotonic()))
-        if thread.is_alive():
-            log.warning("%s: %s does not answer; its class is unknown until the next reload", subject, what)
-    return dict(found)
+    asks = {each: partial(one, each) for each in sorted(subjects, key=str)}
+    found, silent = ask_side_by_side(asks, ANSWER_WITHIN_S)
+    for subject in sorted(silent, key=str):
+        log.warning("%s: %s does not answer; its class is unknown until the next reload", subject, what)
+    return {subject: answer for subject, answers in found.items() for answer in answers}

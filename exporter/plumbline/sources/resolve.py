@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-import threading
 
 from plumbline.errors import Unavailable
+from plumbline.sidebyside import ask_side_by_side
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -28,20 +28,17 @@ def resolve(host: str, *, version: int | None = None, within_s: float = 5.0) -> 
 
 def _look_up(host: str, version: int | None, within_s: float) -> IpAddress:
     family = {None: socket.AF_UNSPEC, 4: socket.AF_INET, 6: socket.AF_INET6}[version]
-    found: list[IpAddress] = []
-    failed: list[str] = []
 
-    def ask() -> None:
+    def ask() -> IpAddress | str:
         try:
-            for *_, where in socket.getaddrinfo(host, None, family, socket.SOCK_DGRAM):
-                found.append(ipaddress.ip_address(str(where[0]).partition("%")[0]))
+            *_, where = socket.getaddrinfo(host, None, family, socket.SOCK_DGRAM)[0]
+            return ipaddress.ip_address(str(where[0]).partition("%")[0])
         except (OSError, UnicodeError) as error:
-            failed.append(getattr(error, "strerror", None) or str(error))
+            return getattr(error, "strerror", None) or str(error)
 
-    asking = threading.Thread(target=ask, name=f"resolve-{host}", daemon=True)
-    asking.start()
-    asking.join(within_s)
-    if not found:
-        reason = failed[0] if failed else f"no answer within {within_s:g} s"
-        raise Unavailable(f"{host}: the name can't be resolved: {reason}; see /etc/hosts and /etc/resolv.conf")
-    return found[0]
+    late = f"no answer within {within_s:g} s"
+    answered, _ = ask_side_by_side({host: ask}, within_s, what="resolve")
+    found = answered.get(host, late)
+    if isinstance(found, str):
+        raise Unavailable(f"{host}: the name can't be resolved: {found}; see /etc/hosts and /etc/resolv.conf")
+    return found
