@@ -1,6 +1,7 @@
 """For all tests: Hypothesis without a deadline, because a time is a matter of the machine's load and not of ours; one
 real Ceph cluster for all that ask for it; and which of them may run beside each other."""
 
+import logging
 import re
 from collections.abc import Iterator
 
@@ -33,6 +34,18 @@ class _ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         alone = ONE_AT_A_TIME.match(nodeid) and not BESIDE_THEM.match(nodeid)
         return "machine" if alone else nodeid.partition("::")[0]
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """A command that runs in this process sets logging up for itself: not for the tests after it."""
+    root = logging.getLogger()
+    level, before = root.level, set(root.handlers)
+    yield
+    root.setLevel(level)
+    for handler in root.handlers[:]:
+        if type(handler) is logging.StreamHandler and handler not in before:  # pytest's own are others
+            root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,11 @@ shorter windows.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,9 +25,10 @@ from support.ceph_probes import set_up
 from support.daemon import Daemon, command_line, eventually, running
 from support.disks import disk_folder
 from support.filesystems import skip_without_root
-from support.loops import BLKIO, Loops
+from support.loops import Loops
 from support.pager import Pager, pager
 from support.prometheus import Prometheus, prometheus
+from support.throttling import BLKIO, named, throttled
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"PlumblineCanaryLatencyExtreme", "PlumblineCanaryLatencyHigh"}
@@ -165,26 +164,10 @@ def baseline(metrics: Prometheus) -> str:
     return "\n".join(lines) + "\n"
 
 
-@contextlib.contextmanager
-def slowed(here: Here) -> Iterator[None]:
+def slowed(here: Here) -> AbstractContextManager[object]:
     """The disk does little for everybody who uses it; others of this host keep theirs."""
-    group = BLKIO / f"plumbline-test-{os.getpid()}"
-    group.mkdir()
-    number = Path(f"/sys/block/{here.disk}/dev").read_text("ascii").strip()
-    try:
-        (group / "blkio.throttle.read_iops_device").write_text(f"{number} {READS_PER_S}", "ascii")
-        (group / "blkio.throttle.write_iops_device").write_text(f"{number} {WRITES_PER_S}", "ascii")
-        for pid in here.workers():
-            (group / "cgroup.procs").write_text(str(pid), "ascii")
-        yield
-    finally:
-        for rule in ("read", "write"):
-            (group / f"blkio.throttle.{rule}_iops_device").write_text(f"{number} 0", "ascii")
-        for pid in (group / "cgroup.procs").read_text("ascii").split():
-            with contextlib.suppress(ProcessLookupError):
-                (BLKIO / "cgroup.procs").write_text(pid, "ascii")
-        eventually(lambda: not (group / "cgroup.procs").read_text("ascii"))
-        group.rmdir()
+    limits = {"read_iops_device": READS_PER_S, "write_iops_device": WRITES_PER_S}
+    return throttled(named(here.disk), here.workers(), **limits)
 
 
 @pytest.mark.timeout(1500)

@@ -7,12 +7,11 @@ Prometheus scrapes the manager and our daemon, which asks the OSDs' admin socket
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +22,9 @@ from support.daemon import eventually, running
 from support.filesystems import run
 from support.programs import need
 from support.prometheus import Prometheus, prometheus
+from support.throttling import below, throttled
 
 ROOT = Path(__file__).parents[2]
-BLKIO = Path("/sys/fs/cgroup/blkio")
 SITE = """{ _config+:: {
   paces: { compared: '5s', drawn: '5s' },
   ceph+: { window: '1m' },
@@ -178,26 +177,9 @@ def here(watched: Here) -> Here:
     return watched
 
 
-@contextlib.contextmanager
-def slow_device(ceph: CephCluster) -> Iterator[None]:
+def slow_device(ceph: CephCluster) -> AbstractContextManager[object]:
     """One OSD's writes to the disk that all of them share."""
-    if os.geteuid() != 0 or not (BLKIO / "cgroup.procs").exists():
-        pytest.skip("no blkio controller of cgroup v1 to throttle with")
-    number = ceph.folder.stat().st_dev
-    sysfs = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
-    whole = sysfs.parent if (sysfs / "partition").exists() else sysfs
-    group = BLKIO / f"plumbline-test-{os.getpid()}"
-    group.mkdir()
-    pid = str(ceph.pid(GUILTY))
-    try:
-        limit = group / "blkio.throttle.write_iops_device"
-        limit.write_text(f"{(whole / 'dev').read_text().strip()} {WRITES_PER_S}")
-        (group / "cgroup.procs").write_text(pid)
-        yield
-    finally:
-        (BLKIO / "cgroup.procs").write_text(pid)
-        eventually(lambda: not (group / "cgroup.procs").read_text())
-        group.rmdir()
+    return throttled(below(ceph.folder), [ceph.pid(GUILTY)], write_iops_device=WRITES_PER_S)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -32,6 +31,7 @@ from plumbline.roots import Roots
 from plumbline.workloads import load_catalogue
 from support.ceph_cluster import CephCluster
 from support.daemon import eventually
+from support.throttling import below, throttled
 
 pytestmark = [pytest.mark.integration, pytest.mark.ceph]
 
@@ -39,7 +39,6 @@ POOL, ALONE, NAMESPACE, USER = "plumbline-rados", "plumbline-alone", "plumbline"
 OSD_CAPS = ", ".join(f"allow rwx pool={pool} namespace={NAMESPACE}" for pool in (POOL, ALONE))
 CAPS = {"mon": "allow service mon r, allow service osd r", "osd": OSD_CAPS}
 WITHIN_S = 120.0
-BLKIO = Path("/sys/fs/cgroup/blkio")
 
 
 @pytest.fixture(scope="module")
@@ -212,11 +211,10 @@ class TestTheCanary:
         ceph.thaw_osd(0)
         canaries.until(lambda now: all(reading.success for reading in now.values()))
 
-    @pytest.mark.skipif(not BLKIO.is_dir(), reason="no blkio controller of cgroup v1")
     def test_a_slow_disk_shows_in_its_own_osd_alone(self, ceph: CephCluster, start: Callable[..., Canaries]) -> None:
         canaries = start(pool=ALONE)
         canaries.grow(30, operation="write")
-        with throttled(ceph, 1, writes_per_second=6):
+        with throttled(below(ceph.folder), [ceph.pid("osd.1")], write_iops_device=6):
             canaries.grow(1, "osd.1", operation="write")  # begun before
             before = canaries.read()
             canaries.grow(12, operation="write")
@@ -307,25 +305,6 @@ def replace_ceph(host: Host, **changes: str) -> CephConfig:
 
 def recent_mean(before: WorkloadReading, after: WorkloadReading) -> float:
     return (after.latency.sum - before.latency.sum) / (after.latency.count - before.latency.count)
-
-
-@contextlib.contextmanager
-def throttled(ceph: CephCluster, number: int, *, writes_per_second: int) -> Iterator[None]:
-    """One OSD's writes to the disk that all of them share."""
-    group = BLKIO / f"plumbline-test-{os.getpid()}"
-    group.mkdir()
-    try:
-        device = ceph.folder.stat().st_dev
-        disk = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve()
-        whole = disk.parent if (disk / "partition").exists() else disk
-        limit = f"{(whole / 'dev').read_text().strip()} {writes_per_second}"
-        (group / "blkio.throttle.write_iops_device").write_text(limit)
-        (group / "cgroup.procs").write_text(str(ceph.pid(f"osd.{number}")))
-        yield
-    finally:
-        (BLKIO / "cgroup.procs").write_text(str(ceph.pid(f"osd.{number}")))
-        eventually(lambda: not (group / "cgroup.procs").read_text())
-        group.rmdir()
 
 
 def bench(host: Host, workload: str = "rados-write-4m-t16", **changes: object) -> rados_bench.RadosBenchProbe:

@@ -21,9 +21,9 @@ from support import dashboards
 from support.daemon import Daemon, command_line, eventually, running
 from support.filesystems import run
 from support.grafana_links import ALL, Click, Grafana, Page
-from support.loops import throttled
 from support.prometheus import CLUSTER, prometheus
 from support.slow_disk import disks, one_slow
+from support.throttling import named, throttled
 
 pytestmark = [pytest.mark.integration, pytest.mark.needs_root, pytest.mark.timeout(900)]
 
@@ -91,7 +91,7 @@ def _start(devices: list[Path], folder: Path, tmp_path: Path) -> Iterator[Slow]:
         if not daemon.metrics().get("plumbline_collector_available", collector="latency"):
             pytest.skip(f"no latency histograms here: {daemon.said()[-300:]}")
         worker = eventually(lambda: _worker(daemon, ill))
-        stack.enter_context(throttled(worker, ill, "read_iops_device", HELD_TO_PER_SECOND))
+        stack.enter_context(throttled(named(ill), [worker], read_iops_device=HELD_TO_PER_SECOND))
         target = daemon.url.removeprefix("http://")
         server = stack.enter_context(prometheus(tmp_path, target=target, interval_s=2, rules=rules))
         stack.enter_context(one_slow(devices, folder, slow=devices[1]))

@@ -5,15 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from .filesystems import MIB, run
-
-BLKIO = Path("/sys/fs/cgroup/blkio")
 
 
 class Loops:
@@ -50,23 +46,3 @@ class Loops:
 def checksum(name: str) -> str:
     """Of everything on the disk."""
     return hashlib.sha256(Path(f"/dev/{name}").read_bytes()).hexdigest()
-
-
-@contextmanager
-def throttled(pid: int, name: str, rule: str, value: int) -> Iterator[None]:
-    """``pid`` meets ``rule`` (``read_iops_device``) on disk ``name``; skips without control groups of version 1."""
-    if not (BLKIO / f"blkio.throttle.{rule}").exists():
-        pytest.skip("no blkio hierarchy (control groups, version 1) on this host")
-    group = BLKIO / f"plumbline-test-{os.getpid()}-{name}"
-    group.mkdir()
-    number = Path(f"/sys/block/{name}/dev").read_text("ascii").strip()
-    limit = group / f"blkio.throttle.{rule}"
-    try:
-        limit.write_text(f"{number} {value}", "ascii")
-        (group / "cgroup.procs").write_text(str(pid), "ascii")
-        yield
-    finally:
-        limit.write_text(f"{number} 0", "ascii")
-        for member in (group / "cgroup.procs").read_text("ascii").split():
-            (BLKIO / "cgroup.procs").write_text(member, "ascii")
-        group.rmdir()

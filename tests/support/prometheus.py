@@ -8,8 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml
 from deploy.demo import api, configs
 from deploy.demo.processes import Processes
+
+from plumbline.config_types import Duration
 
 from .daemon import eventually
 from .ports import free_port
@@ -18,6 +21,8 @@ from .programs import need
 RULES = Path(__file__).parents[2] / "alerts" / "out"
 CLUSTER = "test"
 """Every target's ``cluster`` label."""
+AT_LATEST_S = 15
+"""Groups that a fleet evaluates every few minutes, to save work, need not keep a test waiting for as long."""
 
 
 class Prometheus(api.Prometheus):
@@ -47,15 +52,16 @@ def prometheus(
     scrapes: Sequence[Mapping[str, Any]] = (),
     instance: str = "",
 ) -> Iterator[Prometheus]:
-    """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all of ``rules`` every ``interval_s``.
-    Without a target only ``scrapes`` are.
+    """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all of ``rules`` every ``interval_s``,
+    groups with an interval of their own at least every :data:`AT_LATEST_S`. Without a target only ``scrapes`` are.
 
     ``alertmanager`` (host:port) is told, if there is one. ``others``: job → target, scraped as well; ``scrapes``: the
     same as Prometheus' configuration has it, with labels of its own. ``instance``: what the daemon is called, unless
     by its address.
     """
     address = f"127.0.0.1:{free_port()}"
-    config = configs.prometheus(target=target, alertmanager=alertmanager, rules=rules)
+    impatient = _impatient(rules, folder / "impatient-rules")
+    config = configs.prometheus(target=target, alertmanager=alertmanager, rules=impatient)
     if not alertmanager:
         del config["alerting"]
     config["global"] = {"scrape_interval": f"{interval_s}s", "evaluation_interval": f"{interval_s}s"}
@@ -86,3 +92,15 @@ def prometheus(
         assert started.popen.poll() is None, started.last_words()
     finally:
         processes.stop()
+
+
+def _impatient(rules: Path, folder: Path) -> Path:
+    """A copy of the rules in which no group's interval is longer than :data:`AT_LATEST_S`."""
+    folder.mkdir()
+    for file in rules.glob("*.yaml"):
+        document = yaml.load(file.read_bytes(), yaml.CSafeLoader)
+        for group in document["groups"]:
+            if Duration.parse(group.get("interval", "0s")) > AT_LATEST_S:
+                group["interval"] = f"{AT_LATEST_S}s"
+        (folder / file.name).write_text(yaml.dump(document, Dumper=yaml.CSafeDumper))
+    return folder

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from .disks import disk_folder
 from .filesystems import run
-from .loops import BLKIO
 from .programs import need
+from .throttling import below, throttled
 
 PACE, SLOW_PACE = 50, 10
 """Operations a second: of each disk's client, and what the throttle lets through."""
@@ -73,29 +71,7 @@ def one_slow(devices: Sequence[Path], folder: Path, *, slow: Path) -> Iterator[N
     with ExitStack() as stack:
         for device in devices:
             stack.enter_context(reading(device, "--bs=512k", f"--rate_iops={PACE}"))
-        cgroup = stack.enter_context(_throttle(folder))
+        cgroup = stack.enter_context(throttled(below(folder), read_iops_device=SLOW_PACE))
         # ten a second are let through, one in each tenth: of two that come together the second waits
         stack.enter_context(reading(slow, "--bs=4k", "--thinktime=900ms", "--thinktime_blocks=2", cgroup=cgroup))
         yield
-
-
-@contextmanager
-def _throttle(folder: Path) -> Iterator[Path]:
-    """A cgroup that may read so many times a second from the disk below ``folder``."""
-    if os.geteuid() != 0 or not (BLKIO / "cgroup.procs").exists():
-        pytest.skip("no blkio controller of cgroup v1 to throttle with")
-    number = folder.stat().st_dev
-    sysfs = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
-    whole = sysfs.parent if (sysfs / "partition").exists() else sysfs
-    cgroup = BLKIO / f"plumbline-test-{os.getpid()}"
-    cgroup.mkdir()
-    try:
-        limit = cgroup / "blkio.throttle.read_iops_device"
-        limit.write_text(f"{(whole / 'dev').read_text().strip()} {SLOW_PACE}")
-        yield cgroup
-    finally:
-        for _ in range(100):
-            with suppress(OSError):
-                cgroup.rmdir()
-                break
-            time.sleep(0.1)

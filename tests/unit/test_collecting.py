@@ -38,6 +38,10 @@ def ring() -> Iterator[Hanging]:
     hanging = Hanging("ring", (RINGS, ("eth0", "rx"), 512))
     yield hanging
     hanging.let_go.set()
+    deadline = time.monotonic() + 30
+    while collecting_threads():  # its last words belong to this test's log, not to the next one's
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def exposition(*collectors: Collector) -> Exposition:

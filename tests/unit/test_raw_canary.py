@@ -31,7 +31,8 @@ from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.workloads import BlockWorkload, load_catalogue
 from support.filesystems import skip_without_root
-from support.loops import Loops, checksum, throttled
+from support.loops import Loops, checksum
+from support.throttling import named, throttled
 
 CATALOGUE = load_catalogue()
 READ = CATALOGUE.of_kind(BlockWorkload, "randread-4k-qd1-j1", where="test", key="workload")
@@ -184,7 +185,7 @@ class TestTrouble:
             until(one, lambda reading: executed(reading) >= 20)
         before = [one.read().workloads[0] for one in canaries]
         assert slow.pid is not None
-        with throttled(slow.pid, str(slow.plan.target), "read_iops_device", 4):
+        with throttled(named(str(slow.plan.target)), [slow.pid], read_iops_device=4):
             time.sleep(5)
             after = [one.read().workloads[0] for one in canaries]
         above = []
@@ -206,7 +207,7 @@ class TestTrouble:
             until(one, healthy)
         pid = hung.pid
         assert pid is not None
-        with throttled(pid, str(hung.plan.target), "read_bps_device", 1):
+        with throttled(named(str(hung.plan.target)), [pid], read_bps_device=1):
             stuck = until(hung, lambda reading: reading.in_flight_s > 1.5)
             assert (stuck.state, stuck.success, stuck.reason) == (CanaryState.RUNNING, False, "stuck")
             assert stuck.message.startswith(f"/dev/{hung.plan.target}: an operation hangs for ")
@@ -235,7 +236,7 @@ class TestTrouble:
             until(one, healthy)
         pid = hung.pid
         assert pid is not None
-        with throttled(pid, str(hung.plan.target), "read_bps_device", 1):
+        with throttled(named(str(hung.plan.target)), [pid], read_bps_device=1):
             until(hung, lambda reading: reading.in_flight_s > 0.5)
             ended: dict[Canary, bool] = {}
             stopping = [
