@@ -92,7 +92,7 @@ local loss = [
   ), 8, 8],
   [p.timeSeries(
     'Loss by port',
-    'Lost and damaged frames as a share of all frames, the ten worst ports at each moment; empty while nothing is lost. Bad looks like: %g and more.' % alerts.PlumblineNicRingDrops.share,
+    'Lost and damaged frames as a share of all frames over %s, the ten worst ports at each moment; empty while nothing is lost. Bad looks like: %g and more.' % [thresholds.config.nicLossWindow, alerts.PlumblineNicRingDrops.share],
     'percentunit', [p.target(q.loss.byPort, '{{instance}} {{device}}')], logarithmic=true
   ) + portOfSeries, 8, 8],
   [p.timeSeries(

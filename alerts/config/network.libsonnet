@@ -17,6 +17,9 @@ local drops = {
     // The networks whose interfaces must agree on an MTU across a cluster: Ceph's two, as the daemon names them.
     networkRoles: ['ceph_public', 'ceph_cluster'],
 
+    // Window of the loss by port that is drawn.
+    nicLossWindow: '5m',
+
     alerts+: {
       PlumblineNicRingDrops: drops,
 

@@ -35,56 +35,42 @@ function(config) {
     )
   ||| % (labels { span: span, window: window, minimum: minimum }),
 
-  local bound = 'label_replace(plumbline_canary_bound_info, "le", "$1", "bound", "(.+)")',
+  // A rate of operations with that of the failed ones, which are in no bucket. `or`: without errors there may be none.
+  local withFailed(rate, window) = |||
+    %(rate)s
+    + on (%(operationOfProbe)s) group_left ()
+    sum by (%(operationOfProbe)s) (rate(plumbline_canary_errors_total[%(window)s]))
+    or on (%(series)s)
+    %(rate)s
+  ||| % (labels { window: window, rate: rate }),
 
-  local failed(of, window) =
-    'sum by (%(operationOfProbe)s) (%(of)s(plumbline_canary_errors_total[%(window)s]))'
-    % (labels { of: of, window: window }),
+  local completed(window) =
+    'sum by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s]))' % (labels { window: window }),
 
-  // All operations, the failed ones (which are in no bucket) included. `or`: without errors there may be no counter.
-  local attempted(of, window) = |||
-    (
-      sum by (%(series)s) (%(of)s(plumbline_canary_latency_seconds_count[%(window)s]))
-      + on (%(operationOfProbe)s) group_left ()
-      %(failed)s
-      or on (%(series)s)
-      sum by (%(series)s) (%(of)s(plumbline_canary_latency_seconds_count[%(window)s]))
-    )
-  ||| % (labels { of: of, window: window, failed: failed(of, window) }),
+  attempted(window):: withFailed(completed(window), window),
 
   local enoughAttempted(window, minimum) = |||
     and on (%(series)s)
-    %(attempted)s >= %(minimum)d
-  ||| % (labels { attempted: std.rstripChars(attempted('increase', window), '\n'), minimum: minimum }),
+    plumbline:canary_attempted_fast:ops_per_second >= %(minimum)d / %(seconds)d
+  ||| % (labels { seconds: promql.seconds(window), minimum: minimum }),
 
-  // Share of operations above the baseline's bound, and of failed ones: the bucket whose `le` is the bound, letter for
-  // letter (`bound` is written as Prometheus 3 writes `le`), so no edge is ever written down here. `max`, not `sum`:
-  // buckets are cumulative, of two bounds the higher counts. `offset`: right after a new bound its bucket has no history
-  // while the count has; their quotient would call everything slow.
+  local slow(window) =
+    'min by (%(series)s) (rate(plumbline_canary_slow_operations_total[%(window)s]))' % (labels { window: window }),
+
+  // Share of operations above the baseline's bound, and of failed ones. `min`: of two bounds the higher counts.
+  // `offset`: right after a new bound its counter has no history while the count has; their quotient would be too small.
   slowShare(window, minimum):: |||
-    clamp_min(
-      1
-      -
-      max by (%(series)s) (
-        rate(plumbline_canary_latency_seconds_bucket[%(window)s])
-        and on (%(series)s, le)
-        %(bound)s
-      )
-      / on (%(series)s)
-      %(attempted)s,
-      0
+    (
+      %(slow)s
     )
+    / on (%(series)s)
+    plumbline:canary_attempted_fast:ops_per_second
     %(enough)s
     and on (%(series)s)
-    (
-      plumbline_canary_latency_seconds_bucket offset %(window)s
-      and on (%(series)s, le)
-      %(bound)s
-    )
+    plumbline_canary_slow_operations_total offset %(window)s
   ||| % (labels {
-           bound: bound,
            window: window,
-           attempted: promql.nested(attempted('rate', window)),
+           slow: promql.nested(withFailed(slow(window), window)),
            enough: std.rstripChars(enoughAttempted(window, minimum), '\n'),
          }),
 
@@ -92,13 +78,12 @@ function(config) {
   failedShare(window, minimum):: |||
     1
     -
-    sum by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s]))
+    %(completed)s
     / on (%(series)s)
-    %(attempted)s
+    plumbline:canary_attempted_fast:ops_per_second
     %(enough)s
   ||| % (labels {
-           window: window,
-           attempted: std.rstripChars(attempted('rate', window), '\n'),
+           completed: completed(window),
            enough: std.rstripChars(enoughAttempted(window, minimum), '\n'),
          }),
 }

@@ -44,6 +44,10 @@ local promql = import '../lib/promql.libsonnet';
           expr: expr.ratio(expr.enough('_fast', canary.fastWindow, canary.minimumOperations.fast)),
         },
         {
+          record: 'plumbline:canary_attempted_fast:ops_per_second',
+          expr: expr.attempted(canary.fastWindow),
+        },
+        {
           record: 'plumbline:canary_slow_operations:ratio',
           expr: expr.slowShare(canary.fastWindow, canary.minimumOperations.fast),
         },

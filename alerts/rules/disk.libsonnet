@@ -183,6 +183,7 @@ local promql = import '../lib/promql.libsonnet';
       },
       {
         name: 'plumbline-disk-past.rules',
+        interval: config.paces.compared,
         rules: [
           {
             // What an hour was like, with the disk's identity.

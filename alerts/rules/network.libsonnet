@@ -1,4 +1,4 @@
-// What storage traffic means for an interface: which ones it leaves out, and the MTU each network sees.
+// What interfaces lose; and what storage traffic means for them: which ones it leaves out, the MTU each network sees.
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -24,6 +24,27 @@ local promql = import '../lib/promql.libsonnet';
     groups+: [{
       name: 'plumbline-network.rules',
       rules: [
+        {
+          // Of the frames of a port, those that were lost or damaged; what nobody wanted (`filter`) is no loss. Both ways
+          // together. Recorded, because to draw the worst ports of a fleet all of them have to be looked at.
+          record: 'plumbline:nic_lost:ratio',
+          expr: |||
+            sum by (%(interface)s) (
+              %(drops)s
+              or
+              %(errors)s
+            )
+            /
+            (sum by (%(interface)s) (rate(plumbline_nic_packets_total{device!="lo"}[%(lossWindow)s])) > 0)
+          ||| % (labels {
+                   local summed(metric, selector) =
+                     'sum by (%s) (rate(%s{%s}[%s]))' % [labels.interface, metric, selector, config.nicLossWindow],
+                   local once(expr, of) = 'label_replace(%s, "of", "%s", "", "")' % [expr, of],
+                   lossWindow: config.nicLossWindow,
+                   drops: once(summed('plumbline_nic_drops_total', 'device!="lo",cause=~"ring|fifo|other"'), 'drops'),
+                   errors: once(summed('plumbline_nic_errors_total', 'device!="lo"'), 'errors'),
+                 }) + promql.lowestOnly(config),
+        },
         {
           // 1: this interface carries none of Ceph's traffic, on a node where it is known which ones do.
           record: 'plumbline:nic_without_storage:info',

@@ -80,7 +80,7 @@ local figures(measured, baseline, documented, more='', documentedMore=more) = {
   loss: {
     byCause: 'sum by (cause) (%s)' % lowest(rate('plumbline_nic_drops_total', notLoopback)),
     errors: 'sum by (cause) (%s)' % lowest(rate('plumbline_nic_errors_total', notLoopback)),
-    byPort: 'topk(10, %s) > 0' % share(lost),
+    byPort: 'topk(10, plumbline:nic_lost:ratio%s) > 0' % sel(),
     pause: 'topk(10, sum by (%s, direction) (%s)) > 0' % [port, lowest(rate('plumbline_nic_pause_frames_total'))],
     backlog: 'topk(10, sum by (cluster, instance) (%s)) > 0' % rate('plumbline_softnet_dropped_total'),
     squeeze: 'topk(10, max by (cluster, instance) (%s)) > 0' % rate('plumbline_softnet_time_squeeze_total'),

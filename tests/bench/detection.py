@@ -203,6 +203,9 @@ def _samples(
             yield Series(labels, times_ms, cumulative[:, index].astype(float))
         yield Series(labels_of(name + "_count", place), times_ms, cumulative[:, -1].astype(float))
         yield Series(labels_of(name + "_sum", place), times_ms, seconds)
+        above = cumulative[:, -1] - cumulative[:, edges.tolist().index(BOUND_S)]
+        bound = labels_of("plumbline_canary_slow_operations_total", {**place, "bound": le_text(BOUND_S)})
+        yield Series(bound, times_ms, above.astype(float))
         totals[cluster.name, host][:-1] = cumulative[-1]
         totals[cluster.name, host][-1] = seconds[-1]
         # what never changes is sampled as seldom as Prometheus's 5 minutes of looking back allow
@@ -220,7 +223,6 @@ def _constants(place: Mapping[str, str], times_ms: np.ndarray[tuple[int], np.dty
         ("plumbline_baseline_judges", entry, 1.0),
         ("plumbline_baseline_latency_seconds", {**entry, "statistic": "p50"}, BASELINE_P50_S),
         ("plumbline_baseline_tolerance_ratio", entry, TOLERANCE),
-        ("plumbline_canary_bound_info", {**place, "bound": le_text(BOUND_S)}, 1.0),
         ("plumbline_canary_workload_info", {**place, "config_hash": "f8ebba40cbad"}, 1.0),
     ):
         yield Series(labels_of(name, labels), times_ms, np.full(len(times_ms), value))

@@ -50,7 +50,7 @@ def test_a_site_file_judges_and_sets_the_canarys_bound(daemon: Daemon, folder: P
     (entry,) = metrics.series("plumbline_baseline_judges", **labels)
     (ran,) = metrics.series("plumbline_canary_workload_info", workload=READ)
     assert entry.labels["config_hash"] == ran.labels["config_hash"]
-    (bound,) = metrics.series("plumbline_canary_bound_info")
+    (bound,) = metrics.series("plumbline_canary_slow_operations_total")
     edge = bound.labels["bound"]
     assert float(edge) == pytest.approx(1.5 * 160e-6)
     assert metrics.series("plumbline_canary_latency_seconds_bucket", workload=READ, le=edge)

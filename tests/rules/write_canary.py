@@ -73,6 +73,8 @@ class Host:
             label = f'instance="{self.name}.example:10047",job="plumbline",operation="read",probe="canary",error="EIO"'
             label += cluster
             out.append(_row(f"plumbline_canary_errors_total{{{label}}}", [phase.errors for phase in self._scrapes()]))
+        above = [phase.ops - self._upto(phase, BOUND) for phase in self._scrapes()]
+        out.append(_row(f'plumbline_canary_slow_operations_total{{{canary},bound="{BOUND:g}"}}', above))
         out += [
             {"series": series, "values": f"{value}x{steps}"}
             for series, value in (
@@ -80,7 +82,6 @@ class Host:
                 (f'plumbline_baseline_latency_seconds{{{entry},statistic="p50"}}', "0.0002"),
                 (f"plumbline_baseline_tolerance_ratio{{{entry}}}", "1.25"),
                 (f'plumbline_canary_workload_info{{{canary},config_hash="f8ebba40cbad"}}', "1"),
-                (f'plumbline_canary_bound_info{{{canary},bound="{BOUND:g}"}}', "1"),
             )
             if self.judged or not series.startswith("plumbline_baseline_")
         ]

@@ -57,7 +57,7 @@ def test_everything_that_is_known() -> None:
         ("plumbline_canary_charged_total", ("canary", "write"), 2),
         ("plumbline_canary_errors_total", ("canary", "write", "EIO"), 1),
         ("plumbline_canary_errors_total", ("canary", "write", "ENOSPC"), 0),
-        ("plumbline_canary_bound_info", (*PLACE, "0.001"), 1),
+        ("plumbline_canary_slow_operations_total", (*PLACE, "0.001"), 1),
     ]
 
 
@@ -68,17 +68,17 @@ def test_what_is_not_known_has_no_series() -> None:
         "plumbline_probe_success",
         "plumbline_probe_last_run_timestamp_seconds",
         "plumbline_probe_last_success_timestamp_seconds",
-        "plumbline_canary_bound_info",
+        "plumbline_canary_slow_operations_total",
     ):
         assert absent not in names
 
 
 def test_the_bound_is_written_as_the_bucket_is() -> None:
-    tiny = replace(WRITE, bounds=(1.745e-05, 1.0))
-    bounds = [
-        labels[-1] for name, labels, _ in text(replace(READING, workloads=(tiny,))) if name.endswith("_bound_info")
-    ]
-    assert bounds == ["1.745e-05", "1.0"]
+    latency = HistogramValue((1.745e-05, 0.001, 1.0), (3, 4, 8), 10, 4.5)
+    tiny = replace(WRITE, bounds=(1.745e-05, 1.0), latency=latency)
+    samples = text(replace(READING, workloads=(tiny,)))
+    slow = [(labels[-1], value) for name, labels, value in samples if name.endswith("_slow_operations_total")]
+    assert slow == [("1.745e-05", 7), ("1.0", 2)]
 
 
 def test_samples_fit_their_specs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 import plumbline
@@ -29,10 +30,11 @@ CHARGED = MetricSpec(
     "Arrivals that met a running operation: not executed, but charged the time it still took.",
     ("probe", "operation"),
 )
-BOUND = MetricSpec(
-    "plumbline_canary_bound_info",
-    Kind.GAUGE,
-    "1; bound is the le of the bucket whose edge is the baseline's bound (absent without a baseline in force).",
+SLOW = MetricSpec(
+    "plumbline_canary_slow_operations_total",
+    Kind.COUNTER,
+    "Of the operations in the histogram, those above the baseline's bound, which is a bucket's le: so rules need not"
+    " read every bucket to find one. Absent without a baseline in force.",
     (*_PLACE, "bound"),  # not named le: promtool's linter allows that on histograms only
 )
 WORKLOAD = MetricSpec(
@@ -53,7 +55,7 @@ SPECS: tuple[MetricSpec, ...] = (
     LATENCY,
     ERRORS,
     CHARGED,
-    BOUND,
+    SLOW,
     WORKLOAD,
 )
 
@@ -94,4 +96,5 @@ def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]
     for error, count in each.errors.items():
         yield ERRORS, (reading.probe, each.operation, error), count
     for bound in each.bounds:
-        yield BOUND, (*place, le_text(bound)), 1
+        within = each.latency.cumulative[bisect_left(each.latency.edges, bound)]  # a bound is an edge
+        yield SLOW, (*place, le_text(bound)), each.latency.count - within
