@@ -12,6 +12,7 @@ from plumbline.commands.shared import add_world, complain, duration, print_json,
 from plumbline.errors import ConfigError, PlumblineError
 
 _NOT_LOOKED_GROUPS = 32
+KEY_DIR = "/etc/ceph"
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -25,19 +26,19 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "for objects, one for images, and a user that reaches nothing else. What is there already is left as it is; "
         "what has our names but not our mark is never touched.",
     )
-    remove = actions.add_parser(
+    removal = actions.add_parser(
         "remove",
         help="show the commands that remove them; with --apply, run them",
         description="The reverse: pools, rules and users that carry our mark, and nothing else.",
     )
-    for parser in (setup, remove):
+    for parser, carry_out in ((setup, _setup), (removal, _remove)):
         parser.add_argument("--config.file", dest="config_file", type=Path, metavar="FILE", help="ours (YAML)")
         parser.add_argument("--conf", metavar="FILE", help="Ceph's configuration file (Ceph's default)")
         parser.add_argument("--name", metavar="CLIENT", help="the administrator (client.admin)")
         parser.add_argument("--keyring", metavar="FILE", help="the administrator's key (Ceph's default)")
-        parser.add_argument("--key-dir", default="/etc/ceph", metavar="DIR", help="for the users' keys (/etc/ceph)")
+        parser.add_argument("--key-dir", default=KEY_DIR, metavar="DIR", help=f"for the users' keys ({KEY_DIR})")
         parser.add_argument("--apply", action="store_true", help="run the commands")
-        parser.set_defaults(run=_run, action=parser.prog.rpartition(" ")[2])
+        parser.set_defaults(run=carry_out)
     setup.add_argument(
         "--device-class", action="append", default=[], metavar="CLASS", help="a pool on this alone, too (repeatable)"
     )
@@ -103,43 +104,66 @@ def _top(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace) -> int:
+def _setup(options: argparse.Namespace) -> int:
     from plumbline import cephadmin, cephsetup  # noqa: PLC0415
+
+    ceph, admin = _as_asked(options.config_file, options.conf, options.name, options.keyring)
+    cluster = cephadmin.Cluster(admin, os.environ)
+    blind = options.blind and not options.apply
+    want = cephadmin.wanted(
+        ceph,
+        device_classes=dict.fromkeys((*options.device_class, *(() if blind else cluster.classes_of_ours(ceph.pool)))),
+        osd_bench=options.osd_bench,
+        groups=options.pg_num or (_NOT_LOOKED_GROUPS if blind else cluster.groups()),
+        folder=options.key_dir,
+        root=options.crush_root,
+        failure_domain=options.failure_domain,
+    )
+    if options.device_class and not blind:
+        _check_classes(options.device_class, cluster.classes())
+    plan = cephsetup.setup(want, cephsetup.Facts() if blind else cluster.look(want))
+    return _carry_out(plan, cluster, admin, apply=options.apply, setting_up=True)
+
+
+def _remove(options: argparse.Namespace) -> int:
+    return remove(
+        options.config_file,
+        conf=options.conf,
+        name=options.name,
+        keyring=options.keyring,
+        key_dir=options.key_dir,
+        apply=options.apply,
+    )
+
+
+def remove(
+    config_file: Path | None,
+    *,
+    conf: str | None = None,
+    name: str | None = None,
+    keyring: str | None = None,
+    key_dir: str = KEY_DIR,
+    apply: bool,
+) -> int:
+    """``ceph remove``, for ``plumbline uninstall`` too. ``conf`` to ``key_dir``: the command's options."""
+    from plumbline import cephadmin, cephsetup  # noqa: PLC0415
+
+    ceph, admin = _as_asked(config_file, conf, name, keyring)
+    cluster = cephadmin.Cluster(admin, os.environ)
+    want = cephadmin.wanted(
+        ceph, device_classes=cluster.classes_of_ours(ceph.pool), osd_bench=True, groups=0, folder=key_dir
+    )
+    return _carry_out(cephsetup.remove(want, cluster.look(want)), cluster, admin, apply=apply, setting_up=False)
+
+
+def _as_asked(config_file: Path | None, conf: str | None, name: str | None, keyring: str | None) -> tuple[Any, Any]:
+    """Our configuration of Ceph, and who administers it."""
+    from plumbline import cephadmin  # noqa: PLC0415
     from plumbline.options import Overrides, read_config  # noqa: PLC0415
     from plumbline.workloads import load_catalogue  # noqa: PLC0415
 
-    ceph = read_config(options.config_file, Overrides(), load_catalogue()).ceph
-    admin = cephadmin.Admin(options.conf or (ceph.conf if options.config_file else None), options.name, options.keyring)
-    cluster = cephadmin.Cluster(admin, os.environ)
-    if options.action == "remove":
-        want = cephadmin.wanted(
-            ceph, device_classes=cluster.classes_of_ours(ceph.pool), osd_bench=True, groups=0, folder=options.key_dir
-        )
-        plan = cephsetup.remove(want, cluster.look(want))
-    else:
-        blind = options.blind and not options.apply
-        want = cephadmin.wanted(
-            ceph,
-            device_classes=dict.fromkeys(
-                (*options.device_class, *(() if blind else cluster.classes_of_ours(ceph.pool)))
-            ),
-            osd_bench=options.osd_bench,
-            groups=options.pg_num or (_NOT_LOOKED_GROUPS if blind else cluster.groups()),
-            folder=options.key_dir,
-            root=options.crush_root,
-            failure_domain=options.failure_domain,
-        )
-        if options.device_class and not blind:
-            _check_classes(options.device_class, cluster.classes())
-        plan = cephsetup.setup(want, cephsetup.Facts() if blind else cluster.look(want))
-    return _carry_out(plan, cluster, admin, apply=options.apply, setting_up=options.action == "setup")
-
-
-def take_back(config_file: Path | None, *, apply: bool) -> int:
-    """``ceph remove`` with all its defaults, for ``plumbline uninstall``."""
-    flags = argparse.Namespace(config_file=config_file, conf=None, name=None, keyring=None, key_dir="/etc/ceph")
-    flags.apply, flags.action = apply, "remove"
-    return _run(flags)
+    ceph = read_config(config_file, Overrides(), load_catalogue()).ceph
+    return ceph, cephadmin.Admin(conf or (ceph.conf if config_file else None), name, keyring)
 
 
 def _check_classes(asked: list[str], known: list[str]) -> None:

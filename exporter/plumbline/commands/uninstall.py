@@ -85,7 +85,7 @@ def _directories(config: Config) -> list[Path]:
 def _cluster(file: Path | None, *, apply: bool) -> int:
     from plumbline.commands import ceph  # noqa: PLC0415
 
-    return ceph.take_back(file, apply=apply)
+    return ceph.remove(file, apply=apply)
 
 
 def _plan(folders: Iterable[Folder]) -> Iterator[str]:
