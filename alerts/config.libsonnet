@@ -1,6 +1,6 @@
 // Every tunable of the rules and alerts, each with its reason; no number stands anywhere else.
 //
-// A site changes values without editing this file: `alerts/render.py --site site.libsonnet --out DIR`, where
+// A site changes values without editing this file: `make site SITE=site.libsonnet OUT=DIR`, where
 // site.libsonnet is for example
 //   { _config+:: { dashboardBaseUrl: 'https://grafana.example.org', alerts+: { PlumblineDown+: { 'for': '2m' } } } }
 //

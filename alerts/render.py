@@ -17,8 +17,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import _gojsonnet
-import yaml
+try:
+    import _gojsonnet
+    import yaml
+except ModuleNotFoundError as error:
+    sys.exit(f"alerts/render.py: this Python has no module {error.name}: make render and make site use one that has it")
 
 ROOT = Path(__file__).resolve().parent.parent
 MIXIN = "mixin.libsonnet"

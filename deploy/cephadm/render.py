@@ -14,7 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
+try:
+    import yaml
+except ModuleNotFoundError:
+    sys.exit("deploy/cephadm/render.py: this Python has no PyYAML: install python3-yaml")
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY_DEFAULT = 64 * 1024

@@ -19,7 +19,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+try:
+    import yaml
+except ModuleNotFoundError:
+    sys.exit("deploy/prometheus/keeplist.py: this Python has no PyYAML: install python3-yaml")
 
 ROOT = Path(__file__).resolve().parents[2]
 KEEP = Path(__file__).resolve().parent / "keep"
