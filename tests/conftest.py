@@ -19,7 +19,7 @@ ONE_AT_A_TIME = re.compile(r"tests/(e2e|integration)/")
 """They change the kernel's knobs, slow disks and measure time: two at once would disturb each other."""
 BESIDE_THEM = re.compile(
     r"tests/(e2e/test_\w+_in_a_browser"
-    r"|integration/test_(alertmanager_real|compose_stack|keeplist|review|stack|cephtop_prometheus))\.py"
+    r"|integration/test_(alertmanager_real|compose_stack|guarded_prometheus|keeplist|review|stack|cephtop_prometheus))\.py"
 )
 """Of those, what only talks to servers of its own, and mostly waits for them."""
 

@@ -11,6 +11,7 @@ from plumbline.cephtop import Osd, Top
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.osds import TIMEOUT_S, OsdReading, osds_here, read_osds
 from plumbline.sources.prometheus import read_vector
+from plumbline.sources.prometheus_access import OPEN, Access
 
 PROMETHEUS_TIMEOUT_S = 10.0
 
@@ -22,6 +23,7 @@ class Where:
     sockets: Sequence[str]
     host: str
     prometheus: str | None = None
+    access: Access = OPEN
     cluster: str | None = None
     classes: Mapping[str, str] = field(default_factory=dict)
     """OSD → device class, as far as this host tells."""
@@ -59,7 +61,9 @@ def _top(where: Where, local: Sequence[Osd], interval_s: float, denied: tuple[st
     osds: tuple[Osd, ...] = judged
     if where.prometheus:
         try:
-            series = read_vector(where.prometheus, cephseries.QUERY, timeout_s=PROMETHEUS_TIMEOUT_S)
+            series = read_vector(
+                where.prometheus, cephseries.QUERY, timeout_s=PROMETHEUS_TIMEOUT_S, access=where.access
+            )
             remote = cephseries.osds_of(series, cluster=where.cluster, url=where.prometheus)
             osds, more = cephseries.merged(judged, remote)
             notes += more

@@ -213,13 +213,22 @@ class Config(Strict, frozen=True):
 
 def load(path: Path, catalogue: WorkloadCatalogue) -> Config:
     """Read and check a configuration file; any mistake is one :class:`ConfigError`."""
+    return parse(read_text(path, max_bytes=4 * MAX_CHARACTERS), where=str(path), catalogue=catalogue)
+
+
+def read_text(path: Path, *, max_bytes: int) -> str:
+    """A file that somebody wrote by hand; :class:`ConfigError` for one that is too long, no UTF-8 or can't be read."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
     except OSError as error:
         raise ConfigError(str(path), f"can't be read: {error.strerror}") from error
+    if len(data) > max_bytes:
+        raise ConfigError(str(path), f"is longer than {max_bytes} bytes")
+    try:
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigError(str(path), f"is not UTF-8 at byte {error.start}") from error
-    return parse(text, where=str(path), catalogue=catalogue)
+        raise ConfigError(str(path), f"is not UTF-8 at byte {error.start}") from None
 
 
 def parse(text: str, *, where: str, catalogue: WorkloadCatalogue) -> Config:

@@ -207,5 +207,21 @@ def _minute(text: str) -> int:
     return int(hours) * 60 + int(minutes)
 
 
+class Secret(str):
+    """Text that no ``repr`` shows."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: object) -> Secret:
+        """``ValueError`` for what is no text."""
+        if not isinstance(text, str):
+            raise ValueError("expected text; put it in quotes")
+        return cls(text)
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Unknown keys are refused, values never change after loading."""

@@ -13,6 +13,7 @@ from plumbline.review.period import Period
 from plumbline.review.render_html import render_html
 from plumbline.review.render_markdown import render_markdown
 from plumbline.review.telling import tell
+from plumbline.sources.prometheus_access import OPEN, Access
 
 __all__ = ["Wanted", "check_output", "form_of", "review", "write"]
 
@@ -27,10 +28,11 @@ class Wanted:
     period: Period
     cluster: str | None
     timeout_s: float
+    access: Access = OPEN
 
 
 def review(wanted: Wanted, *, form: str, made_s: float, told: Callable[[int, int, str], None]) -> str:
     """The text; raises :class:`~plumbline.errors.PlumblineError` in one line."""
-    server = Server(wanted.url, wanted.timeout_s, told)
+    server = Server(wanted.url, wanted.timeout_s, told, wanted.access)
     found = gather(server, wanted.period, cluster=wanted.cluster, made_s=made_s, version=__version__)
     return _RENDER[form](tell(found))

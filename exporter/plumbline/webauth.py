@@ -25,7 +25,8 @@ from enum import Enum
 
 import bcrypt
 
-from plumbline.webfile import MIN_COST, Secret, cost_of
+from plumbline.config_types import Secret
+from plumbline.webfile import MIN_COST, cost_of
 
 _MAX_PASSWORD = 72
 """bcrypt looks at no more bytes, and so does htpasswd."""

@@ -23,8 +23,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from plumbline.config import convert, read_yaml
-from plumbline.config_types import Strict
+from plumbline.config import convert, read_text, read_yaml
+from plumbline.config_types import Secret, Strict
 from plumbline.errors import ConfigError
 from plumbline.visible import visible
 
@@ -43,22 +43,6 @@ _UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0
 _UNVERIFIED = ("RequireAnyClientCert", "RequireClientCert")
 
 TlsVersion = Literal["TLS10", "TLS11", "TLS12", "TLS13"]
-
-
-class Secret(str):
-    """Text that no ``repr`` shows."""
-
-    __slots__ = ()
-
-    @classmethod
-    def parse(cls, text: object) -> Secret:
-        """``ValueError`` for what is no text."""
-        if not isinstance(text, str):
-            raise ValueError("expected text; put it in quotes")
-        return cls(text)
-
-    def __repr__(self) -> str:
-        return "Secret(…)"
 
 
 class HeaderValue(str):
@@ -148,17 +132,7 @@ class WebFile(Strict, frozen=True):
 
 def load(path: Path) -> WebFile:
     """Read and check a file; its relative paths become those they mean. Any mistake is one :class:`ConfigError`."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        text = data.decode("utf-8")
-    except OSError as error:
-        raise ConfigError(str(path), f"can't be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(str(path), f"is not UTF-8 at byte {error.start}") from None
-    if len(data) > MAX_BYTES:
-        raise ConfigError(str(path), f"is longer than {MAX_BYTES} bytes")
-    return _beside(path, parse(text, where=str(path)))
+    return _beside(path, parse(read_text(path, max_bytes=MAX_BYTES), where=str(path)))
 
 
 def parse(text: str, *, where: str) -> WebFile:

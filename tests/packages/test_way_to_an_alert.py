@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.packages, pytest.mark.needs_root, pytest.mark.timeout(
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "deploy" / "prometheus" / "README.md"
-MONITORING = ("prometheus", "prometheus-alertmanager", "python3-yaml")
+MONITORING = ("procps", "prometheus", "prometheus-alertmanager", "python3-yaml")
+"""What the READMEs name, and kill(1), by which Debian reloads Prometheus: every server has that, `minbase` has not."""
 CHECKOUT = "/root/plumbline"
 """Where somebody has cloned the repository."""
 TARGETS = {"plumbline.yml": [{"targets": ["localhost:10047"], "labels": {"cluster": "north", "instance": "stor01"}}]}

@@ -10,8 +10,8 @@ import bcrypt
 import pytest
 
 from plumbline import webauth
+from plumbline.config_types import Secret
 from plumbline.webauth import Passwords, Turns, Verdict, parse_basic
-from plumbline.webfile import Secret
 
 CHEAP = 4
 

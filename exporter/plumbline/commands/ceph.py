@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from plumbline.commands.shared import add_world, complain, duration, print_json, roots
+from plumbline.commands.shared import access, add_prometheus, add_world, complain, duration, print_json, roots
 from plumbline.errors import ConfigError, PlumblineError
 
 _NOT_LOOKED_GROUPS = 32
@@ -63,7 +63,7 @@ def _add_top(actions: argparse._SubParsersAction[Any]) -> None:
         epilog="Admin sockets want the rights of the user ceph, or root: see docs/ceph.md.",
     )
     add_world(top)
-    top.add_argument("--prometheus", metavar="URL", help="http://host:9090, with the path it is served under")
+    add_prometheus(top)
     top.add_argument("--cluster", metavar="NAME", help="the label cluster there, where it has several")
     top.add_argument("--interval", default="5s", metavar="TIME", help="between two looks (5s)")
     top.add_argument("--once", action="store_true", help="one interval, all OSDs, then end")
@@ -89,6 +89,7 @@ def _top(options: argparse.Namespace) -> int:
             sockets=read_config(options.config_file, Overrides(), load_catalogue()).ceph.admin_sockets,
             host=socket.gethostname(),
             prometheus=options.prometheus,
+            access=access(options),
             cluster=options.cluster,
             classes=osd_classes(config_file=options.config_file, roots=roots(options)),
         ),

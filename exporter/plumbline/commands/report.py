@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plumbline.commands.shared import duration
+from plumbline.commands.shared import access, add_prometheus, duration
 from plumbline.errors import ConfigError
 
 
@@ -25,7 +25,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         " wear-out, upgrades. Days are whole days of UTC. No daemon need run here.",
         epilog="docs/report.md says how each section is computed. Of baselines alone: plumbline baseline report.",
     )
-    report.add_argument("--prometheus", required=True, metavar="URL", help="http://host:9090 and its path")
+    add_prometheus(report, required=True)
     report.add_argument("--from", dest="first", metavar="DAY", help="the first day, such as 2026-08-01")
     report.add_argument("--to", dest="last", metavar="DAY", help="the last day (yesterday)")
     report.add_argument("--days", type=int, metavar="N", help="so many days, where --from or --to is left out (90)")
@@ -52,10 +52,9 @@ def _run(options: argparse.Namespace) -> int:
     now_s = time.time()
     period = parse_period(first=options.first, last=options.last, days=options.days, now_s=now_s)
     reviewing.check_output(options.output, force=options.force)
+    wanted = reviewing.Wanted(options.prometheus, period, options.cluster, timeout_s, access(options))
     with progress(make_console(sys.stderr)) as told:
-        text = reviewing.review(
-            reviewing.Wanted(options.prometheus, period, options.cluster, timeout_s), form=form, made_s=now_s, told=told
-        )
+        text = reviewing.review(wanted, form=form, made_s=now_s, told=told)
     if options.output is None:
         sys.stdout.write(text)
         return 0

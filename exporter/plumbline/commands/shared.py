@@ -20,6 +20,7 @@ from plumbline.visible import visible
 if TYPE_CHECKING:
     from plumbline.config import Config
     from plumbline.node import Node
+    from plumbline.sources.prometheus_access import Access
 
 INTERRUPTED = 130
 """Exit code of what Ctrl-C or SIGTERM ended."""
@@ -133,3 +134,28 @@ def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = 
     return look(
         config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options), adjust=adjust
     )
+
+
+def add_prometheus(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
+    """``--prometheus`` and, as promtool calls it, ``--http.config.file``."""
+    parser.add_argument(
+        "--prometheus", required=required, metavar="URL", help="http://host:9090, with the path it is served under"
+    )
+    parser.add_argument(
+        "--http.config.file",
+        dest="http_config_file",
+        type=Path,
+        metavar="FILE",
+        help="its password, token or certificates, as promtool has it",
+    )
+
+
+def access(options: argparse.Namespace) -> Access:
+    """What :func:`add_prometheus` was told."""
+    from plumbline.sources.prometheus_access import OPEN, load_access  # noqa: PLC0415
+
+    if options.http_config_file is None:
+        return OPEN
+    if options.prometheus is None:
+        raise ConfigError("--http.config.file", "says how to reach --prometheus; give that, too")
+    return load_access(options.http_config_file)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from plumbline.errors import PlumblineError
 from plumbline.review.period import DAY_S, MINUTE_S, Period
 from plumbline.sources.prometheus import Track, read_matrix, read_vector
+from plumbline.sources.prometheus_access import OPEN, Access
 
 AT_ONCE = 4
 """Queries under way together: Prometheus runs 20 by default, and others ask it, too."""
@@ -40,6 +41,7 @@ class Server:
     url: str
     timeout_s: float
     told: Callable[[int, int, str], None] = lambda _done, _all, _what: None
+    access: Access = OPEN
 
     def answers(self, asks: Sequence[Ask]) -> dict[str, tuple[Track, ...]]:
         """Key → series, the pieces of a series put together in the order of time. Every key of ``asks`` is there."""
@@ -66,8 +68,9 @@ class Server:
                 end_s=ask.end_s,
                 step_s=ask.step_s,
                 timeout_s=self.timeout_s,
+                access=self.access,
             )
-        found = read_vector(self.url, ask.query, timeout_s=self.timeout_s, at_s=ask.end_s)
+        found = read_vector(self.url, ask.query, timeout_s=self.timeout_s, at_s=ask.end_s, access=self.access)
         return tuple(Track({**each.labels}, ((ask.end_s, each.value),)) for each in found)
 
 

@@ -19,6 +19,7 @@ Values are text, ``NaN`` and ``+Inf`` among them. More than 11,000 points a seri
 from __future__ import annotations
 
 import math
+import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -29,6 +30,7 @@ from http.client import HTTPException
 import msgspec
 
 from plumbline.errors import ParseError, Unavailable
+from plumbline.sources.prometheus_access import OPEN, Access
 
 MAX_BYTES = 32 << 20
 """Some hundred bytes a series: a thousand OSDs are a few MiB."""
@@ -116,41 +118,51 @@ def _malformed(source: str, error: Exception) -> ParseError:
     return ParseError(source, f"not what Prometheus answers: {str(error)[:120]}")
 
 
-def read_vector(url: str, query: str, *, timeout_s: float, at_s: float | None = None) -> tuple[Series, ...]:
+def read_vector(
+    url: str, query: str, *, timeout_s: float, at_s: float | None = None, access: Access = OPEN
+) -> tuple[Series, ...]:
     """Ask the server at ``url`` (``http://prometheus:9090``, with the path it is served under), for now or a moment."""
     form = {"query": query} if at_s is None else {"query": query, "time": f"{at_s:.3f}"}
-    return parse_vector(_ask(url, "query", form, timeout_s), source=url)
+    return parse_vector(_ask(url, "query", form, timeout_s, access), source=url)
 
 
 def read_matrix(
-    url: str, query: str, *, start_s: float, end_s: float, step_s: float, timeout_s: float
+    url: str, query: str, *, start_s: float, end_s: float, step_s: float, timeout_s: float, access: Access = OPEN
 ) -> tuple[Track, ...]:
     """The same over time, both ends included; at most :data:`MAX_POINTS` a series."""
     form = {"query": query, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:.3f}"}
-    return parse_matrix(_ask(url, "query_range", form, timeout_s), source=url)
+    return parse_matrix(_ask(url, "query_range", form, timeout_s, access), source=url)
 
 
-def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float) -> bytes:
+def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float, access: Access) -> bytes:
     """The answer, be it an error in Prometheus's words."""
     address = f"{url.rstrip('/')}/api/v1/{what}"
     if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
         raise Unavailable(f"{url}: not the address of a Prometheus server; http://host:9090 is one")
     if "@" in urllib.parse.urlsplit(address).netloc:
-        raise Unavailable("a password in the address: every user of this host could read it; see docs/web.md")
-    body = urllib.parse.urlencode(form).encode()
+        raise Unavailable("a password in the address: every user here could read it; see --http.config.file")
+    request = urllib.request.Request(address, data=urllib.parse.urlencode(form).encode())  # noqa: S310
+    if access.authorization is not None:
+        # not sent on to wherever an answer points
+        request.add_unredirected_header("Authorization", access.authorization)
     try:
-        with urllib.request.urlopen(urllib.request.Request(address, data=body), timeout=timeout_s) as response:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=timeout_s, context=access.context) as response:  # noqa: S310
             data: bytes = response.read(MAX_BYTES + 1)
     except urllib.error.HTTPError as error:
         with error:
             said: bytes = error.read(MAX_BYTES)
         if said.startswith(b"{"):
             return said
-        hint = "it asks for a password; see docs/web.md" if error.code == 401 else "is this a Prometheus server?"
+        hint = "is this a Prometheus server?"
+        if error.code in (401, 403):
+            hint = "it asks who you are: --http.config.file" if access.authorization is None else "it knows you not"
         raise Unavailable(f"{url}: HTTP {error.code} {error.reason}; {hint}") from error
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        raise Unavailable(f"{url}: {str(reason) or type(reason).__name__}") from error
+        # with TLS 1.3 a server that misses our certificate just hangs up
+        is_tls = isinstance(error, ssl.SSLError) or isinstance(reason, ssl.SSLError)
+        hint = "; its authority, or our certificate? see --http.config.file" if is_tls else ""
+        raise Unavailable(f"{url}: {str(reason) or type(reason).__name__}{hint}") from error
     if len(data) > MAX_BYTES:
         raise ParseError(url, f"more than {MAX_BYTES} bytes")
     return data
