@@ -19,8 +19,8 @@ from itertools import accumulate
 from plumbline.catalogue import HistogramValue
 from plumbline.errors import ProbeRefused
 from plumbline.probes import canary_memory
-from plumbline.probes.canary_memory import ERRORS
 from plumbline.probes.canary_log import CanaryLog
+from plumbline.probes.canary_memory import ERRORS
 from plumbline.probes.canary_plan import AnyPlan, CanaryPlan
 from plumbline.probes.canary_reading import SILENT_GAPS, CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.canary_snapshot import DaemonMemory, Snapshot, lay_down
