@@ -1,11 +1,11 @@
-"""Ceph gone for a day and back, compressed: everything hangs, then the monitor is dead, while the daemon goes on asking.
+"""Ceph gone for a day and back, compressed: all of it hangs, then the monitor is dead; the daemon goes on asking.
 
 What a day without the cluster holds at the daemon's own pace: a canary's worker that can't connect is started again a
 minute after it gave up (5 s), so 86,400 / 65 = 1,330 times; the map is asked for 1,440 times, and a session for the
 gates that fails is begun 1,110 times (a minute and 18 s). A failed attempt takes librados a second, its shortest limit,
 and 0.1 s of CPU, so a day's 3,900 can't be pressed into half a minute. Here a worker is started again at once, which
 the daemon looks for each second, so every other second instead of every 65, and twelve canaries do what one does on a
-node: about 5 starts a second. :data:`GONE_S` seconds are two hours' starts, ``PLUMBLINE_CEPH_GONE_S=270`` a day's; the
+node: about 5 starts a second. :data:`GONE_S` seconds are 80 minutes' starts, ``PLUMBLINE_CEPH_GONE_S=270`` a day's; the
 map and the gates' state are asked for thirty times as often as in earnest. What is kept of a failed attempt shows long
 before: there are several times more of them than the bounds leave room for.
 """
@@ -32,7 +32,7 @@ from support.scraped import Scrape
 
 pytestmark = [pytest.mark.integration, pytest.mark.ceph]
 
-GONE_S = float(os.environ.get("PLUMBLINE_CEPH_GONE_S", "20"))
+GONE_S = float(os.environ.get("PLUMBLINE_CEPH_GONE_S", "15"))
 WITHIN_S = 120.0
 PAGE_S = 5.0
 """Half of what Prometheus waits; on a quiet machine a page takes some hundredths."""
@@ -200,14 +200,14 @@ def test_it_goes_away_for_long_and_comes_back(ceph: CephCluster, tmp_path: Path)
         eventually(lambda: all_is_well(daemon.metrics()) and benches(daemon), within_s=WITHIN_S, every_s=0.3)
         daemon.page()
         before = Footprint.of(daemon)
-        print(f"{time.monotonic() - began:.1f} s", before)
+        print(f"{time.monotonic() - began:.0f} s: well,", before)
         for gone in ("frozen", "killed"):
             if gone == "frozen":
                 freeze_everything(ceph)
             else:
                 ceph.kill_mon()
             without = absence(daemon)
-            print(f"{time.monotonic() - began:.1f} s", gone, without)
+            print(f"{time.monotonic() - began:.0f} s: {gone},", without)
 
             assert without.page_s < PAGE_S
             assert all(each.fits(before, ROOM) for each in without.seen), (before, without.seen)
@@ -216,9 +216,10 @@ def test_it_goes_away_for_long_and_comes_back(ceph: CephCluster, tmp_path: Path)
                 each.labels["collector"] for each in page.series("plumbline_collector_success") if each.value == 1
             }
             assert failing == {"cephmap"}
-            if gone == "killed":  # the first absence warms up: each code path's first time, the allocator
+            if gone == "killed":  # the first absence was the warm-up: each code path's first time, the allocator
                 warm = without.seen[len(without.seen) // 3]
                 assert without.seen[-1].rss_kib - warm.rss_kib < MEMORY_KIB
+
             assert page.get("plumbline_ceph_reachable") == 0
             assert works(page, *(f"{name}/osd.0" for name in RESTLESS)) == {0}
             # without a monitor the OSDs go on, and so does who knew them
@@ -229,7 +230,6 @@ def test_it_goes_away_for_long_and_comes_back(ceph: CephCluster, tmp_path: Path)
             assert without.said.count("\n") < LINES * (len(RESTLESS) + len(OSDS))
 
             ceph.heal()
-            print(f"{time.monotonic() - began:.1f} s healed")
             done = benches(daemon)
             eventually(
                 lambda done=done: all_is_well(daemon.metrics()) and benches(daemon) > done,  # type: ignore[misc]
@@ -237,7 +237,7 @@ def test_it_goes_away_for_long_and_comes_back(ceph: CephCluster, tmp_path: Path)
                 every_s=0.3,
             )
             eventually(lambda: Footprint.of(daemon).fits(before), within_s=WITHIN_S)
-            print(f"{time.monotonic() - began:.1f} s back", Footprint.of(daemon))
+            print(f"{time.monotonic() - began:.0f} s: back,", Footprint.of(daemon))
         assert "Traceback" not in daemon.said()
         children = daemon.children()
         assert daemon.stop()[0] == 0
