@@ -54,11 +54,15 @@ from plumbline.cli import main
 sys.exit(main())
 """
 """The daemon as it is but for its pace: how often it asks, how long it shows the last map, how long its lock lasts."""
+COMMAND = (sys.executable, "-c", HURRIED)
 ROOM = 16
 """Children, descriptors and threads may be so many more than before: what is under way, and pages that are served."""
 ENOUGH = 3 * ROOM
 """Attempts in vain: one of anything kept for each would not go unseen."""
-MEMORY_KIB = 8 << 10
+MEMORY_KIB = 24 << 10
+"""Of the second absence; a judgement of the host or a long page takes some MiB for the first time at any moment."""
+ENVIRONMENT = {**os.environ, "MALLOC_ARENA_MAX": "1"}
+"""Or memory would tell how many threads ever served a page: each gets an arena of its own."""
 LINES = 4
 """Of the log for each canary and absence: its worker died, is refused, its operations hang, fail."""
 
@@ -195,7 +199,7 @@ def test_it_goes_away_for_long_and_comes_back(ceph: CephCluster, tmp_path: Path)
     began = time.monotonic()
     with (
         set_up(ceph, timeout_s=1.0) as access,
-        running(tmp_path, config=config(access), command=(sys.executable, "-c", HURRIED)) as daemon,
+        running(tmp_path, config=config(access), command=COMMAND, environment=ENVIRONMENT) as daemon,
     ):
         eventually(lambda: all_is_well(daemon.metrics()) and benches(daemon), within_s=WITHIN_S, every_s=0.3)
         daemon.page()
