@@ -465,6 +465,7 @@ class Daemon:
                 waiting_for=self._not_ready_because(),
                 config_error=self._reload_error,
                 door=self._door().warning,
+                server_trouble=self._network_server.why_down if self._network_server else "",
                 recordable=recordable(self._running.plan),
                 fingerprint=self._what_it_is(),
             )

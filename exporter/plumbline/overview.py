@@ -51,13 +51,14 @@ class Overview:
         waiting_for: str | None,
         config_error: str,
         door: str = "",
+        server_trouble: str = "",
         recordable: Container[str] = (),
         fingerprint: Fingerprint = Fingerprint(),  # noqa: B008  (frozen)
     ) -> StatusModel:
         """Everything the page says, at this moment. From any thread: it changes nothing.
 
         ``recordable``: names of the probes that a recording gives a baseline; ``fingerprint``: what this node is now;
-        ``door``: who may come in that perhaps should not.
+        ``door``: who may come in that perhaps should not; ``server_trouble``: why that for other nodes' probes is down.
         """
         now = time.time()
         earlier = self._lately.before(time.monotonic())
@@ -70,6 +71,7 @@ class Overview:
             waiting_for=waiting_for,
             config_error=config_error,
             door=door,
+            server_trouble=server_trouble,
             window_s=earlier.age_s if earlier else None,
             probes=tuple(
                 replace(row, recordable=row.probe in recordable)

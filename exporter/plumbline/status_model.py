@@ -264,6 +264,8 @@ class StatusModel:
     """Why the last reload was refused; the configuration before it is in force."""
     door: str = ""
     """Who may come in that perhaps should not."""
+    server_trouble: str = ""
+    """Why the server for other nodes' throughput probes is not up."""
     window_s: float | None = None
     """How far back "the last minutes" go; ``None``: the daemon has looked only now."""
     probes: tuple[ProbeRow, ...] = ()

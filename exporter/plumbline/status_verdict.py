@@ -58,6 +58,8 @@ def _judge_daemon(model: StatusModel, found: _Findings) -> None:
     for health in model.collectors:
         if not health.success:
             found.problems.append(f"Collector {health.name} fails: {health.reason}")
+    if model.server_trouble:
+        found.problems.append(f"The network server for other nodes' probes is down: {model.server_trouble}")
 
 
 def _judge_probe(row: ProbeRow, found: _Findings) -> None:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ import pytest
 import yaml
 from deploy.prometheus import keeplist
 
+from support import page_server
 from support.ceph_pages import LOAD_S, Page, as_exporter, as_manager, captured, text_of
 from support.daemon import eventually
 from support.metrics import ROOT
@@ -38,27 +37,13 @@ def page_of_ceph(change: Callable[[Page], Page]) -> Iterator[str]:
     first, last = change(captured("load-1")), change(captured("load-2"))
     started = time.monotonic()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            part = (time.monotonic() - started) / LOAD_S
-            now = {key: value + (value - first.get(key, value)) * part for key, value in last.items()}
-            body = text_of(now, "played").encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def page(_path: str) -> bytes:
+        part = (time.monotonic() - started) / LOAD_S
+        now = {key: value + (value - first.get(key, value)) * part for key, value in last.items()}
+        return text_of(now, "played").encode()
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing: a scrape every other second."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with page_server.serving(page) as address:
+        yield address
 
 
 def rules_at_once(folder: Path) -> Path:

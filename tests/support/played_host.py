@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from .hosts import NOW
+from .page_server import Page, serving
 
 PAGES = Path(__file__).parents[1] / "golden" / "hosts"
 GROWTH_PER_S = 1 / 300
@@ -39,9 +38,14 @@ def played_hosts(hosts: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """``hosts``: name → golden page. Gives name → address to scrape, for as long as the block lasts."""
     with contextlib.ExitStack() as stack:
         yield {
-            name: stack.enter_context(_serving((PAGES / f"{page}.prom").read_text("utf-8")))
+            name: stack.enter_context(serving(_from_now_on((PAGES / f"{page}.prom").read_text("utf-8"))))
             for name, page in hosts.items()
         }
+
+
+def _from_now_on(page: str) -> Page:
+    started = time.monotonic()
+    return lambda _path: played(page, time.monotonic() - started, time.time()).encode()
 
 
 def _played(line: str, kinds: Mapping[str, str], elapsed_s: float, now: float) -> str:
@@ -54,30 +58,3 @@ def _played(line: str, kinds: Mapping[str, str], elapsed_s: float, now: float) -
     elif name.endswith("_timestamp_seconds"):
         value += now - NOW
     return f"{name}{found[2] or ''} {value!r}"
-
-
-@contextlib.contextmanager
-def _serving(page: str) -> Iterator[str]:
-    started = time.monotonic()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = played(page, time.monotonic() - started, time.time()).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing: a scrape a second."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

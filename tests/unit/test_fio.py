@@ -261,6 +261,15 @@ def test_a_flood(disk: Path, fio: Script):
     assert result.message == "fio: ended for writing too much, first: fio: same error again"
 
 
+def test_a_flood_of_what_is_not_to_be_seen(disk: Path, fio: Script):
+    of = plan(disk / "probe")
+    lay_out(of)
+    result = fio.run(of, "cat /dev/zero")
+    assert result.outcome is Outcome.FAILURE
+    assert result.message.startswith(r"fio: ended for writing too much, first: \x00\x00\x00")
+    assert len(result.message) < 400
+
+
 def test_a_hang(disk: Path, fio: Script):
     of = plan(disk / "probe", runtime=Duration(0.2), timeout=Duration(0.5))
     lay_out(of)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,6 +103,18 @@ def test_one_holder_at_a_time(tmp_path: Path):
         assert str(caught.value) == f"{path}: held by first, pid {os.getpid()}; the next run will try again"
     with HeavyLock(path).hold("second"):
         assert path.read_text() == f"second, pid {os.getpid()}\n"
+
+
+def test_a_copy_of_a_process_that_is_just_being_started_is_waited_for(tmp_path: Path):
+    """Between its fork and its exec it has the descriptor, too."""
+    path = tmp_path / "heavy.lock"
+    with HeavyLock(path).hold("cleaning up") as descriptor:
+        copy = os.dup(descriptor)
+    later = threading.Timer(0.1, os.close, [copy])
+    later.start()
+    with HeavyLock(path).hold("the run"):
+        pass
+    later.join()
 
 
 def test_released_when_the_holder_fails(tmp_path: Path):

@@ -128,6 +128,11 @@ def test_it_is_stopped() -> None:
     assert refused.value.reason == "stopped"
 
 
+def test_it_floods() -> None:
+    result = run(Runner(VERSION, Completed((), -15, b"\0" * 5000, truncated=True)))
+    assert (result.outcome, result.message) == (Outcome.FAILURE, "transmit: iperf3 was ended for writing too much")
+
+
 def test_words_instead_of_a_report() -> None:
     result = run(Runner(VERSION, Completed((), 1, b"", b"iperf3: unrecognized option '--x'\nUsage")))
     assert result.message == "transmit: iperf3: unrecognized option '--x'"

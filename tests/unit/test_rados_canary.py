@@ -15,6 +15,7 @@ from plumbline.collectors import canary as collector
 from plumbline.errors import ProbeRefused
 from plumbline.probes import canary_memory
 from plumbline.probes.canary_memory import WorkerMemory
+from plumbline.probes.canary_process import Trouble
 from plumbline.probes.canary_reading import CanaryState
 from plumbline.probes.librados import Access
 from plumbline.probes.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
@@ -127,6 +128,21 @@ class TestReading:
         pretended.memory.say(canary_memory.RUNNING, f"{OSDS_CHANGED}\nosd.9: new")
         reading = pretended.osds[0].read()
         assert (reading.outdated, reading.reason) == (True, "")
+
+    def test_one_that_tries_again_is_not_well_and_says_why(self) -> None:
+        """Else it would be well for every other second, as long as its last operations are young."""
+        pretended = Pretended()
+        for stream in range(3):
+            pretended.done(stream)
+        osd = pretended.osds[0]
+        assert osd.read().success is True
+        pretended.canaries._trouble = Trouble(CanaryState.REFUSED, "unreachable", "no monitor answered")
+        pretended.memory.say(canary_memory.PREPARING)
+        reading = osd.read()
+        assert (reading.state, reading.reason, reading.success) == (CanaryState.PREPARING, "preparing", False)
+        assert reading.message == "the worker connects and chooses its objects; the one before it: no monitor answered"
+        pretended.memory.say(canary_memory.RUNNING)
+        assert (osd.read().reason, osd.read().success) == ("", True)
 
     def test_without_a_cluster_it_says_why(self) -> None:
         canaries = RadosCanaries(plan())

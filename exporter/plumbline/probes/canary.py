@@ -8,7 +8,6 @@ its own.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -20,6 +19,7 @@ from itertools import accumulate
 from plumbline.catalogue import HistogramValue
 from plumbline.errors import ProbeRefused
 from plumbline.probes import canary_memory
+from plumbline.probes.canary_log import CanaryLog
 from plumbline.probes.canary_memory import ERRORS
 from plumbline.probes.canary_plan import AnyPlan, CanaryPlan
 from plumbline.probes.canary_reading import SILENT_GAPS, CanaryReading, CanaryState, WorkloadReading
@@ -28,8 +28,6 @@ from plumbline.probes.canary_streams import stream_plan, streams_of
 from plumbline.probes.crew import Crew
 
 __all__ = ["Canary", "CanaryPlan", "CanaryReading", "CanaryState", "WorkloadReading", "measure"]
-
-log = logging.getLogger(__name__)
 
 
 class Canary:
@@ -62,7 +60,7 @@ class Canary:
         self._counting = threading.Lock()
         self._skips = dict.fromkeys(plan.reasons, 0)
         self._refusals = 0
-        self._logged = ""
+        self._log = CanaryLog()
 
     @property
     def pid(self) -> int | None:
@@ -77,7 +75,7 @@ class Canary:
         """Notice a worker that ended, and start the next one when its time has come. Never waits."""
         self._crew.poll()
         self.count_refusals()
-        self._log_changes()
+        self._log.look(self.read())
 
     def stop(self, timeout: float = 1.0) -> bool:
         """End the worker within ``timeout`` seconds: SIGTERM, then SIGKILL; one that others share only lets go.
@@ -178,18 +176,6 @@ class Canary:
             return None
         newest = max(known)
         return self._wall() - newest < self.plan.stuck_after_s + SILENT_GAPS / rate
-
-    def _log_changes(self) -> None:
-        """One line when something goes wrong, another kind of wrong, or well again; not one for every try."""
-        reading = self.read()
-        if reading.reason == "preparing" or (not reading.reason and not reading.success):
-            return
-        if reading.reason != self._logged:
-            self._logged = reading.reason
-            if reading.reason:
-                log.warning("canary %s: %s: %s", self.plan.name, reading.reason, reading.message)
-            else:
-                log.info("canary %s: works again", self.plan.name)
 
 
 def measure(

@@ -22,6 +22,7 @@ from plumbline.probes.guard import ProbeDirectory, prepare_directory
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed, Runner
+from plumbline.visible import visible
 from plumbline.workloads import BlockWorkload
 
 __all__ = ["FioPlan", "FioTool", "run_fio"]
@@ -46,6 +47,7 @@ class FioTool:
             version = completed.stdout.decode("utf-8", "replace").strip().removeprefix("fio-")
             if completed.returncode != 0 or not version:
                 said = _first_line(completed) or f"exit status {completed.returncode}"
+                said = "no answer" if completed.timed_out else said
                 raise ProbeRefused("tool-missing", f"{path} --version failed: {said}; reinstall fio")
             self._known = (path, changed, version)
         return self._known[2]
@@ -270,7 +272,7 @@ def _first_line(completed: Completed) -> str:
     for output in (completed.stderr, completed.stdout):
         for line in output.decode("utf-8", "replace").splitlines():
             if text := line.strip():
-                return text[:300]
+                return visible(text[:300])[:300]
     return ""
 
 

@@ -18,6 +18,7 @@ from plumbline.roots import Roots
 
 BUSY_WINDOW_S = 2.0
 """Long enough to see load that comes in bursts, short enough to be current."""
+_COPIES_GONE_WITHIN_S, _LOOK_AGAIN_S = 0.5, 0.02
 
 Gate = Callable[[], None]
 """Returns when the probe may start, raises :class:`ProbeRefused` when not."""
@@ -139,20 +140,37 @@ class HeavyLock:
 
     @contextlib.contextmanager
     def hold(self, holder: str) -> Iterator[int]:
-        """Hold the lock and give its descriptor, or refuse (``locked``) at once. ``holder`` names us to others."""
+        """Hold the lock and give its descriptor, or refuse (``locked``): at once where another process has it.
+        ``holder`` names us to others."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             descriptor = os.open(self._path, flags, 0o600)
         except OSError as error:
             raise StateError(f"{self._path}: can't be opened: {error.strerror}; check its owner") from error
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                other = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another probe"
-                raise ProbeRefused("locked", f"{self._path}: held by {other}; the next run will try again") from None
+            if other := _taken(descriptor):
+                raise ProbeRefused("locked", f"{self._path}: held by {other}; the next run will try again")
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{holder}, pid {os.getpid()}\n".encode(), 0)
             yield descriptor
         finally:
             os.close(descriptor)  # not LOCK_UN: that would take the lock from a command that still hangs
+
+
+def _taken(descriptor: int) -> str:
+    """Take the lock and give an empty string, or who has it.
+
+    A lock that this process has just given back is waited for: a process that another thread starts has a copy of each
+    descriptor until it has become its program, some milliseconds later.
+    """
+    deadline = time.monotonic() + _COPIES_GONE_WITHIN_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another probe"
+            if not other.endswith(f" pid {os.getpid()}") or time.monotonic() >= deadline:
+                return other
+            time.sleep(_LOOK_AGAIN_S)
+        else:
+            return ""

@@ -20,6 +20,7 @@ from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.peer import Findings, IpAddress, Peer, failure, refuse_if_stopped
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed, Runner
+from plumbline.visible import visible
 from plumbline.workloads import TcpThroughput
 
 INSTALL = "iperf3 is not installed; on Debian: apt-get install iperf3"
@@ -152,6 +153,8 @@ def _transfer(plan: IperfPlan, operation: str, run: Run, deadline: float, *, fir
             return Findings(
                 Outcome.TIMEOUT, message=f"{operation}: iperf3 did not end within {limit_s:.0f} s; is the peer gone?"
             )
+        if completed.truncated:
+            return failure(f"{operation}: iperf3 was ended for writing too much")
         report = _report(completed)
         if isinstance(report, str):
             return failure(f"{operation}: {report}")
@@ -173,7 +176,7 @@ def _report(completed: Completed) -> Report | str:
         return parse_report(completed.stdout)
     except ParseError as error:
         said = completed.stderr.decode("utf-8", "replace").strip().splitlines()
-        return said[0][:300] if said else f"{error} (exit status {completed.returncode})"
+        return visible(said[0][:300])[:300] if said else f"{error} (exit status {completed.returncode})"
 
 
 def _is_refusal(error: str) -> bool:

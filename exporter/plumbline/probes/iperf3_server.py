@@ -42,10 +42,14 @@ LONGEST_TEST_S = 600.0
 """No probe of ours runs as long; a client that does is somebody else's, or dead."""
 SILENT_CLIENT_S = 10.0
 """A client says who it is within a round trip; iperf3 itself would wait for it for ever."""
+LISTENS_WITHIN_S = 10.0
+"""It takes some hundredths of a second; what takes longer hangs, or is not iperf3."""
 STRANGER_COSTS_S = 1.0
 """Pause after a client that had to be thrown out: so much of its time, not all of ours."""
 _SERVED_AGAIN_AFTER_S = 0.05
 _LOOK_S = 0.2
+_MAX_GREETING_BYTES, _MAX_SAID_BYTES = 1 << 16, 8 << 20
+"""Of one server, before it serves and in all: a few lines, and 128 streams told of each second for ten minutes."""
 _END_WITHIN_S = 1.0
 _ACCEPTED = re.compile(rb"Accepted connection from ([0-9A-Fa-f.:]+)(?:%\S+)?, port \d+")
 _LISTENING = b"Server listening on"
@@ -97,11 +101,13 @@ class IperfServer:
         which: Callable[[str], str | None] = shutil.which,
         longest_test_s: float = LONGEST_TEST_S,
         silent_client_s: float = SILENT_CLIENT_S,
+        listens_within_s: float = LISTENS_WITHIN_S,
     ) -> None:
         self.plan = plan
         self._env = {key: environment[key] for key in ("PATH", "HOME") if key in environment} | {"LC_ALL": "C"}
         self._networks, self._which = networks, which
         self._longest_test_s, self._silent_client_s = longest_test_s, silent_client_s
+        self._listens_within_s = listens_within_s
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="iperf3-server", daemon=True)
         self._up = False
@@ -116,6 +122,11 @@ class IperfServer:
     def trouble(self) -> str:
         """Why it is not up, or whom it refused last; empty when all is well."""
         return self._trouble
+
+    @property
+    def why_down(self) -> str:
+        """Where it should be and why it is not, in a sentence; empty while it is up, and before the first try ended."""
+        return "" if self._up or not self._trouble else f"{self.plan.listen}: {self._trouble}"
 
     def start(self) -> None:
         """Waits for nothing."""
@@ -191,7 +202,9 @@ class _Service:
         self, server: IperfServer, process: subprocess.Popen[bytes], output: int, allowed: tuple[IpNetwork, ...]
     ) -> None:
         self._server, self._process, self._output, self._allowed = server, process, output, allowed
+        self._begun = time.monotonic()
         self._rest = b""
+        self._bytes = 0
         self._said = ""
         self._served = False
         self._since: float | None = None
@@ -207,8 +220,13 @@ class _Service:
                     chunk = os.read(self._output, 1 << 16)
                 except OSError:  # EIO: nobody has the other end any more
                     break
+                self._bytes += len(chunk)
+                if self._bytes > (_MAX_SAID_BYTES if self._served else _MAX_GREETING_BYTES):
+                    return _End("iperf3 was ended for writing too much", ours=True)
                 if refused := self._read(chunk):
                     return _End(refused)
+            if self._at_rest is None and time.monotonic() - self._begun > self._server._listens_within_s:
+                return _End(f"iperf3 does not listen within {self._server._listens_within_s:g} s", ours=True)
             if late := self._late():
                 return _End(late)
         if self._served or self._server._stopping.is_set():

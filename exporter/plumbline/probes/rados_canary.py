@@ -19,6 +19,7 @@ from itertools import accumulate
 
 from plumbline.catalogue import HistogramValue
 from plumbline.probes import canary_memory
+from plumbline.probes.canary_log import CanaryLog
 from plumbline.probes.canary_process import Trouble, WorkerProcess, Workplace
 from plumbline.probes.canary_reading import SILENT_GAPS, CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.canary_snapshot import DaemonMemory, Snapshot, StreamPlan, lay_down
@@ -143,6 +144,11 @@ class RadosCanaries:
         """For good: another one is to be made."""
         return self._memory_fd < 0
 
+    @property
+    def troubled(self) -> bool:
+        """Whether the last worker ended by itself; one that is at work now must first show that it can be."""
+        return bool(self._trouble.message)
+
     def start(self) -> None:
         """Start the first worker, unless it runs; waits for nothing."""
         with self._lock:
@@ -189,7 +195,9 @@ class RadosCanaries:
             return snapshot, since, CanaryState.RUNNING, reason, message
         if snapshot.state == canary_memory.REFUSED:  # and about to end
             return snapshot, since, CanaryState.REFUSED, reason, message
-        return snapshot, since, CanaryState.PREPARING, "preparing", "the worker chooses its objects"
+        before = f"; the one before it: {trouble.message}" if self.troubled else ""
+        message = f"the worker connects and chooses its objects{before}"
+        return snapshot, since, CanaryState.PREPARING, "preparing", message
 
     def edges(self, bounds: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Bounds as they are counted, and all edges: the same objects for ever, as the renderer wants them."""
@@ -236,7 +244,8 @@ class OsdCanary:
         self._group, self._osd = group, osd
         self._first = len(OPERATIONS) * (group.plan.osds.index(osd) if osd else 0)
         self._notes = dict.fromkeys(NOTES[2:], 0)
-        self._note = self._logged = ""
+        self._note = ""
+        self._log = CanaryLog()
 
     @property
     def plan(self) -> RadosCanaryPlan:
@@ -260,14 +269,7 @@ class OsdCanary:
             self._note = reading.reason
             if reading.reason in self._notes:
                 self._notes[reading.reason] += 1
-        if reading.reason == "preparing" or (not reading.reason and not reading.success):
-            return
-        if reading.reason != self._logged:
-            self._logged = reading.reason
-            if reading.reason:
-                log.warning("canary %s: %s: %s", reading.probe, reading.reason, reading.message)
-            else:
-                log.info("canary %s: works again", reading.probe)
+        self._log.look(reading)
 
     def stop(self, timeout: float = 1.0) -> bool:
         """End the worker, unless another OSD's canary did."""
@@ -338,6 +340,8 @@ class OsdCanary:
             return None
         if reason not in ("", "preparing", "choosing") or state not in (CanaryState.RUNNING, CanaryState.PREPARING):
             return False
+        if state is CanaryState.PREPARING and self._group.troubled:
+            return False  # or it would take turns for as long as the cluster is gone: refused, trying, refused
         known = [each.last_completion_ts for each in streams if each.last_completion_ts is not None]
         if len(known) < len(streams) or not streams:
             return None
