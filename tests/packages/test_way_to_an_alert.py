@@ -99,7 +99,10 @@ def test_the_package_and_two_readmes_lead_to_an_alert_and_out_again(monitored: M
     # alerts/README.md: the tree to start from
     shutil.copy(ROOT / "alerts/alertmanager/alertmanager.yaml", monitored.root / "etc/prometheus/alertmanager.yml")
     monitored.run("amtool", "check-config", "/etc/prometheus/alertmanager.yml")
+    # this machine has no network: without an address of its own Alertmanager can't have a cluster of one
+    (monitored.root / "etc/default/prometheus-alertmanager").write_text('ARGS="--cluster.listen-address="\n')
     monitored.run("systemctl", "restart", "prometheus-alertmanager")
+    monitored.run("systemctl", "is-active", "prometheus", "prometheus-alertmanager")
 
     wait("the watchdog is in Alertmanager", lambda: "PlumblineWatchdog" in in_alertmanager(monitored), 180, began)
     assert "PlumblineDown" not in in_prometheus(monitored)
