@@ -33,8 +33,12 @@ TARGETS = {"plumbline.yml": [{"targets": ["localhost:10047"], "labels": {"cluste
 def monitored(cache: Path, tmp_path: Path) -> Iterator[Machine]:
     """A running Debian 12 that has Debian's Prometheus and Alertmanager."""
     tree = debian_tree(cache, "monitored", (*PACKAGES, *MONITORING))
-    with copied(tree, tmp_path) as copy, booted(copy) as machine:
-        yield machine
+    with copied(tree, tmp_path) as copy:
+        (copy / "etc/hosts").write_text("127.0.0.1 localhost\n")  # as Debian's installer does, other than debootstrap
+        # this machine has no network: without an address of its own Alertmanager can't have a cluster of one
+        (copy / "etc/default/prometheus-alertmanager").write_text('ARGS="--cluster.listen-address="\n')
+        with booted(copy) as machine:
+            yield machine
 
 
 def commands() -> str:
@@ -99,8 +103,6 @@ def test_the_package_and_two_readmes_lead_to_an_alert_and_out_again(monitored: M
     # alerts/README.md: the tree to start from
     shutil.copy(ROOT / "alerts/alertmanager/alertmanager.yaml", monitored.root / "etc/prometheus/alertmanager.yml")
     monitored.run("amtool", "check-config", "/etc/prometheus/alertmanager.yml")
-    # this machine has no network: without an address of its own Alertmanager can't have a cluster of one
-    (monitored.root / "etc/default/prometheus-alertmanager").write_text('ARGS="--cluster.listen-address="\n')
     monitored.run("systemctl", "restart", "prometheus-alertmanager")
     monitored.run("systemctl", "is-active", "prometheus", "prometheus-alertmanager")
 
