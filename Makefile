@@ -74,7 +74,7 @@ test-ceph: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## install Ceph, run the
 
 # The base of the hosts, a Debian 12, is made once and kept in .debian/.
 .PHONY: test-ansible
-test-ansible: $(TEST_VENV)/.installed-$(KEY) $(ANSIBLE_VENV)/.deps-$(KEY) ## deploy/ansible on a Debian 12 with systemd and in a chroot, for real (root; minutes)
+test-ansible: $(TEST_VENV)/.installed-$(KEY) $(ANSIBLE_VENV)/.deps-$(KEY) ## deploy/ansible on a Debian 12 with systemd and in a chroot, for real (root; half an hour)
 	@PLUMBLINE_ANSIBLE=$(ANSIBLE_VENV)/bin $(TEST_VENV)/bin/python -m pytest -s -v tests/deploy/test_ansible.py $(ARGS)
 
 $(ANSIBLE_VENV)/.deps-$(KEY): requirements/ansible.txt requirements/debian-ansible.txt requirements/make-venv

@@ -164,6 +164,7 @@ def test_the_first_run_brings_a_service_that_answers(
     assert "Reload plumbline" not in run.changed_tasks
     assert stor01.run("systemctl", "is-enabled", "plumbline") == "enabled\n"
     assert "plumbline_build_info" in metrics(stor01)
+    assert {"/opt/plumbline", "/etc/plumbline"} <= set(left(stor01))
 
 
 def test_the_second_run_and_check_mode_change_nothing(
@@ -382,5 +383,6 @@ def test_the_linters_find_nothing(ansible: Ansible, folder: Path) -> None:
     place = folder / "lint/ansible_collections/plumbline/deploy"
     shutil.copytree(COLLECTION, place)
 
-    ansible.call("ansible-lint", "--offline", "--profile", "production", "-q", str(place), cwd=place)
-    ansible.call("yamllint", "--strict", str(place), cwd=place)
+    # what they leave out is named relative to here
+    ansible.call("ansible-lint", "--offline", "--profile", "production", "-q", ".", cwd=place)
+    ansible.call("yamllint", "--strict", ".", cwd=place)

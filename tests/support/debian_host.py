@@ -174,6 +174,8 @@ class DebianHost:
             "LogLevel=ERROR",
         ]
         return {
+            # Ansible keeps a connection by this name: without one of its own the next host is reached over this one's
+            "ansible_host": self.key.parent.name,
             "ansible_user": "root",
             "ansible_ssh_private_key_file": str(self.key),
             "ansible_ssh_common_args": shlex.join([*options, "-o", f"ProxyCommand={proxy}"]),
