@@ -72,13 +72,13 @@ test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the t
 test-ceph: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## install Ceph, run the tests that need a real cluster
 	@$(TEST_VENV)/bin/python -m pytest -m ceph $(ARGS)
 
-# The base of the hosts, a Debian 12, is made once and kept in .debian/.
+# The bases of the hosts, Debian 12, are made once and kept in .debian/; make test-packages has the same.
 .PHONY: test-ansible
 test-ansible: $(TEST_VENV)/.installed-$(KEY) $(ANSIBLE_VENV)/.deps-$(KEY) ## deploy/ansible on a Debian 12 with systemd and in a chroot, for real (root; half an hour)
 	@PLUMBLINE_ANSIBLE=$(ANSIBLE_VENV)/bin $(TEST_VENV)/bin/python -m pytest -s -v tests/deploy/test_ansible.py $(ARGS)
 
-$(ANSIBLE_VENV)/.deps-$(KEY): requirements/ansible.txt requirements/debian-ansible.txt requirements/make-venv
-	@requirements/need-debian -f requirements/debian-ansible.txt || true
+$(ANSIBLE_VENV)/.deps-$(KEY): requirements/ansible.txt requirements/debian-hosts.txt requirements/make-venv
+	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@echo "creating $(ANSIBLE_VENV) with the pinned Ansible" >&2
 	@requirements/make-venv $(ANSIBLE_VENV) $(PYTHON)
 	@$(ANSIBLE_VENV)/bin/python $(PIP_INSTALL) -r requirements/ansible.txt
@@ -217,7 +217,7 @@ packages: $(VENV)/.deps-$(KEY) $(SOURCES) ## build the wheel and the Debian pack
 
 .PHONY: test-packages
 test-packages: packages $(TEST_VENV)/.deps-$(KEY) ## install them on a fresh Debian 12 (debootstrap, systemd in namespaces; root), remove, purge
-	@requirements/need-debian debootstrap || true
+	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@$(TEST_VENV)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall dist/*.whl
 	@$(TEST_VENV)/bin/python -m pytest -m packages tests/packages $(ARGS)
 
@@ -258,6 +258,6 @@ $(LOCK_VENV)/.deps-$(KEY): requirements/lock.txt requirements/make-venv
 
 .PHONY: clean
 clean: ## remove what make made: environments, wheel, caches, state of run and demo
-	@rm -rf $(VENV) $(TEST_VENV) $(LOCK_VENV) $(AUDIT_VENV) $(ANSIBLE_VENV) $(STATE) .debian .debian12 .demo dist build \
+	@rm -rf $(VENV) $(TEST_VENV) $(LOCK_VENV) $(AUDIT_VENV) $(ANSIBLE_VENV) $(STATE) .debian .demo dist build \
 	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .import-lint.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from support.ansible_runs import Ansible, Run
-from support.debian_host import DebianHost, base, debian_host, missing
+from support.debian_host import SERVER, DebianHost, debian_host, missing
 
 REPOSITORY = Path(__file__).parents[2]
 COLLECTION = REPOSITORY / "deploy/ansible"
@@ -39,7 +39,7 @@ CANARY = {"type": "canary", "name": "canary"}
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A short path, which the client's control socket needs, on a real file system, which an overlay needs."""
+    """A short path, which the client's control socket needs."""
     made = Path(tempfile.mkdtemp(prefix="pl-", dir="/var/tmp"))
     yield made
     shutil.rmtree(made, ignore_errors=True)
@@ -52,21 +52,16 @@ def ansible(folder: Path) -> Ansible:
 
 
 @pytest.fixture(scope="module")
-def debian() -> Path:
-    return base(Path(os.environ.get("PLUMBLINE_DEBIAN", str(REPOSITORY / ".debian"))))
-
-
-@pytest.fixture(scope="module")
-def stor01(debian: Path, folder: Path) -> Iterator[DebianHost]:
-    with debian_host(debian, folder / "stor01", systemd=True) as host:
+def stor01() -> Iterator[DebianHost]:
+    with debian_host(SERVER, systemd=True) as host:
         yield host
 
 
 @pytest.fixture(scope="module")
-def chroot(debian: Path, folder: Path) -> Iterator[DebianHost]:
+def chroot() -> Iterator[DebianHost]:
     # it reaches packages as this machine does
     settings = [name for name in ("/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt") if Path(name).exists()]
-    with debian_host(debian, folder / "chroot", systemd=False, copies=settings) as host:
+    with debian_host(SERVER, systemd=False, copies=settings) as host:
         yield host
 
 
@@ -127,14 +122,8 @@ def told(host: DebianHost) -> list[str]:
 
 
 def metrics(host: DebianHost, port: int = PORT) -> str:
-    deadline = time.monotonic() + 30
-    while True:  # the address listens a moment before the first page is there
-        try:
-            return host.get(f"http://127.0.0.1:{port}/metrics")
-        except AssertionError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)
+    # the address listens a moment before the first page is there
+    return host.get(f"http://127.0.0.1:{port}/metrics", within_s=30)
 
 
 def left(host: DebianHost) -> list[str]:
@@ -302,14 +291,7 @@ def test_rules_fire_in_a_real_prometheus_and_reach_alertmanager(ansible: Ansible
 
 def alerts(host: DebianHost) -> dict[str, dict[str, str]]:
     """The labels of what is active in Alertmanager, by name; AssertionError when it stays silent for half a minute."""
-    for attempt in range(30):
-        try:
-            answer = host.get("http://127.0.0.1:9093/api/v2/alerts?active=true")
-            break
-        except AssertionError:
-            if attempt == 29:
-                raise
-            time.sleep(1)
+    answer = host.get("http://127.0.0.1:9093/api/v2/alerts?active=true", within_s=30)
     return {alert["labels"]["alertname"]: alert["labels"] for alert in json.loads(answer)}
 
 

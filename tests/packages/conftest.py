@@ -1,17 +1,13 @@
-"""The packages of `make packages`, and the machines they are installed on.
-
-The trees are debootstrapped once into ``.debian12`` (or ``$PLUMBLINE_DEBIAN12``), some 250 MB each.
-"""
+"""The packages of `make packages`, and the hosts they are installed on."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from support.machine import PACKAGES, Machine, booted, copied, debian_tree
+from support.debian_host import MINIMAL, SERVER, DebianHost, debian_host, missing
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,21 +21,19 @@ def deb() -> Path:
     return found[0]
 
 
-@pytest.fixture(scope="session")
-def cache() -> Path:
-    """Where the trees are."""
-    return Path(os.environ.get("PLUMBLINE_DEBIAN12", ROOT / ".debian12"))
+@pytest.fixture
+def minimal() -> Iterator[DebianHost]:
+    """A bare Debian 12, a chroot with this machine's network: neither Python nor systemd."""
+    if reason := missing():
+        pytest.skip(reason)
+    with debian_host(MINIMAL, systemd=False) as host:
+        yield host
 
 
 @pytest.fixture
-def minimal(cache: Path, tmp_path: Path) -> Iterator[Path]:
-    """A bare Debian 12: neither Python nor systemd."""
-    with copied(debian_tree(cache, "minimal"), tmp_path) as tree:
-        yield tree
-
-
-@pytest.fixture
-def machine(cache: Path, tmp_path: Path) -> Iterator[Machine]:
-    """A running Debian 12 with systemd, without a network."""
-    with copied(debian_tree(cache, "machine", PACKAGES), tmp_path) as tree, booted(tree) as found:
-        yield found
+def machine() -> Iterator[DebianHost]:
+    """A running Debian 12 with systemd, whose network leads nowhere."""
+    if reason := missing():
+        pytest.skip(reason)
+    with debian_host(SERVER, systemd=True) as host:
+        yield host

@@ -1,8 +1,8 @@
 """A Debian 12 of its own on this machine: a namespace host whose PID 1 is systemd, or a plain chroot without one.
 
-The base is made once by debootstrap, with what a Debian server has when Ansible first meets it (Python and an SSH
-server), and kept; each host is an overlay over it that nothing outlives. SSH reaches it without a network: sshd's inetd
-mode inside, ``nsenter`` as the client's ProxyCommand.
+A base is made once by debootstrap and kept; each host is an overlay over one, and nothing outlives it. A chroot has
+this machine's network, a host with systemd one that leads nowhere. SSH reaches both without: sshd's inetd mode
+inside, ``nsenter`` as the client's ProxyCommand.
 """
 
 from __future__ import annotations
@@ -20,17 +20,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-INSTALLED = ("systemd", "systemd-sysv", "dbus", "python3", "ca-certificates", "openssh-server")
-"""What a fresh server has."""
+BASES = Path(os.environ.get("PLUMBLINE_DEBIAN", str(Path(__file__).parents[2] / ".debian")))
+"""Where the bases are kept, some 300 MB each."""
 
-FETCHED = ("python3-venv", "python3-apt", "prometheus", "prometheus-alertmanager")
-"""Packages that tests install on hosts without a network: they are in apt's cache and nowhere else."""
+BOOT_SECONDS = 90.0
 
-BOOT_SECONDS = 60.0
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A kind of fresh Debian: what is installed beyond debootstrap's least, and what only lies in apt's cache."""
+
+    name: str
+    installed: tuple[str, ...] = ()
+    fetched: tuple[str, ...] = ()
+
+
+MINIMAL = Base("minimal")
+"""Neither Python nor systemd."""
+
+SERVER = Base(
+    "server",
+    # what a Debian server has when Ansible first meets it; and libbpf1, which our package recommends
+    installed=("systemd", "systemd-sysv", "dbus", "python3", "ca-certificates", "openssh-server", "libbpf1"),
+    # packages that tests install on hosts without a network
+    fetched=("python3-venv", "python3-apt", "prometheus", "prometheus-alertmanager"),
+)
 
 _MOUNTS = """
 set -e
-base=$1 work=$2 init=$3
+base=$1 work=$2
 root=$work/root
 mount --make-rprivate /
 mount -t overlay overlay -o "lowerdir=$base,upperdir=$work/upper,workdir=$work/work" "$root"
@@ -47,10 +65,10 @@ ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 echo "127.0.0.1 localhost" >"$root/etc/hosts"   # an installer writes it, debootstrap does not
 touch "$root/var/lib/apt/lists"   # fetched a moment ago, as far as apt's module is concerned
+mount -t sysfs -o ro sysfs "$root/sys"
 """
 
 _CHROOT = """
-mount -t sysfs -o ro sysfs "$root/sys"
 printf '#!/bin/sh\\nexit 101\\n' >"$root/usr/sbin/policy-rc.d"; chmod 755 "$root/usr/sbin/policy-rc.d"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 touch "$work/ready"
@@ -60,7 +78,6 @@ exec sleep infinity
 # /proc/sys read-only: what this host's systemd would set is this machine's. A cgroup namespace: its units are
 # below ours.
 _SYSTEMD = """
-mount -t sysfs -o ro sysfs "$root/sys"
 mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 mount --bind "$root/proc/sys" "$root/proc/sys"
 mount -o remount,bind,ro "$root/proc/sys"
@@ -79,30 +96,40 @@ mount --make-rshared /   # as on any host: systemd leaves it to a container's ma
 exec env -i container=plumbline-test PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --system
 """
 
+_ENVIRONMENT = {
+    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    "LC_ALL": "C.UTF-8",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "HOME": "/root",
+}
+
 
 def missing() -> str | None:
     """Why there can be no such host here, in one line; None: there can."""
     if os.geteuid() != 0:
         return "root is needed for namespaces and mounts"
-    absent = [
-        name for name in ("debootstrap", "unshare", "nsenter", "ssh", "ssh-keygen", "ip") if not shutil.which(name)
-    ]
-    return f"not found: {', '.join(absent)}" if absent else None
+    needed = ("debootstrap", "unshare", "nsenter", "setpriv", "ssh", "ssh-keygen", "ip")
+    absent = [name for name in needed if not shutil.which(name)]
+    if absent:
+        return f"not found: {', '.join(absent)}"
+    return None if _cgroups() else "no cgroup2 is mounted here, and systemd wants one"
 
 
-def base(folder: Path) -> Path:
-    """The base in ``folder``, made now (minutes) unless it is there. RuntimeError with debootstrap's last words."""
-    done = folder / "debian-12"
+def made(base: Base) -> Path:
+    """The base's tree, made now (minutes) unless it is there. RuntimeError with debootstrap's last words."""
+    done = BASES / base.name
     if done.is_dir():
         return done
-    folder.mkdir(parents=True, exist_ok=True)
-    making = Path(tempfile.mkdtemp(dir=folder, prefix="making-"))
+    BASES.mkdir(parents=True, exist_ok=True)
+    making = Path(tempfile.mkdtemp(dir=BASES, prefix="making-"))
     try:
-        command = ["debootstrap", "--variant=minbase", f"--include={','.join(INSTALLED)}", "bookworm", str(making)]
-        _run([*command, *_mirror()])
-        shutil.copyfile("/etc/resolv.conf", making / "etc/resolv.conf")
-        fetch = f"apt-get update && apt-get install -y --no-install-recommends --download-only {' '.join(FETCHED)}"
-        _run(["chroot", str(making), "sh", "-c", fetch])
+        include = [f"--include={','.join(base.installed)}"] if base.installed else []
+        _run(["debootstrap", "--variant=minbase", *include, "bookworm", str(making), *_mirror()])
+        _run(["chroot", str(making), "apt-get", "clean"])
+        if base.fetched:
+            shutil.copyfile("/etc/resolv.conf", making / "etc/resolv.conf")
+            fetch = "apt-get update && apt-get install -y --no-install-recommends --download-only"
+            _run(["chroot", str(making), "sh", "-c", f"{fetch} {' '.join(base.fetched)}"])
         making.chmod(0o755)
         making.rename(done)
     finally:
@@ -130,19 +157,26 @@ def _run(argv: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DebianHost:
-    """One running host: ``enter`` is the command that leads into it."""
+    """One running host: ``enter`` is the command that leads into it, ``root`` its tree as this machine sees it."""
 
     enter: tuple[str, ...]
+    root: Path
     key: Path
 
-    def run(self, *argv: str, check: bool = True, timeout_s: float = 60.0) -> str:
-        """Standard output of a command inside; with ``check`` a failure raises with what the command said."""
-        done = subprocess.run(
-            [*self.enter, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *argv],
+    def call(self, *argv: str, timeout_s: float = 300.0) -> subprocess.CompletedProcess[str]:
+        """A command inside, as root; whatever comes of it."""
+        settings = [f"{name}={value}" for name, value in _ENVIRONMENT.items()]
+        return subprocess.run(
+            [*self.enter, "/usr/bin/env", "-i", *settings, *argv], stdin=subprocess.DEVNULL,
             capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False,
         )  # fmt: skip
+
+    def run(self, *argv: str, check: bool = True, timeout_s: float = 120.0) -> str:
+        """Standard output of a command inside; with ``check`` a failure raises with what the command said."""
+        done = self.call(*argv, timeout_s=timeout_s)
         if check and done.returncode:
-            raise AssertionError(f"{shlex.join(argv)}: exit {done.returncode}: {done.stdout}{done.stderr}")
+            said = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            raise AssertionError(f"{shlex.join(argv)}: exit {done.returncode}: {said}")
         return done.stdout
 
     def read(self, path: str) -> str:
@@ -153,26 +187,23 @@ class DebianHost:
         """Whether there is something at ``path``, a dangling link included."""
         return self.run("sh", "-c", f"[ -e {path} ] || [ -L {path} ] && echo yes", check=False) == "yes\n"
 
-    def get(self, url: str) -> str:
-        """What an HTTP server inside answers; fails on anything but 200."""
-        program = (
-            "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1], timeout=20).read().decode())"
-        )
-        return self.run("python3", "-c", program, url)
+    def get(self, url: str, *, within_s: float = 0.0) -> str:
+        """What an HTTP server inside answers, as soon as it does; AssertionError when that is not 200 in time."""
+        fetch = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1], timeout=20).read().decode())"
+        deadline = time.monotonic() + within_s
+        while True:
+            try:
+                return self.run("python3", "-c", fetch, url)
+            except AssertionError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(0.5)
 
     def inventory(self) -> dict[str, object]:
         """Ansible's variables for this host."""
         proxy = shlex.join([*self.enter, "/usr/sbin/sshd", "-i"])
-        options = [
-            "-F",
-            "none",
-            "-o",
-            "UserKnownHostsFile=/dev/null",
-            "-o",
-            "StrictHostKeyChecking=no",
-            "-o",
-            "LogLevel=ERROR",
-        ]
+        settings = ("UserKnownHostsFile=/dev/null", "StrictHostKeyChecking=no", "LogLevel=ERROR")
+        options = ["-F", "none", *(word for setting in settings for word in ("-o", setting))]
         return {
             # Ansible keeps a connection by this name: without one of its own the next host is reached over this one's
             "ansible_host": self.key.parent.name,
@@ -184,21 +215,34 @@ class DebianHost:
 
 
 @contextmanager
-def debian_host(base: Path, folder: Path, *, systemd: bool, copies: Sequence[str] = ()) -> Iterator[DebianHost]:
-    """A host over ``base``, its differences in ``folder``; with systemd as PID 1 and a network that leads nowhere, or a
-    chroot in this machine's network. ``copies``: files of this machine that it has, too. RuntimeError when it does not
-    come up."""
-    for name in ("upper", "work", "root"):
-        (folder / name).mkdir(parents=True)
-    key = _give_key(folder)
-    for name in copies:
-        copy = folder / "upper" / name.lstrip("/")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(name, copy)
+def debian_host(base: Base, *, systemd: bool, copies: Sequence[str] = ()) -> Iterator[DebianHost]:
+    """A host over ``base``, with systemd as PID 1 or a chroot. ``copies``: files of this machine that it has, too.
+    RuntimeError when it does not come up."""
+    lower = made(base)
+    # an overlay needs a real file system below
+    folder = Path(tempfile.mkdtemp(prefix="plumbline-host-", dir="/var/tmp"))
+    try:
+        for name in ("upper", "work", "root"):
+            (folder / name).mkdir()
+        key = _give_key(folder)
+        for name in copies:
+            copy = folder / "upper" / name.lstrip("/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(name, copy)
+        with _started(lower, folder, key, systemd=systemd) as host:
+            yield host
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _started(lower: Path, folder: Path, key: Path, *, systemd: bool) -> Iterator[DebianHost]:
     spaces = ["-m", "-p", "-f", "-i", "-u", *(["-n", "-C"] if systemd else [])]
     script = _MOUNTS + (_SYSTEMD if systemd else _CHROOT)
-    argv = ["unshare", *spaces, "--kill-child=SIGKILL", "sh", "-c", script, "sh", str(base), str(folder), ""]
-    group = _cgroup() if systemd else None
+    # --pdeathsig: it ends with this process, however that ends
+    argv = ["setpriv", "--pdeathsig", "KILL", "unshare", *spaces, "--kill-child=SIGKILL",
+            "sh", "-c", script, "sh", str(lower), str(folder)]  # fmt: skip
+    group = _new_group() if systemd else None
     log = folder / "log"
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -214,7 +258,7 @@ def debian_host(base: Path, folder: Path, *, systemd: bool, copies: Sequence[str
                     os.kill(pid, signal.SIGKILL)
         process.wait(timeout=30)
         if group is not None:
-            _remove_groups(group)
+            _remove(group)
 
 
 def _give_key(folder: Path) -> Path:
@@ -232,13 +276,15 @@ def _wait(process: subprocess.Popen[bytes], log: Path, folder: Path, key: Path, 
     deadline = time.monotonic() + BOOT_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         pid = _child(process.pid)
-        if pid and systemd:
-            host = DebianHost(("nsenter", "-t", str(pid), "-a"), key)
-            state = host.run("/usr/bin/systemctl", "is-system-running", check=False).strip()
-            if Path(f"/proc/{pid}/comm").read_text() == "systemd\n" and state in {"running", "degraded"}:
+        tree = Path(f"/proc/{pid}/root")
+        if pid and systemd and Path(f"/proc/{pid}/comm").read_text() == "systemd\n":
+            host = DebianHost(("nsenter", "-t", str(pid), "-a"), tree, key)
+            if host.run("/usr/bin/systemctl", "is-system-running", check=False).strip() in {"running", "degraded"}:
                 return host
         if pid and (folder / "ready").exists():
-            return DebianHost(("nsenter", "-t", str(pid), "-m", "-p", "-i", "-u", "chroot", str(folder / "root")), key)
+            root = str(folder / "root")
+            enter = ("nsenter", "-t", str(pid), "-m", "-p", "-i", "-u", "chroot", root)
+            return DebianHost(enter, tree / root.lstrip("/"), key)
         time.sleep(0.2)
     raise RuntimeError(f"the host did not come up: {log.read_text(errors='replace')[-500:]}")
 
@@ -251,11 +297,18 @@ def _child(pid: int) -> int | None:
     return None
 
 
-def _cgroup() -> Path:
+def _cgroups() -> Path | None:
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
-    where = next((Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
+    return next((Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
+
+
+def _new_group() -> Path:
+    where = _cgroups()
     if where is None:
-        raise RuntimeError("no cgroup2 is mounted here, and systemd wants one")
+        raise RuntimeError(str(missing()))
+    for old in where.glob("plumbline-test-*-*"):  # of a run that was killed
+        if not Path("/proc", old.name.split("-")[2]).exists():
+            _remove(old, within_s=0.0)
     group = where / f"plumbline-test-{os.getpid()}-{time.monotonic_ns()}"
     group.mkdir()
     return group
@@ -265,13 +318,16 @@ def _join(group: Path) -> None:
     (group / "cgroup.procs").write_text("0")
 
 
-def _remove_groups(group: Path) -> None:
+def _remove(group: Path, *, within_s: float = 10.0) -> None:
     """From the leaves; the kernel takes a moment to notice that the last process is gone."""
-    for _ in range(50):
+    deadline = time.monotonic() + within_s
+    while True:
         for path in sorted((found for found in group.rglob("*") if found.is_dir()), reverse=True):
             with contextlib.suppress(OSError):
                 path.rmdir()
         with contextlib.suppress(OSError):
             group.rmdir()
+            return
+        if time.monotonic() > deadline:
             return
         time.sleep(0.1)
