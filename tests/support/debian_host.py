@@ -43,7 +43,7 @@ SERVER = Base(
     # what a Debian server has when Ansible first meets it; and libbpf1, which our package recommends
     installed=("systemd", "systemd-sysv", "dbus", "python3", "ca-certificates", "openssh-server", "libbpf1"),
     # packages that tests install on hosts without a network
-    fetched=("python3-venv", "python3-apt", "prometheus", "prometheus-alertmanager"),
+    fetched=("python3-venv", "python3-apt", "python3-yaml", "procps", "prometheus", "prometheus-alertmanager"),
 )
 
 _MOUNTS = """
