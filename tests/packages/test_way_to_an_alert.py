@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "deploy" / "prometheus" / "README.md"
 MONITORING = ("prometheus", "prometheus-alertmanager", "python3-yaml", "procps")
 """What the READMEs name, and kill(1), by which Debian reloads Prometheus: every server has that, `minbase` has not."""
-INSTALL = ("apt-get", "install", "-y", "-q", "--no-install-recommends", "--no-download")
-"""What is needed lies in apt's cache: the host has no network."""
+INSTALL = ("apt-get", "install", "-y", "-q", "--no-install-recommends")
+"""What is needed lies in apt's cache: the host's network leads nowhere."""
 CHECKOUT = "/root/plumbline"
 """Where somebody has cloned the repository."""
 TARGETS = {"plumbline.yml": [{"targets": ["localhost:10047"], "labels": {"cluster": "north", "instance": "stor01"}}]}
