@@ -77,8 +77,9 @@ def storm(folder: Path, *, kills: int, seed: int = 0, fio: bool) -> Storm:
     with running(folder, config=config(folder, fio=fio)) as daemon:
         eventually(lambda: daemon.metrics().get("plumbline_probe_success", probe="canary") == 1, within_s=120)
         start_s = time.monotonic() - began
-    for _ in range(kills):
-        _kill_one(folder, flags, chance.uniform(0, LATEST * start_s), seen)
+    with contextlib.suppress(KeyboardInterrupt):  # it lasts: what was seen until then is told
+        for _ in range(kills):
+            _kill_one(folder, flags, chance.uniform(0, LATEST * start_s), seen)
     _look_at_the_last(folder, fio, seen)
     return seen
 
