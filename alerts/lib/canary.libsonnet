@@ -35,6 +35,8 @@ function(config) {
     )
   ||| % (labels { span: span, window: window, minimum: minimum }),
 
+  local fast = config.canary.fastWindow,
+
   // A rate of operations with that of the failed ones, which are in no bucket. `or`: without errors there may be none.
   local withFailed(rate, window) = |||
     %(rate)s
@@ -44,22 +46,23 @@ function(config) {
     %(rate)s
   ||| % (labels { window: window, rate: rate }),
 
-  local completed(window) =
-    'sum by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s]))' % (labels { window: window }),
+  local completed =
+    'sum by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s]))' % (labels { window: fast }),
 
-  attempted(window):: withFailed(completed(window), window),
+  // The two shares below divide by what this recorded, so all three are over the fast window.
+  attempted:: withFailed(completed, fast),
 
-  local enoughAttempted(window, minimum) = |||
+  local enoughAttempted = |||
     and on (%(series)s)
     plumbline:canary_attempted_fast:ops_per_second >= %(minimum)d / %(seconds)d
-  ||| % (labels { seconds: promql.seconds(window), minimum: minimum }),
+  ||| % (labels { seconds: promql.seconds(fast), minimum: config.canary.minimumOperations.fast }),
 
-  local slow(window) =
-    'min by (%(series)s) (rate(plumbline_canary_slow_operations_total[%(window)s]))' % (labels { window: window }),
+  local slow =
+    'min by (%(series)s) (rate(plumbline_canary_slow_operations_total[%(window)s]))' % (labels { window: fast }),
 
   // Share of operations above the baseline's bound, and of failed ones. `min`: of two bounds the higher counts.
   // `offset`: right after a new bound its counter has no history while the count has; their quotient would be too small.
-  slowShare(window, minimum):: |||
+  slowShare:: |||
     (
       %(slow)s
     )
@@ -69,13 +72,13 @@ function(config) {
     and on (%(series)s)
     plumbline_canary_slow_operations_total offset %(window)s
   ||| % (labels {
-           window: window,
-           slow: promql.nested(withFailed(slow(window), window)),
-           enough: std.rstripChars(enoughAttempted(window, minimum), '\n'),
+           window: fast,
+           slow: promql.nested(withFailed(slow, fast)),
+           enough: std.rstripChars(enoughAttempted, '\n'),
          }),
 
   // Share of failed operations: what no recovery excuses.
-  failedShare(window, minimum):: |||
+  failedShare:: |||
     1
     -
     %(completed)s
@@ -83,7 +86,7 @@ function(config) {
     plumbline:canary_attempted_fast:ops_per_second
     %(enough)s
   ||| % (labels {
-           completed: completed(window),
-           enough: std.rstripChars(enoughAttempted(window, minimum), '\n'),
+           completed: completed,
+           enough: std.rstripChars(enoughAttempted, '\n'),
          }),
 }

@@ -45,15 +45,15 @@ local promql = import '../lib/promql.libsonnet';
         },
         {
           record: 'plumbline:canary_attempted_fast:ops_per_second',
-          expr: expr.attempted(canary.fastWindow),
+          expr: expr.attempted,
         },
         {
           record: 'plumbline:canary_slow_operations:ratio',
-          expr: expr.slowShare(canary.fastWindow, canary.minimumOperations.fast),
+          expr: expr.slowShare,
         },
         {
           record: 'plumbline:canary_failed_operations:ratio',
-          expr: expr.failedShare(canary.fastWindow, canary.minimumOperations.fast),
+          expr: expr.failedShare,
         },
         {
           // A median of medians: hiccups and what lasts less than half an hour leave no trace.

@@ -317,6 +317,15 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
         raise ConfigError(where, "a number is too large for what it stands for") from error
 
 
+def convert_secret(kind: type[T], data: Any, *, where: str, reference: str) -> T:
+    """:func:`convert` of what may hold secrets: no error shows a value. ``reference``: the page that has its keys."""
+    try:
+        return convert(kind, {} if data is None else data, where=where)
+    except ConfigError as error:
+        reason = error.reason.replace("the configuration reference", reference)
+        raise ConfigError(where, reason, key=error.key) from None
+
+
 def _cut(text: str) -> str:
     """Short enough for a line; it may hold all of a long value."""
     return text if len(text) <= _LONGEST_WORDS else f"{text[: _LONGEST_WORDS - 1]}…"

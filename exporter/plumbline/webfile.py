@@ -23,7 +23,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from plumbline.config import convert, read_text, read_yaml
+from plumbline.config import convert_secret, read_text, read_yaml
 from plumbline.config_types import Secret, Strict
 from plumbline.errors import ConfigError
 from plumbline.visible import visible
@@ -138,11 +138,7 @@ def load(path: Path) -> WebFile:
 def parse(text: str, *, where: str) -> WebFile:
     """Check the file's text; ``where`` names it in errors. An empty document asks for nothing."""
     data = read_yaml(text, where=where)
-    try:
-        found = convert(WebFile, {} if data is None else _without_empty(data), where=where)
-    except ConfigError as error:
-        reason = error.reason.replace("the configuration reference", "docs/web.md")
-        raise ConfigError(where, reason, key=error.key) from None  # without the value: it may be a secret
+    found = convert_secret(WebFile, _without_empty(data), where=where, reference="docs/web.md")
     if found.tls_server_config == TlsServerConfig():
         found = msgspec.structs.replace(found, tls_server_config=None)  # as the toolkit has it
     if found.tls_server_config is not None:

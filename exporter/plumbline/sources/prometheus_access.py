@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumbline.config import convert, read_text, read_yaml
+from plumbline.config import convert_secret, read_text, read_yaml
 from plumbline.config_types import Secret, Strict
 from plumbline.errors import ConfigError
 
@@ -65,11 +65,7 @@ def load_access(path: Path) -> Access:
     """Read the file and those it names; :class:`ConfigError` in one line, without what stood there."""
     where = str(path)
     data = read_yaml(read_text(path, max_bytes=MAX_BYTES), where=where)
-    try:
-        found = convert(_HttpConfig, {} if data is None else data, where=where)
-    except ConfigError as error:  # without the value: it may be a secret
-        reason = error.reason.replace("the configuration reference", "docs/report.md")
-        raise ConfigError(where, reason, key=error.key) from None
+    found = convert_secret(_HttpConfig, data, where=where, reference="docs/report.md")
     if found.basic_auth and found.authorization:
         raise ConfigError(where, "stands beside basic_auth; one of them", key="authorization")
     return Access(_header(found, path), _context(found.tls_config, path) if found.tls_config else None)
