@@ -12,6 +12,11 @@ def visible(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
+def excerpt(text: str, most: int = 300) -> str:
+    """The beginning of what a tool said, for a message: visible, ``most`` characters when written out."""
+    return visible(text[:most])[:most]
+
+
 class VisibleFormatter(logging.Formatter):
     """A record is one line; but for the lines of a traceback."""
 

@@ -22,7 +22,7 @@ from plumbline.probes.guard import ProbeDirectory, prepare_directory
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed, Runner
-from plumbline.visible import visible
+from plumbline.visible import excerpt
 from plumbline.workloads import BlockWorkload
 
 __all__ = ["FioPlan", "FioTool", "run_fio"]
@@ -272,7 +272,7 @@ def _first_line(completed: Completed) -> str:
     for output in (completed.stderr, completed.stdout):
         for line in output.decode("utf-8", "replace").splitlines():
             if text := line.strip():
-                return visible(text[:300])[:300]
+                return excerpt(text)
     return ""
 
 

@@ -20,7 +20,7 @@ from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.peer import Findings, IpAddress, Peer, failure, refuse_if_stopped
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed, Runner
-from plumbline.visible import visible
+from plumbline.visible import excerpt
 from plumbline.workloads import TcpThroughput
 
 INSTALL = "iperf3 is not installed; on Debian: apt-get install iperf3"
@@ -176,7 +176,7 @@ def _report(completed: Completed) -> Report | str:
         return parse_report(completed.stdout)
     except ParseError as error:
         said = completed.stderr.decode("utf-8", "replace").strip().splitlines()
-        return visible(said[0][:300])[:300] if said else f"{error} (exit status {completed.returncode})"
+        return excerpt(said[0]) if said else f"{error} (exit status {completed.returncode})"
 
 
 def _is_refusal(error: str) -> bool:

@@ -24,7 +24,7 @@ from plumbline.probes.osd_lookup import only_class
 from plumbline.probes.rados_bench_output import RadosBenchReport, parse_rados_bench
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed, ProcessRunner, Runner
-from plumbline.visible import visible
+from plumbline.visible import excerpt
 from plumbline.workloads import RadosBench
 
 _HOST_BYTES = 29
@@ -221,7 +221,7 @@ def first_line(done: Completed) -> str:
     """The first line of stderr for a person, else the last of stdout."""
     lines = [line.strip() for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     lines = lines or [line.strip() for line in done.stdout.decode("utf-8", "replace").splitlines()[-1:]]
-    return visible(lines[0][:300])[:300] if lines else ""
+    return excerpt(lines[0]) if lines else ""
 
 
 def _operation(workload: RadosBench, report: RadosBenchReport) -> OperationResult:
