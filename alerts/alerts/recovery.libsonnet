@@ -1,5 +1,6 @@
 // Alerts that are sent to nobody: Alertmanager holds others back while they fire.
 local alert = import '../lib/alert.libsonnet';
+local layers = import '../lib/layers.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -32,6 +33,14 @@ local promql = import '../lib/promql.libsonnet';
           { layer: 'rados', signal: 'health' },
           'The cluster moves data; tickets about latency wait.',
           "Recovery or backfill is under way{{ with $labels.cluster }} in cluster {{ . }}{{ end }}: disks and network carry more than the clients' load. Warnings about latency are held back; pages, losses and errors are not.",
+        ),
+        alert.new(
+          config,
+          'PlumblineLayerSettling',
+          layers.paged(std.flattenArrays(config.blame.order[1:std.length(config.blame.order) - 1]), config.instanceLabels),
+          { signal: 'health' },
+          'A layer pages, or did until a moment ago; latency above it waits.',
+          'Layer {{ $labels.layer }}{{ with $labels.instance }} on {{ . }}{{ end }}{{ with $labels.cluster }} in cluster {{ . }}{{ end }} has a page, or had one until a moment ago. What waits for it recovers last: latency in the layers above is held back for as long.',
         ),
         alert.new(
           config,

@@ -51,6 +51,14 @@
         keepFiringFor: '2h',
       },
 
+      PlumblineLayerSettling: {
+        // Holds back what waits for a layer that paged a moment ago: queues above it drain last, and pages are kept
+        // firing from when they were last true. So the longest of those (10 m), and some minutes for the queues.
+        severity: 'info',
+        'for': '0m',
+        keepFiringFor: '15m',
+      },
+
       PlumblineProbeTargetDown: {
         // Holds back as well. At once: a canary's operation hangs seconds after its OSD's host is gone, and the page
         // for the host takes minutes.

@@ -20,6 +20,14 @@ local firing(which) =
     alerts: promql.nested(std.join('\nor\n', [firing(kind) for kind in kinds])),
   },
 
+  // 1 for each of these layers that somebody is woken for now, `by` these labels and `layer`. A forecast wakes as well,
+  // but slows nothing.
+  paged(names, by):: |||
+    max by (%(labels)s) (
+      ALERTS{alertname=~"Plumbline.+",alertstate="firing",layer=~"%(layers)s",severity="critical",signal!="capacity"}
+    )
+  ||| % { labels: promql.join(by + ['layer']), layers: anyOf(names) },
+
   // The lowest of the layers that `metric` holds 1 for, for each set of the labels `by`; siblings are all named.
   lowest(order, metric, by, matchers=[])::
     local select(layers) =

@@ -211,9 +211,19 @@ def test_a_slow_disk_is_one_page_and_what_stands_on_it_waits_for_it(
         exactly(receiver, _without_muted(first, night))
 
         receiver.messages.clear()
-        # the disk is well again, and RBD is not: now it is RBD's turn, and what stood on it stays silent
+        # the disk is well again, RADOS with it, and RBD is not: it is given some minutes ...
+        settling = pick(label_sets, "PlumblineLayerSettling", layer="disk", instance=B, cluster="north")
+        server.post([settling])
         server.post([each for each in night if each not in (rbd, night[7], *night[8:])], resolved=True)
-        exactly(receiver, _after(first, rbd))
+        held = ("null", "firing", ("cluster=north", "layer=disk"), (f"PlumblineLayerSettling@{B}",))
+        exactly(receiver, [*_resolved(first), held])
+
+        receiver.messages.clear()
+        # ... and now it is its turn; what stood on it stays silent
+        server.post([settling], resolved=True)
+        turn = ("pager", "firing", ("cluster=north", "layer=rbd"), (f"PlumblineProbeStuck@{A}",))
+        over = ("null", "resolved", *held[2:])
+        exactly(receiver, [over, turn])
 
 
 def _without_muted(messages: list[Any], night: list[dict[str, str]]) -> list[Any]:
@@ -226,9 +236,8 @@ def _without_muted(messages: list[Any], night: list[dict[str, str]]) -> list[Any
     return messages
 
 
-def _after(first: list[Any], rbd: Mapping[str, str]) -> list[Any]:
-    resolved = [(who, "resolved", group, alerts) for who, _, group, alerts in first if group[1] == "layer=disk"]
-    return [*resolved, ("pager", "firing", ("cluster=north", "layer=rbd"), (f"PlumblineProbeStuck@{rbd['instance']}",))]
+def _resolved(first: list[Any]) -> list[Any]:
+    return [(who, "resolved", group, alerts) for who, _, group, alerts in first if group[1] == "layer=disk"]
 
 
 def test_a_host_that_is_down_is_one_page(

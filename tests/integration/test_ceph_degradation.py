@@ -42,6 +42,7 @@ SITE = """{ _config+:: {
     minimumOperations: { short: 5, long: 5, fast: 3 }, recoveryWindow: '10s', recoveryLongWindow: '10s',
   },
   alerts+: {
+    PlumblineLayerSettling+: { keepFiringFor: '90s' },
     PlumblineCanaryLatencyExtreme+: { 'for': '10s' },
     PlumblineCanaryLatencyHigh+: {
       page+: { steadySpan: '20s', anySpan: '30s', keepFiringFor: '10s' },
@@ -189,4 +190,4 @@ def test_a_slow_disk_below_an_osd_pages_once_for_the_disk(here: Here) -> None:
     eventually(lambda: here.pager.messages(PAGER, "resolved"), within_s=WITHIN_S, every_s=1)
     eventually(lambda: not here.firing(GUILTY) | here.firing(ABOVE), within_s=WITHIN_S, every_s=1)
     time.sleep(GROUP_WAIT_S)
-    assert {layer for _, layer in here.paged()} == {GUILTY}, "RADOS recovers later; it is no second page"
+    assert {layer for _, layer in here.paged()} == {GUILTY}, "what recovers later is no second page"

@@ -17,7 +17,7 @@ from support.rules import ROOT
 
 CONFIG = ROOT / "alerts" / "alertmanager" / "alertmanager.yaml"
 RECEIVERS = sorted(CONFIG.parent.glob("receivers-*.yaml"))
-INHIBITORS = {"PlumblineRecoveryUnderWay", "PlumblineProbeTargetDown"}
+INHIBITORS = {"PlumblineRecoveryUnderWay", "PlumblineProbeTargetDown", "PlumblineLayerSettling"}
 """Told to nobody, so that what they silence may be louder: a recovery, and a host that PlumblineDown tells of."""
 RANK = {"critical": 3, "warning": 2, "info": 1}
 
@@ -370,6 +370,22 @@ def test_each_layer_speaks_before_all_above_it(rules, one, lower, upper):
     assert audible(rules, [above_page, page])[-1] == page, "never downwards"
     bare = [{key: value for key, value in each.items() if key != "cluster"} for each in (page, above_page)]
     assert len(audible(rules, bare)) == len(heard)
+
+
+@pytest.mark.parametrize(("lower", "upper"), BELOW)
+def test_a_layer_that_has_just_paged_still_speaks_before_all_above_it(rules, one, lower, upper):
+    """As its page did: what waits for it recovers last, and would page at the end of what was told already."""
+    where = HERE if upper in {"disk", "osd"} else THERE
+    settling = one("PlumblineLayerSettling", layer=lower, instance=where)
+    lost = one("PlumblineNetworkLoss", layer=upper, probe=upper, instance=HERE)
+    for severity in ("warning", "critical"):
+        slow = one("PlumblineCanaryLatencyHigh", severity=severity, layer=upper)
+        apart = [slow] if (lower, upper) == ("network", "disk") else []
+        assert audible(rules, [settling, slow, lost]) == [settling, *apart, lost]
+    elsewhere = {**settling, "cluster": "south"}
+    assert audible(rules, [elsewhere, slow]) == [elsewhere, slow]
+    same = one("PlumblineCanaryLatencyHigh", layer=lower)
+    assert same in audible(rules, [settling, same])
 
 
 @pytest.mark.parametrize("layers", ORDER)

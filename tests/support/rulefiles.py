@@ -108,7 +108,7 @@ class RuleSet:
                 elif word not in seen:
                     seen.add(word)
                     pending.append(word)
-        return {word for word in found if word in given or word.startswith(_SCRAPED) or word == "up"}
+        return {word for word in found if word in given or word.startswith(_SCRAPED) or word in {"up", "ALERTS"}}
 
     def only(self, keep: Callable[[Rule], Iterable[Rule]]) -> dict[str, Any]:
         """A rule file of the rules that ``keep`` gives for each; groups left empty are left out."""
