@@ -1,5 +1,5 @@
 """For all tests: Hypothesis without a deadline, because a time is a matter of the machine's load and not of ours; one
-real Ceph cluster for all that ask for it; and which of them may run beside each other."""
+real Ceph cluster for all that ask for it; which of them may run beside each other, and which are tried twice."""
 
 import logging
 import re
@@ -34,6 +34,24 @@ class _ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         alone = ONE_AT_A_TIME.match(nodeid) and not BESIDE_THEM.match(nodeid)
         return "machine" if alone else nodeid.partition("::")[0]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What runs on the live machine is tried once more when it fails: another guest of the same hardware can hold its
+    disk for seconds. A defect fails twice. Whatever is computed from given input has one try."""
+    for item in items:
+        if ONE_AT_A_TIME.match(item.nodeid):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Nothing is hidden: what a second try passed is printed with its first failure."""
+    tried = terminalreporter.getreports("rerun")
+    if tried:
+        terminalreporter.section("tried a second time")
+    for report in tried:
+        terminalreporter.write_sep("_", report.nodeid)
+        terminalreporter.write_line(report.longreprtext)
 
 
 @pytest.fixture(autouse=True)
