@@ -64,10 +64,13 @@ $(VENV)/.installed-$(KEY): $(VENV)/.deps-$(KEY) $(SOURCES) requirements/debian-b
 ##@ tests and checks
 
 .PHONY: test
-test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the tests need, check everything, run all tests but Ceph's
-	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not ceph and not packages" $(ARGS)
+test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the tests need, check everything, run all tests but the long ones and Ceph's
+	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not ceph and not packages and not long" $(ARGS)
 
-# make test runs these too, where the packages are there already.
+.PHONY: test-long
+test-long: debian-packages $(TEST_VENV)/.installed-$(KEY) ## run the tests that take half a minute and more: soak, slow disks, recordings
+	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "long and not ceph and not packages" $(ARGS)
+
 .PHONY: test-ceph
 test-ceph: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## install Ceph, run the tests that need a real cluster
 	@$(TEST_VENV)/bin/python -m pytest -m ceph $(ARGS)

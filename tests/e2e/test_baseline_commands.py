@@ -98,6 +98,7 @@ def measuring(folder: Path) -> Iterator[Daemon]:
         yield started
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 def test_a_baseline_beside_what_the_daemon_measured_last(folder: Path, measuring: Daemon) -> None:
     eventually(

@@ -26,6 +26,7 @@ from support.mutilated import BOMBS
 from support.programs import need
 from support.scraped import Scrape
 
+pytestmark = pytest.mark.long
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="not root")
 TESTS = Path(__file__).parents[1]
 FAKETIME = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)

@@ -130,6 +130,7 @@ def sleepers() -> list[int]:
     return [pid for pid in found if str(SLEEP_S) in command_line(pid)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 def test_pages_come_and_say_what_is_wrong(folder: Path, host: list[str | Path], behaviour: str) -> None:
     environment = {**os.environ, "PATH": str(imposters(folder, behaviour))}

@@ -51,6 +51,7 @@ def up(inside: Inside) -> list[float]:
     return [each.value for each in inside.metrics().samples if each.name == UP]
 
 
+@pytest.mark.long
 def test_every_probe_of_the_network_from_one_daemon_to_another(
     cable: tuple[Namespace, Namespace], tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ IN_THE_SCRAPE = {
 }
 """Collectors that read files themselves; the others show what jobs beside the scrape have read."""
 
-pytestmark = pytest.mark.needs_root
+pytestmark = [pytest.mark.long, pytest.mark.needs_root]
 
 
 @dataclass(slots=True)

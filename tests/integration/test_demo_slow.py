@@ -16,6 +16,7 @@ ALERT = "PlumblineCanaryLatencyExtreme"
 
 
 @pytest.mark.integration
+@pytest.mark.long
 @pytest.mark.needs_root
 @pytest.mark.timeout(900)
 def test_a_slowed_disk_becomes_an_alert_that_arrives_and_resolves(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def loop(tmp_path: Path) -> Iterator[str]:
         subprocess.run(["losetup", "--detach", device], check=True)
 
 
+@pytest.mark.long
 @pytest.mark.needs_root
 def test_a_changed_scheduler_and_read_ahead_are_in_the_daemons_metrics_after_its_next_look(
     loop: str, tmp_path: Path

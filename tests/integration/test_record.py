@@ -25,6 +25,7 @@ from support.ports import free_port
 
 pytestmark = [
     pytest.mark.integration,
+    pytest.mark.long,
     pytest.mark.skipif(not all(map(shutil.which, ("fio", "iperf3"))), reason="fio or iperf3 is not installed"),
 ]
 BUSY = {"max_load_per_cpu": 1000, "max_device_busy": 1.0}

@@ -36,7 +36,7 @@ FIGURES = {
     ' / rate(plumbline_disk_io_total{operation="read"}[1m])',
 }
 
-pytestmark = [pytest.mark.integration, pytest.mark.needs_root, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.needs_root, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from support.prometheus import CLUSTER, prometheus
 from support.slow_disk import disks, one_slow
 from support.throttling import named, throttled
 
-pytestmark = [pytest.mark.integration, pytest.mark.needs_root, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.needs_root, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 300.0

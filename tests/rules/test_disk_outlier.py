@@ -76,6 +76,7 @@ def test_a_twentieth_of_the_operations_twenty_times_slower(promtool):
     assert verdict == ""
 
 
+@pytest.mark.long
 def test_an_everyday_week_alerts_nobody(promtool):
     fleet = Fleet(disks=12, duration_seconds=7 * DAY_SECONDS, step_seconds=120)
     verdict = promtool(
