@@ -22,6 +22,8 @@ BESIDE_THEM = re.compile(
     r"|integration/test_(alertmanager_real|compose_stack|guarded_prometheus|keeplist|review|stack|cephtop_prometheus))\.py"
 )
 """Of those, what only talks to servers of its own, and mostly waits for them."""
+LIVE = re.compile(r"tests/((e2e|integration)/|unit/test_(raw_)?canary(_hung)?\.py)")
+"""What depends on this machine's disks and clock besides its own input."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -40,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What runs on the live machine is tried once more when it fails: another guest of the same hardware can hold its
     disk for seconds. A defect fails twice. Whatever is computed from given input has one try."""
     for item in items:
-        if ONE_AT_A_TIME.match(item.nodeid):
+        if LIVE.match(item.nodeid):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
