@@ -178,13 +178,7 @@ class FilesystemProbe:
             outcome, message = Outcome.TIMEOUT if answer.timeout else Outcome.FAILURE, answer.message
         else:
             outcome, message = Outcome.SUCCESS, ""
-        return ProbeResult(
-            probe=self.config.name,
-            layer=self.workload.layer,
-            device_class=self.device_class,
-            workload=self.workload.id,
-            config_hash=self._config_hash,
-            tool=self.identity.tool,
+        return self.identity.result(
             tool_version="" if isinstance(self.workload, BlockWorkload) else __version__,
             started=started,
             duration=completed.duration_s,

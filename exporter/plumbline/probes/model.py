@@ -17,7 +17,7 @@ from plumbline.config import CephConfig
 from plumbline.probe_config import Periodic
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.cluster_osds import ClusterOsds
-from plumbline.probes.result import ProbeResult
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Runner
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
@@ -52,6 +52,32 @@ class Identity:
     """A cap, part of ``config_hash`` already."""
     cluster: bool = False
     """It loads the Ceph cluster: the cluster's gates hold for it."""
+
+    def result(
+        self,
+        *,
+        tool_version: str,
+        started: float,
+        duration: float,
+        outcome: Outcome,
+        operations: tuple[OperationResult, ...] = (),
+        message: str = "",
+    ) -> ProbeResult:
+        """What a run of this experiment found. ``started``: Unix seconds; ``duration``: seconds."""
+        return ProbeResult(
+            probe=self.probe,
+            layer=self.layer,
+            device_class=self.device_class,
+            workload=self.workload,
+            config_hash=self.config_hash,
+            tool=self.tool,
+            tool_version=tool_version,
+            started=started,
+            duration=duration,
+            outcome=outcome,
+            operations=operations,
+            message=message,
+        )
 
 
 @dataclass(frozen=True, slots=True)

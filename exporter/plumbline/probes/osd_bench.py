@@ -94,13 +94,7 @@ class OsdBenchProbe:
             done = self._command(run, self.argv("bench", *self._numbers()), float(self.config.timeout) - spent_s)
             spent_s += done.duration_s
             outcome, message, report = self._judge(done)
-        return ProbeResult(
-            probe=self.identity.probe,
-            layer=self.workload.layer,
-            device_class=self.osd.device_class,
-            workload=self.workload.id,
-            config_hash=self.identity.config_hash,
-            tool="ceph",
+        return self.identity.result(
             tool_version=version,
             started=started,
             duration=spent_s,

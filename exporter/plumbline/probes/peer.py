@@ -91,13 +91,7 @@ def timed(run: Run, identity: Identity, tool_version: str, measure: Callable[[],
     """``measure()`` as a result, with the moment and the time it took."""
     started, begun = run.clock(), time.monotonic()
     found = measure()
-    return ProbeResult(
-        probe=identity.probe,
-        layer=identity.layer,
-        device_class=identity.device_class,
-        workload=identity.workload,
-        config_hash=identity.config_hash,
-        tool=identity.tool,
+    return identity.result(
         tool_version=tool_version,
         started=started,
         duration=time.monotonic() - begun,

@@ -127,13 +127,7 @@ class RadosBenchProbe:
             left = self._sweep(ProcessRunner(self.environment))  # one that the run's end does not end
         if left and outcome is Outcome.SUCCESS:
             outcome, message = Outcome.FAILURE, left
-        return ProbeResult(
-            probe=self.config.name,
-            layer=self.workload.layer,
-            device_class=self.device_class,
-            workload=self.workload.id,
-            config_hash=self.identity.config_hash,
-            tool="rados",
+        return self.identity.result(
             tool_version=version,
             started=started,
             duration=spent_s,

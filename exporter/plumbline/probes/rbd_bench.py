@@ -89,13 +89,7 @@ class RbdBenchProbe:
         if done < plan.image.size_bytes:
             self.tool.version(run.runner)
         outcome, message, report = _measure(plan, commands, run, done)
-        return ProbeResult(
-            probe=identity.probe,
-            layer=identity.layer,
-            device_class=identity.device_class,
-            workload=identity.workload,
-            config_hash=identity.config_hash,
-            tool="rbd",
+        return identity.result(
             tool_version=version,
             started=started,
             duration=plan.timeout_s - commands.left_s,

@@ -101,13 +101,7 @@ class RbdFioProbe:
         commands.rbd_version()
         done = prepare(plan.image, commands, run.progress)
         outcome, message, report = _measure(plan, commands, run, done)
-        return ProbeResult(
-            probe=identity.probe,
-            layer=identity.layer,
-            device_class=identity.device_class,
-            workload=identity.workload,
-            config_hash=identity.config_hash,
-            tool="fio",
+        return identity.result(
             tool_version=version,
             started=started,
             duration=plan.timeout_s - commands.left_s,

@@ -69,13 +69,7 @@ class S3Probe:
                     break
         failed = isinstance(answer, Failed)
         identity = self.identity
-        return ProbeResult(
-            probe=identity.probe,
-            layer=identity.layer,
-            device_class=identity.device_class,
-            workload=identity.workload,
-            config_hash=identity.config_hash,
-            tool=identity.tool,
+        return identity.result(
             tool_version="" if isinstance(answer, Failed) else answer.version,
             started=started,
             duration=completed.duration_s,
