@@ -5,27 +5,52 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-Handle = Callable[[BaseHTTPRequestHandler], None]
+
+class Request(BaseHTTPRequestHandler):
+    """A request, and the way to answer it."""
+
+    body: bytes
+    """What was posted."""
+
+    def answer(self, body: bytes, *, status: int = 200, kind: str = "application/json") -> None:
+        """All of an answer."""
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: many requests a second."""
+
+
+Handle = Callable[[Request], None]
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 1024
 
 
 @contextmanager
-def answering(handle: Handle) -> Iterator[str]:
-    """Its URL, for as long as the block lasts; ``handle`` is given each request, its body read."""
+def answering(handle: Handle, *, protocol: str = "HTTP/1.0") -> Iterator[str]:
+    """Its URL, for as long as the block lasts; ``handle`` is given each request, its body read.
 
-    class Handler(BaseHTTPRequestHandler):
+    ``protocol``: with ``HTTP/1.1`` connections are kept, and each answer needs its length.
+    """
+
+    class Handler(Request):
+        protocol_version = protocol
+
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            self.body = self.rfile.read(int(self.headers["Content-Length"] or 0))
             handle(self)
 
         do_GET = do_POST  # noqa: N815  (after a redirection)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+    with _Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import http.server
 import itertools
 import json
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from plumbline.cephlook import Where, tops
 from plumbline.errors import PlumblineError, Unavailable
 from support.admin_sockets import AdminSocket
+from support.answering import answering
 from support.osd_fleet import answers
 
 
@@ -72,21 +71,10 @@ def test_a_prometheus_that_goes_away_later_is_a_note(folder):
     up = {"metric": {"__name__": "plumbline_osd_socket_up", "ceph_daemon": "osd.1"}, "value": [1.5, "1"]}
     body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": [up]}}).encode()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
     clock = Clock()
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        shown = looking(where(folder, prometheus=f"http://127.0.0.1:{server.server_port}"), clock)
+    with answering(lambda request: request.answer(body)) as url:
+        shown = looking(where(folder, prometheus=url), clock)
         first = next(shown)
-        server.shutdown()
     assert [osd.daemon for osd in first.osds] == ["osd.1"]
     assert clock.slept == [], "it looks back by itself"
     later = next(shown)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 import urllib.parse
 from contextlib import contextmanager
 
@@ -14,6 +12,7 @@ from plumbline.cephseries import QUERY, merged, osds_of
 from plumbline.cephtop import Osd, Suspicion
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.prometheus import Series, parse_vector, read_vector
+from support.answering import answering
 
 URL = "http://prometheus:9090"
 
@@ -138,20 +137,12 @@ def test_what_is_no_answer(answer, said):
 def server(status, body):
     asked = []
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            asked.append((self.path, self.rfile.read(int(self.headers["Content-Length"])).decode()))
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(body)
+    def handle(request):
+        asked.append((request.path, request.body.decode()))
+        request.answer(body, status=status)
 
-        def log_message(self, *_):
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as listening:
-        threading.Thread(target=listening.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{listening.server_port}", asked
-        listening.shutdown()
+    with answering(handle) as url:
+        yield url, asked
 
 
 def test_it_is_asked_once_for_all_of_them_under_the_path_given():

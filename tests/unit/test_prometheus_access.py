@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from plumbline.errors import ConfigError, Unavailable
 from plumbline.sources.prometheus import read_vector
 from plumbline.sources.prometheus_access import OPEN, Access, load_access
-from support.answering import answering
+from support.answering import Request, answering
 from support.certificates import make_certificates
 
 EMPTY = b'{"status": "success", "data": {"resultType": "vector", "result": []}}'
@@ -26,11 +25,9 @@ def load(folder: Path, text: str) -> Access:
 def seen_by_a_server(access: Access) -> list[str | None]:
     found: list[str | None] = []
 
-    def handle(request: BaseHTTPRequestHandler) -> None:
+    def handle(request: Request) -> None:
         found.append(request.headers["Authorization"])
-        request.send_response(200)
-        request.end_headers()
-        request.wfile.write(EMPTY)
+        request.answer(EMPTY)
 
     with answering(handle) as url:
         assert read_vector(url, "up", timeout_s=30, access=access) == ()
@@ -60,7 +57,7 @@ def test_nothing_asked_for_is_nothing_sent(tmp_path: Path, text: str) -> None:
 def test_it_is_not_sent_on_to_where_an_answer_points(tmp_path: Path) -> None:
     found: list[str | None] = []
 
-    def elsewhere(request: BaseHTTPRequestHandler) -> None:
+    def elsewhere(request: Request) -> None:
         found.append(request.headers["Authorization"])
         request.send_response(404)
         request.end_headers()
@@ -68,7 +65,7 @@ def test_it_is_not_sent_on_to_where_an_answer_points(tmp_path: Path) -> None:
     access = load(tmp_path, "authorization: {credentials: abc}")
     with answering(elsewhere) as other:
 
-        def handle(request: BaseHTTPRequestHandler) -> None:
+        def handle(request: Request) -> None:
             request.send_response(302)
             request.send_header("Location", other)
             request.end_headers()
@@ -79,7 +76,7 @@ def test_it_is_not_sent_on_to_where_an_answer_points(tmp_path: Path) -> None:
 
 
 def test_who_is_not_let_in_is_told_what_to_do(tmp_path: Path) -> None:
-    def handle(request: BaseHTTPRequestHandler) -> None:
+    def handle(request: Request) -> None:
         request.send_response(401)
         request.end_headers()
 
