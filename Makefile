@@ -117,10 +117,12 @@ render: $(TEST_VENV)/.installed-$(KEY) ## render alerts/ and dashboards/ into th
 	@$(TEST_VENV)/bin/python docs/render.py
 	@$(TEST_VENV)/bin/python deploy/prometheus/keeplist.py
 
-.PHONY: site
-site: $(TEST_VENV)/.deps-$(KEY) ## rules with your own numbers: SITE=site.libsonnet OUT=/etc/prometheus/plumbline
-	@test -n "$(SITE)" -a -n "$(OUT)" || { echo "say which: make site SITE=site.libsonnet OUT=/etc/prometheus/plumbline" >&2; exit 2; }
+.PHONY: site site-arguments
+site: site-arguments $(TEST_VENV)/.deps-$(KEY) ## rules with your own numbers: SITE=site.libsonnet OUT=/etc/prometheus/plumbline
 	@$(TEST_VENV)/bin/python alerts/render.py --site "$(SITE)" --out "$(OUT)"
+
+site-arguments:
+	@test -n "$(SITE)" -a -n "$(OUT)" || { echo "say which: make site SITE=site.libsonnet OUT=/etc/prometheus/plumbline" >&2; exit 2; }
 
 .PHONY: preview
 preview: $(TEST_VENV)/.deps-$(KEY) ## draw the dashboards from a Prometheus with data: ARGS='--prometheus URL --out DIR'
