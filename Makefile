@@ -68,7 +68,7 @@ test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the t
 	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not ceph and not packages and not long" $(ARGS)
 
 .PHONY: test-long
-test-long: debian-packages $(TEST_VENV)/.installed-$(KEY) ## run the tests that take half a minute and more: soak, slow disks, recordings
+test-long: debian-packages $(TEST_VENV)/.installed-$(KEY) ## run the tests that take long: soak, slow disks, recordings, faults
 	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "long and not ceph and not packages" $(ARGS)
 
 .PHONY: test-ceph

@@ -18,7 +18,7 @@ import pytest
 from plumbline.probes.gates import HEAVY_LOCK, HeavyLock
 from support.daemon import COMMAND, alive, command_line, eventually, running, write_config
 
-pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")]
 WORKLOAD = "randwrite-4k-qd1-j1"
 
 

@@ -25,7 +25,7 @@ from support.filesystems import Mounts
 from support.latency import During, Watch, bucket, bucket_of, run, watching
 from support.programs import need
 
-pytestmark = pytest.mark.needs_root
+pytestmark = [pytest.mark.long, pytest.mark.needs_root]
 
 
 @pytest.fixture(scope="module", params=["the kernel notes issues", "we do"])

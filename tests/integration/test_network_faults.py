@@ -35,6 +35,7 @@ from support.programs import need
 from support.prometheus import Prometheus, prometheus
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.needs_root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make network namespaces and losses"),
     pytest.mark.skipif(shutil.which("ip") is None, reason="needs iproute2"),
