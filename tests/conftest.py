@@ -2,8 +2,9 @@
 real Ceph cluster for all that ask for it; which of them may run beside each other, and which are tried twice."""
 
 import logging
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -24,6 +25,8 @@ BESIDE_THEM = re.compile(
 """Of those, what only talks to servers of its own, and mostly waits for them."""
 LIVE = re.compile(r"tests/((e2e|integration)/|unit/test_(raw_)?canary(_hung)?\.py)")
 """What depends on this machine's disks and clock besides its own input."""
+GIVING_WAY = 10
+"""Of -20 to 19, a tenth of the share of what has 0."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -44,6 +47,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if LIVE.match(item.nodeid):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """What only computes gives way to what measures the machine beside it: promtool is minutes on all CPUs."""
+    if os.geteuid() != 0:  # nobody else may take it back
+        return (yield)
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, before if LIVE.match(item.nodeid) else max(before, GIVING_WAY))
+    try:
+        return (yield)
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
