@@ -19,10 +19,11 @@ settings.load_profile("plumbline")
 ONE_AT_A_TIME = re.compile(r"tests/(e2e|integration)/")
 """They change the kernel's knobs, slow disks and measure time: two at once would disturb each other."""
 BESIDE_THEM = re.compile(
-    r"tests/(e2e/test_\w+_in_a_browser"
-    r"|integration/test_(alertmanager_real|compose_stack|guarded_prometheus|keeplist|review|stack|cephtop_prometheus))\.py"
+    r"tests/(e2e/test_(\w+_in_a_browser|baseline_commands|misbehaving_tools|network_between_daemons|stubborn_files)"
+    r"|integration/test_(alertmanager_real|compose_stack|demo_slow|guarded_prometheus|keeplist"
+    r"|review|stack|cephtop_prometheus))\.py"
 )
-"""Of those, what only talks to servers of its own, and mostly waits for them."""
+"""Of those, what only talks to servers and devices of its own, and mostly waits for them."""
 LIVE = re.compile(r"tests/((e2e|integration)/|unit/test_(raw_)?canary(_hung)?\.py)")
 """What depends on this machine's disks and clock besides its own input."""
 GIVING_WAY = 10
