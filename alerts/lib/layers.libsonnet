@@ -4,9 +4,11 @@ local promql = import 'promql.libsonnet';
 local anyOf(words) = std.join('|', words);
 
 // Only our own alerts: another's labels may mean something else.
-local firing(which) =
-  'ALERTS{alertname=~"Plumbline.+",alertstate="firing",layer!="",severity=~"%s",signal=~"%s"}'
-  % [anyOf(which.severities), anyOf(which.signals)];
+local firing(matchers) =
+  'ALERTS{%s}' % std.join(',', ['alertname=~"Plumbline.+"', 'alertstate="firing"'] + matchers);
+
+local ofKind(which) =
+  firing(['layer!=""', 'severity=~"%s"' % anyOf(which.severities), 'signal=~"%s"' % anyOf(which.signals)]);
 
 {
   // 1 for each layer that some alert of these kinds names now, `by` these labels and `layer`. Absent: none does.
@@ -17,16 +19,19 @@ local firing(which) =
     )
   ||| % {
     labels: promql.join(by + ['layer']),
-    alerts: promql.nested(std.join('\nor\n', [firing(kind) for kind in kinds])),
+    alerts: promql.nested(std.join('\nor\n', [ofKind(kind) for kind in kinds])),
   },
 
   // 1 for each of these layers that somebody is woken for now, `by` these labels and `layer`. A forecast wakes as well,
   // but slows nothing.
   paged(names, by):: |||
     max by (%(labels)s) (
-      ALERTS{alertname=~"Plumbline.+",alertstate="firing",layer=~"%(layers)s",severity="critical",signal!="capacity"}
+      %(alerts)s
     )
-  ||| % { labels: promql.join(by + ['layer']), layers: anyOf(names) },
+  ||| % {
+    labels: promql.join(by + ['layer']),
+    alerts: firing(['layer=~"%s"' % anyOf(names), 'severity="critical"', 'signal!="capacity"']),
+  },
 
   // The lowest of the layers that `metric` holds 1 for, for each set of the labels `by`; siblings are all named.
   lowest(order, metric, by, matchers=[])::

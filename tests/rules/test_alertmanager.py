@@ -263,6 +263,21 @@ def test_what_holds_back_recovery_latency_does_not_come_after_it(alerts):
     )
 
 
+def test_what_has_just_paged_holds_back_longer_than_a_page_above_it_lasts(alerts):
+    """A page is kept firing from when it was last true, and what waits for the layer below is true last."""
+    (settling,) = [_kept(rule) for rule in alerts if rule["alert"] == "PlumblineLayerSettling"]
+    pages = [
+        _kept(rule)
+        for rule in alerts
+        if rule["labels"]["signal"] == "latency" and rule["labels"]["severity"] == "critical"
+    ]
+    assert 0 < max(pages) < settling
+
+
+def _kept(rule):
+    return _seconds(rule.get("keep_firing_for", "0s"))
+
+
 def _seconds(duration):
     return int(duration[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[duration[-1]]
 
