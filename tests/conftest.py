@@ -25,7 +25,7 @@ BESIDE_THEM = re.compile(
 )
 """Of those, what only talks to servers and devices of its own, and mostly waits for them."""
 LIVE = re.compile(r"tests/((e2e|integration)/|unit/test_(raw_)?canary(_hung)?\.py)")
-"""What depends on this machine's disks and clock besides its own input."""
+"""What depends on this machine's disks and clock besides its own input; so does what needs root, wherever it stands."""
 GIVING_WAY = 10
 """Of -20 to 19, a tenth of the share of what has 0."""
 
@@ -46,8 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What runs on the live machine is tried once more when it fails: another guest of the same hardware can hold its
     disk for seconds. A defect fails twice. Whatever is computed from given input has one try."""
     for item in items:
-        if LIVE.match(item.nodeid):
+        if _live(item):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def _live(item: pytest.Item) -> bool:
+    return bool(LIVE.match(item.nodeid)) or item.get_closest_marker("needs_root") is not None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -56,7 +60,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if os.geteuid() != 0:  # nobody else may take it back
         return (yield)
     before = os.getpriority(os.PRIO_PROCESS, 0)
-    os.setpriority(os.PRIO_PROCESS, 0, before if LIVE.match(item.nodeid) else max(before, GIVING_WAY))
+    os.setpriority(os.PRIO_PROCESS, 0, before if _live(item) else max(before, GIVING_WAY))
     try:
         return (yield)
     finally:

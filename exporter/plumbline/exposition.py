@@ -1,4 +1,4 @@
-"""Collecting for a scrape: every collector guarded, and concurrent scrapes sharing one collection.
+"""Collecting for a scrape: every collector guarded, and scrapes that wait for their turn sharing one collection.
 
 The scrape is the hot path. It never waits for a device or a command: collectors read the kernel's counters or the
 latest value that the scheduler left. Rendering is :mod:`plumbline.rendering`'s work.
@@ -10,7 +10,6 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from plumbline import self_metrics
@@ -18,6 +17,7 @@ from plumbline.catalogue import Kind, MetricSpec
 from plumbline.collecting import PAGE_WITHIN_S, Collecting
 from plumbline.collection import Collector, GuardedCollector, SkipHook
 from plumbline.errors import PlumblineError
+from plumbline.sharing import Shared
 from plumbline.snapshot import CollectorHealth, Family, Snapshot
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class Exposition:
         self._process = process
         self._process_failed = False
         self._wait_s = wait_s
+        self._shared = Shared(self._collect, wait_s=wait_s)
         self._lock = threading.Lock()  # guards the two below
-        self._running: Future[Snapshot] | None = None
         self._plan = _Plan((), {})
         self._retired: dict[str, GuardedCollector] = {}  # switched off by a reload; their counters go on when back
         self._self_metrics = self_metrics.SelfMetrics()
@@ -89,36 +89,21 @@ class Exposition:
         return tuple(by_name[name] for name in sorted(by_name))
 
     def scrape(self) -> Snapshot:
-        """Collect, or share the collection that is under way; :class:`ScrapeTimeout` when that one takes too long."""
-        with self._lock:
-            running = self._running
-            if running is None:
-                mine = self._running = Future()
-                plan = self._plan
-        if running is not None:
-            return self._share(running)
-        try:
-            snapshot = self._collect(plan)
-        except BaseException as error:
-            with self._lock:
-                self._running = None
-            mine.set_exception(error)
-            raise
-        with self._lock:  # before the result is out: who comes later gets fresh figures
-            self._running = None
-        mine.set_result(snapshot)
-        return snapshot
+        """A collection that began after the question: who changes something and then asks sees it.
 
-    def _share(self, running: Future[Snapshot]) -> Snapshot:
+        All who come while one is under way share the next. :class:`ScrapeTimeout` when it takes too long.
+        """
         try:
-            return running.result(self._wait_s)
+            return self._shared()
         except TimeoutError:
             raise ScrapeTimeout(
                 f"a collection has been running for more than {self._wait_s:g} s; which collector hangs is in its "
                 "thread's stack: py-spy dump --pid <plumbline>"
             ) from None
 
-    def _collect(self, plan: _Plan) -> Snapshot:
+    def _collect(self) -> Snapshot:
+        with self._lock:
+            plan = self._plan
         families: dict[str, Family] = {}
         healths = []
         for guard, (health, collected) in zip(plan.guards, self._collecting.run(plan.guards, plan.shared), strict=True):
