@@ -119,7 +119,7 @@ def test_a_chassis_of_60_with_one_asleep_and_one_hung(let_go: threading.Event) -
 
     interval_s = [300.0]
     health = HealthWatch(
-        devices=lambda: [disk(name) for name in names], ask=ask, interval_s=lambda: interval_s[0], within_s=0.5
+        devices=lambda: [disk(name) for name in names], ask=ask, interval_s=lambda: interval_s[0], within_s=2
     )
     before = time.monotonic()
     health.refresh(NEVER)
@@ -128,7 +128,7 @@ def test_a_chassis_of_60_with_one_asleep_and_one_hung(let_go: threading.Event) -
     assert {name for name, state in states.items() if state.health == GOOD} == set(names) - {names[5], names[7]}
     assert (states[names[5]].asleep, states[names[5]].available, states[names[5]].health) == (True, True, None)
     hung = states[names[7]]
-    assert (hung.available, hung.reason, hung.in_flight_s >= 0.5) == (False, NO_ANSWER, True)
+    assert (hung.available, hung.reason, hung.in_flight_s >= 2) == (False, NO_ANSWER, True)
     assert most[0] <= 2  # one at a time, and the one that hangs
 
     interval_s[0] = 0.0

@@ -88,7 +88,7 @@ def test_a_disk_that_does_not_answer_has_no_class_and_costs_a_second_in_all(
 
     made = plan(*probes, storage=tmp_path, roots=Roots.under(tmp_path))
 
-    assert time.monotonic() - began < ANSWER_WITHIN_S + 1
+    assert time.monotonic() - began < 3 * ANSWER_WITHIN_S  # and not five times
     assert {job.device_class for job in made.canaries} == {"unknown"}
     assert f"{tmp_path / 'canary-0'}: the disk below does not answer" in caplog.text
 
