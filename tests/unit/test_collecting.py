@@ -1,6 +1,7 @@
 """Collectors that do not answer: the page comes without them, in time, and they are back when they have answered."""
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -11,11 +12,14 @@ from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
 from plumbline.collecting import AT_LEAST_S
 from plumbline.collection import Collector, SkipHook
 from plumbline.exposition import Exposition, Snapshot
+from support.daemon import eventually
 
 MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
 RINGS = MetricSpec("plumbline_nic_ring_entries", Kind.GAUGE, "Ring.", ("device", "ring"))
 SHARED = MetricSpec("plumbline_probe_success", Kind.GAUGE, "Last run.", ("probe",))
 LOG = logging.getLogger("test")
+PAGE_S = 2.0
+"""Longer than any stall of a busy machine, so that only what hangs is left behind."""
 
 
 class Hanging:
@@ -38,14 +42,11 @@ def ring() -> Iterator[Hanging]:
     hanging = Hanging("ring", (RINGS, ("eth0", "rx"), 512))
     yield hanging
     hanging.let_go.set()
-    deadline = time.monotonic() + 30
-    while collecting_threads():  # its last words belong to this test's log, not to the next one's
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: not collecting_threads())  # its last words belong to this test's log, not to the next one's
 
 
 def exposition(*collectors: Collector) -> Exposition:
-    return Exposition(collectors, clock=time.monotonic, logger=LOG, page_within_s=0.8)
+    return Exposition(collectors, clock=time.monotonic, logger=LOG, page_within_s=PAGE_S)
 
 
 def quick(name: str, *samples: Sample, spec: MetricSpec = MTU) -> Collector:
@@ -61,10 +62,10 @@ def names(snapshot: Snapshot) -> set[str]:
 
 
 def eventually_whole(page: Exposition) -> Snapshot:
-    deadline = time.monotonic() + 30
-    while not all(states(snapshot := page.scrape()).values()):
-        assert time.monotonic() < deadline, states(snapshot)
-        time.sleep(0.01)
+    def whole() -> Snapshot | None:
+        return snapshot if all(states(snapshot := page.scrape()).values()) else None
+
+    snapshot: Snapshot = eventually(whole)
     return snapshot
 
 
@@ -83,7 +84,7 @@ def test_the_rest_is_there_and_the_silent_one_says_so(ring: Hanging) -> None:
     (silent,) = [each for each in snapshot.collectors if not each.success]
     assert silent.reason.startswith("no answer for ")
     assert silent.available
-    assert silent.duration_s >= 0.8
+    assert silent.duration_s > PAGE_S / 2  # it begins a little after the page
 
 
 def test_it_is_asked_once_and_costs_the_next_pages_nothing(ring: Hanging, caplog: pytest.LogCaptureFixture) -> None:
@@ -93,12 +94,11 @@ def test_it_is_asked_once_and_costs_the_next_pages_nothing(ring: Hanging, caplog
     for _ in range(50):
         assert states(page.scrape()) == {"ring": False, "link": True}
 
-    assert time.monotonic() - began < 50 * 0.8
+    assert time.monotonic() - began < 50 * PAGE_S
     assert ring.asked == 1
-    assert collecting_threads() == 1
-    assert [record.message for record in caplog.records] == [
-        "collector ring: no answer for 1 s: a read hangs in the kernel; see dmesg"
-    ]
+    assert eventually(lambda: collecting_threads() == 1)
+    (said,) = caplog.messages
+    assert re.fullmatch(r"collector ring: no answer for \d s: a read hangs in the kernel; see dmesg", said)
 
 
 def test_it_is_back_when_it_has_answered(ring: Hanging, caplog: pytest.LogCaptureFixture) -> None:
@@ -109,7 +109,7 @@ def test_it_is_back_when_it_has_answered(ring: Hanging, caplog: pytest.LogCaptur
         snapshot = eventually_whole(page)
 
     assert "plumbline_nic_ring_entries" in names(snapshot)
-    assert collecting_threads() == 0
+    assert eventually(lambda: collecting_threads() == 0)
     assert caplog.messages.count("collector ring: works again") == 1
 
 
@@ -133,7 +133,8 @@ def test_all_of_them_silent_is_a_page_in_time() -> None:
     snapshot = page.scrape()
 
     assert not any(states(snapshot).values())
-    assert 0.8 + 0.4 + 0.2 + 9 * AT_LEAST_S <= time.monotonic() - began < 10
+    waited_s = sum(max(AT_LEAST_S, PAGE_S / 2**round) for round in range(12))
+    assert waited_s <= time.monotonic() - began < 12 * PAGE_S
     assert [each.asked for each in hanging] == [1] * 12
     for each in hanging:
         each.let_go.set()
@@ -147,10 +148,7 @@ def test_a_late_answer_claims_no_series_of_a_page_it_is_not_on() -> None:
 
     assert states(page.scrape()) == {"probe": False, "canary": True}
     late.let_go.set()
-    deadline = time.monotonic() + 30
-    while states(page.scrape()) != {"probe": True, "canary": False}:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert eventually(lambda: states(page.scrape()) == {"probe": True, "canary": False})
 
 
 def test_without_a_thread_to_spare_it_is_collected_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,7 +130,7 @@ class TestRefuses:
         before = open_descriptors()
         refusal(tmp_path / "photos")
         guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE).close()
-        assert open_descriptors() == before
+        assert open_descriptors() <= before
 
     @needs_root
     def test_another_users_directory(self, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ class TestFile:
         before = open_descriptors()
         with pytest.raises(ProbeRefused) as caught:
             self.opened(directory)
-        assert open_descriptors() == before
+        assert open_descriptors() <= before
         return caught.value.reason
 
     def test_is_allocated_and_not_of_zeros(self, directory: guard.ProbeDirectory) -> None:

@@ -74,9 +74,8 @@ def test_the_source_depends_on_udevd(tmp_path: Path, changes: Changes) -> None:
 
 
 def test_nothing_runs_before_start(changes: Changes) -> None:
-    before = threading.active_count()
     hotplug = BlockHotplug(HERE, changes)
-    assert threading.active_count() == before
+    assert "hotplug" not in {each.name for each in threading.enumerate()}
     assert hotplug.stop()
 
 
@@ -93,7 +92,7 @@ def test_it_stops_within_a_second_and_can_start_again(changes: Changes) -> None:
         began = time.monotonic()
         assert hotplug.stop()
         assert time.monotonic() - began < 10
-    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
     assert changes.count == 0
 
 

@@ -372,7 +372,7 @@ class TestTrouble:
         once()
         before = len(list(Path("/proc/self/fd").iterdir()))
         once()
-        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 @pytest.mark.needs_root

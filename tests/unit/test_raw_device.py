@@ -260,7 +260,7 @@ class TestOtherTrouble:
         for _ in range(3):
             opened(disk).close()
             reason(lambda: opened(disk, block_bytes=64 * MIB))
-        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def test_the_default_configuration_reads_no_raw_disk() -> None:
