@@ -76,7 +76,7 @@ def test_the_source_depends_on_udevd(tmp_path: Path, changes: Changes) -> None:
 def test_nothing_runs_before_start(changes: Changes) -> None:
     hotplug = BlockHotplug(HERE, changes)
     assert "hotplug" not in {each.name for each in threading.enumerate()}
-    assert hotplug.stop()
+    assert hotplug.stop(5)
 
 
 def test_started_twice(watcher: BlockHotplug) -> None:
@@ -84,14 +84,12 @@ def test_started_twice(watcher: BlockHotplug) -> None:
         watcher.start()
 
 
-def test_it_stops_within_a_second_and_can_start_again(changes: Changes) -> None:
+def test_it_stops_and_can_start_again(changes: Changes) -> None:
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     hotplug = BlockHotplug(HERE, changes)
     for _ in range(3):
         hotplug.start()
-        began = time.monotonic()
-        assert hotplug.stop()
-        assert time.monotonic() - began < 10
+        assert hotplug.stop(5)
     assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
     assert changes.count == 0
 
@@ -102,9 +100,7 @@ def test_stopping_does_not_wait_for_the_settling(changes: Changes, uevent: Path)
     hotplug.start()
     uevent.write_text("change")
     time.sleep(0.1)
-    began = time.monotonic()
-    assert hotplug.stop()
-    assert time.monotonic() - began < 10
+    assert hotplug.stop(5)
     assert changes.count == 0
 
 

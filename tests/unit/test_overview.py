@@ -113,7 +113,7 @@ class Node:
 def node(tmp_path: Path) -> Iterator[Node]:
     made = Node(tmp_path)
     yield made
-    assert made.probing.stop(1.0) == []
+    assert made.probing.stop(10.0) == []
     made.store.close()
 
 

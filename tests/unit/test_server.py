@@ -150,7 +150,7 @@ def test_a_client_that_does_not_read_is_let_go() -> None:
         done.set()
         return Response(200, b"x" * 50_000_000)
 
-    with serving(large, timeout_s=0.2, max_requests=1) as server, connect(server) as sock:
+    with serving(large, timeout_s=1.0, max_requests=1) as server, connect(server) as sock:
         sock.sendall(GET)
         assert done.wait(5)
         wait_until(lambda: not server._connections)
