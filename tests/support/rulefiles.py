@@ -115,6 +115,10 @@ class RuleSet:
         cut = [(name, [each for rule in rules for each in keep(rule)]) for name, rules in self.groups]
         return {"groups": [{"name": name, "rules": rules} for name, rules in cut if rules]}
 
+    def named(self, names: Collection[str]) -> dict[str, Any]:
+        """A rule file of the rules of these names."""
+        return self.only(lambda rule: [rule] if name_of(rule) in names else [])
+
 
 def asked(test: Mapping[str, Any]) -> set[str]:
     """Alerts and metrics that a test of a promtool file asks for."""
@@ -129,14 +133,29 @@ def needed_series(test: Mapping[str, Any], words: set[str]) -> list[dict[str, An
     return [series for series in test["input_series"] if metric_of(series["series"]) in words]
 
 
-def cut(rules: RuleSet, file: Path, folder: Path) -> Path:
-    """A copy of a promtool file and its rules in ``folder``, without the rules that none of its tests needs."""
-    tests = load(file)
-    wanted = rules.below(set().union(*(asked(test) for test in tests["tests"])))
-    content = rules.only(lambda rule: [rule] if name_of(rule) in wanted else [])
-    (folder / f"{file.stem}.rules.json").write_text(json.dumps(content), "utf-8")
-    tests["rule_files"] = [f"{file.stem}.rules.json"]
-    tests["group_eval_order"] = [group["name"] for group in content["groups"]]
-    target = folder / f"{file.stem}.json"
-    target.write_text(json.dumps(tests), "utf-8")
+def cut(rules: RuleSet, file: Path, folder: Path) -> list[Path]:
+    """Copies of a promtool file in ``folder``: tests that need the same rules share one, with these rules and no other.
+
+    What reads ``ALERTS`` may mean any alert: there, all that the file's tests ask for.
+    """
+    content = load(file)
+    of_alerts = {name_of(rule) for rule in rules.rules() if "ALERTS" in words_of(rule)}
+    below = {question: rules.below(question) for question in {frozenset(asked(test)) for test in content["tests"]}}
+    together: dict[frozenset[str], list[Any]] = {}
+    for test in content["tests"]:
+        question = frozenset(asked(test))
+        any_alert = "ALERTS" in question or below[question] & of_alerts
+        wanted = frozenset().union(*below.values()) if any_alert else frozenset(below[question])
+        together.setdefault(wanted, []).append(test)
+    return [
+        _part(content | {"tests": tests}, rules.named(wanted), folder / f"{file.stem}.{number}.json")
+        for number, (wanted, tests) in enumerate(together.items())
+    ]
+
+
+def _part(content: dict[str, Any], rules: dict[str, Any], target: Path) -> Path:
+    rule_file = target.with_suffix(".rules.json")
+    rule_file.write_text(json.dumps(rules), "utf-8")
+    order = [group["name"] for group in rules["groups"]]
+    target.write_text(json.dumps(content | {"rule_files": [rule_file.name], "group_eval_order": order}), "utf-8")
     return target
