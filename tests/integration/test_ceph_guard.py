@@ -28,7 +28,7 @@ from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import ProcessRunner
 from support.ceph_cluster import CephCluster
 from support.ceph_probes import set_up
-from support.daemon import eventually, running
+from support.daemon import eventually, freeze, running
 
 pytestmark = [pytest.mark.integration, pytest.mark.ceph]
 
@@ -96,7 +96,7 @@ def test_a_healthy_cluster_is_fit(guard: Callable[..., CephGuard]) -> None:
 def test_one_question_serves_many(guard: Callable[..., CephGuard], ceph: CephCluster) -> None:
     asking = guard()
     asking.check()
-    os.kill(asking.session_pid or 0, signal.SIGSTOP)  # it would not answer another
+    freeze(asking.session_pid or 0)  # it would not answer another
     try:
         for _ in range(10):
             asking.check()
@@ -184,7 +184,7 @@ def test_a_session_that_hangs_is_replaced(guard: Callable[..., CephGuard], confi
     asking = guard(msgspec.structs.replace(config, timeout=Duration(1.0)))
     asking.check()
     first = asking.session_pid or 0
-    os.kill(first, signal.SIGSTOP)
+    freeze(first)
     time.sleep(5)
     assert refusal(asking.check).reason == "unreachable"
     assert not Path(f"/proc/{first}").exists()

@@ -23,7 +23,7 @@ from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.workloads import load_catalogue
-from support.daemon import eventually
+from support.daemon import eventually, freeze
 from support.filesystems import Mounts, run, skip_without_root
 
 pytestmark = pytest.mark.needs_root
@@ -162,7 +162,7 @@ def test_works_through_fuse(fuse: Fuse) -> None:
 
 @pytest.mark.parametrize("workload", ["fs-metadata-1k", "fs-randwrite-4k-qd1-j1-buffered"])
 def test_a_mount_that_hangs_is_refused_and_not_waited_for(fuse: Fuse, workload: str) -> None:
-    fuse.process.send_signal(signal.SIGSTOP)
+    freeze(fuse.process.pid)
     began = time.monotonic()
     with pytest.raises(ProbeRefused) as refusal:
         go(probe(fuse.point / "probe", workload))
@@ -223,7 +223,7 @@ def test_the_watch_tells_up_from_dead_and_asks_once_at_a_time(fuse: Fuse) -> Non
         return found.up, found.in_flight_s
 
     eventually(lambda: state() == (True, 0.0), within_s=60)
-    fuse.process.send_signal(signal.SIGSTOP)
+    freeze(fuse.process.pid)
     began = time.monotonic()
     assert state()[0] is not True or time.monotonic() - began < ANSWER_WITHIN_S
     assert time.monotonic() - began < ANSWER_WITHIN_S + 20

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from .ceph_files import OSDS, conf_text, key_entry, new_secret
-from .daemon import eventually
+from .daemon import eventually, freeze
 from .ports import free_port
 
 PROGRAMS = ("ceph", "ceph-mon", "ceph-mgr", "ceph-osd", "monmaptool", "rados", "rbd", "setpriv")
@@ -222,8 +222,8 @@ class CephCluster:
         self.thaw(f"osd.{number}")
 
     def freeze(self, name: str) -> None:
-        """SIGSTOP to any daemon."""
-        os.kill(self.pid(name), signal.SIGSTOP)
+        """Stop any daemon as SIGSTOP does."""
+        freeze(self.pid(name))
         self._frozen.add(name)
 
     def thaw(self, name: str) -> None:

@@ -185,10 +185,13 @@ def eventually(look: Callable[[], Any], *, within_s: float = WITHIN_S, every_s: 
 
 def alive(pid: int) -> bool:
     """Whether a process still runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except OSError:
-        return False
+    return _state(Path(f"/proc/{pid}/stat")) not in ("Z", "X")
+
+
+def freeze(pid: int) -> None:
+    """SIGSTOP, until every thread stands: the signal takes effect when the kernel next runs one of them."""
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: {_state(stat) for stat in Path(f"/proc/{pid}/task").glob("*/stat")} == {"T"}, every_s=0.001)
 
 
 def command_line(pid: int) -> str:
@@ -197,6 +200,14 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
         return ""
+
+
+def _state(stat: Path) -> str:
+    """As in ``ps``; ``X`` when it is gone."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
 
 
 def _reloads(said: str) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.probes.ceph_session import CephSession
 from plumbline.probes.librados import Access
-from support.daemon import eventually
+from support.daemon import eventually, freeze
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_worker_that_dies_is_replaced_after_a_pause(session: CephSession) -> N
 def test_a_worker_that_hangs_is_killed_in_time(session: CephSession) -> None:
     said(session)
     pid = session.pid or 0
-    os.kill(pid, signal.SIGSTOP)
+    freeze(pid)
     began = time.monotonic()
     assert f"no answer within {session.limit_s:g} s" in said(session)
     assert time.monotonic() - began < session.limit_s + 30
