@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def metric_of(series: str) -> str:
     return series.partition("{")[0].strip()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuleSet:
     """All groups in the order in which they are evaluated: recording rules first."""
 
@@ -69,6 +70,14 @@ class RuleSet:
         """Every name once, in order."""
         return list(dict.fromkeys(name_of(rule) for rule in self.rules()))
 
+    @cached_property
+    def _reads_in_words(self) -> dict[str, set[str]]:
+        return self._reads(words_of)
+
+    @cached_property
+    def _reads_in_expressions(self) -> dict[str, set[str]]:
+        return self._reads(lambda rule: names_in(rule["expr"]))
+
     def _reads(self, of: Callable[[Rule], set[str]]) -> dict[str, set[str]]:
         reads: dict[str, set[str]] = {}
         for rule in self.rules():
@@ -77,7 +86,7 @@ class RuleSet:
 
     def below(self, names: Iterable[str]) -> set[str]:
         """``names`` and all recorded metrics that they read, directly or not, in a template too."""
-        reads = self._reads(words_of)
+        reads = self._reads_in_words
         found: set[str] = set()
         pending = [name for name in names if name in reads]
         while pending:
@@ -89,7 +98,7 @@ class RuleSet:
 
     def above(self, name: str) -> set[str]:
         """``name`` and everything that reads it, directly or not."""
-        reads = self._reads(lambda rule: names_in(rule["expr"]))
+        reads = self._reads_in_expressions
         found = {name}
         while more := {each for each, of in reads.items() if of & found} - found:
             found |= more
@@ -98,7 +107,7 @@ class RuleSet:
     def leaves(self, name: str, given: Collection[str]) -> set[str]:
         """What decides about ``name``: metrics that are scraped (ours, Ceph's, Prometheus' and Alertmanager's own), and
         those of ``given`` that rules record, which then come from outside and hide what lies below them."""
-        reads = self._reads(lambda rule: names_in(rule["expr"]))
+        reads = self._reads_in_expressions
         found: set[str] = set()
         pending, seen = [name], {name}
         while pending:
