@@ -12,6 +12,7 @@ import pytest
 
 from plumbline.errors import ProbeRefused
 from plumbline.probes import guard
+from support.descriptors import open_descriptors
 from support.filesystems import Mounts, run, skip_without_root
 
 MIB = 2**20
@@ -38,10 +39,6 @@ def refusal(path: Path, size_bytes: int = SIZE) -> ProbeRefused:
     assert message.endswith(guard.ADVICE[caught.value.reason])
     assert str(path if caught.value.reason != "missing" else path.parent) in message
     return caught.value
-
-
-def open_descriptors() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 class TestTakesADirectory:

@@ -13,6 +13,7 @@ import pyudev
 
 from plumbline.roots import Roots
 from plumbline.sources.hotplug import BlockHotplug
+from support.descriptors import open_descriptors
 
 HERE = Roots.under(Path("/"))
 
@@ -85,12 +86,12 @@ def test_started_twice(watcher: BlockHotplug) -> None:
 
 
 def test_it_stops_and_can_start_again(changes: Changes) -> None:
-    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    descriptors = open_descriptors()
     hotplug = BlockHotplug(HERE, changes)
     for _ in range(3):
         hotplug.start()
         assert hotplug.stop(5)
-    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
+    assert open_descriptors() <= descriptors
     assert changes.count == 0
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 
 from plumbline.sources.linkevents import LinkEvents
-
-
-def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208  (a plain count)
+from support.descriptors import open_descriptors
 
 
 def listening() -> int:
@@ -18,7 +14,7 @@ def listening() -> int:
 
 
 def test_stopping_is_quick_leaves_nothing_and_may_be_repeated() -> None:
-    before = open_files()
+    before = open_descriptors()
     events = LinkEvents(lambda: None)
     events.stop()
     for _ in range(2):
@@ -29,11 +25,11 @@ def test_stopping_is_quick_leaves_nothing_and_may_be_repeated() -> None:
         events.stop()
         assert time.monotonic() - begin < 10
     assert listening() == 0
-    assert open_files() <= before
+    assert open_descriptors() <= before
 
 
 def test_nothing_runs_before_start() -> None:
-    before = open_files()
+    before = open_descriptors()
     LinkEvents(lambda: None)
     assert listening() == 0
-    assert open_files() <= before
+    assert open_descriptors() <= before

@@ -30,6 +30,7 @@ from plumbline.probes.model import Host
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.workloads import BlockWorkload, load_catalogue
+from support.descriptors import open_descriptors
 from support.filesystems import skip_without_root
 from support.loops import Loops, checksum
 from support.throttling import named, throttled
@@ -370,9 +371,9 @@ class TestTrouble:
 
         names = [loops.disk(), loops.disk()]
         once()
-        before = len(list(Path("/proc/self/fd").iterdir()))
+        before = open_descriptors()
         once()
-        assert len(list(Path("/proc/self/fd").iterdir())) <= before
+        assert open_descriptors() <= before
 
 
 @pytest.mark.needs_root

@@ -20,6 +20,7 @@ from plumbline.probes.canary_plan import DevicePlan
 from plumbline.probes.fio_raw import RawFioPlan
 from plumbline.probes.raw_device import open_device
 from plumbline.workloads import BlockWorkload, load_catalogue
+from support.descriptors import open_descriptors
 from support.filesystems import MIB, Mounts, run, skip_without_root
 from support.loops import Loops, checksum
 
@@ -256,11 +257,11 @@ class TestOtherTrouble:
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 
     def test_no_descriptor_is_left(self, disk: str, tmp_path: Path) -> None:
-        before = len(list(Path("/proc/self/fd").iterdir()))
+        before = open_descriptors()
         for _ in range(3):
             opened(disk).close()
             reason(lambda: opened(disk, block_bytes=64 * MIB))
-        assert len(list(Path("/proc/self/fd").iterdir())) <= before
+        assert open_descriptors() <= before
 
 
 def test_the_default_configuration_reads_no_raw_disk() -> None:

@@ -16,6 +16,7 @@ import pytest
 import plumbline
 from plumbline.errors import Unavailable
 from plumbline.probes.runner import ProcessRunner
+from support.descriptors import open_descriptors
 from support.programs import need
 
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "SECRET": "not for probes", "LANG": "de_DE.UTF-8"}
@@ -210,7 +211,7 @@ def test_the_command_dies_with_a_daemon_that_is_killed(tmp_path: Path):
 def test_no_descriptor_and_no_zombie_is_left(runner: ProcessRunner):
     def state() -> tuple[int, str]:
         children = Path("/proc/self/task", str(threading.get_native_id()), "children").read_text()
-        return len(list(Path("/proc/self/fd").iterdir())), children
+        return open_descriptors(), children
 
     runner.run(["true"], timeout_s=10)
     before = state()
