@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 def manifest(root: Path) -> dict[str, Entry]:
     """By path below ``root``, which itself is ``.``; follows no link, opens regular files only."""
-    return {os.path.relpath(path, root): _entry(path) for path in _below(os.fspath(root))}
+    return {os.path.relpath(path, root): _entry(path) for path in _below(root)}
 
 
 def changes(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> list[str]:
@@ -56,18 +56,18 @@ def changes(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> list[str
     return found
 
 
-def _below(root: str) -> Iterator[str]:
+def _below(root: Path) -> Iterator[Path]:
     yield root
     for folder, folders, files in os.walk(root, onerror=_raise):
-        yield from (os.path.join(folder, name) for name in (*folders, *files))
+        yield from (Path(folder, name) for name in (*folders, *files))
 
 
 def _raise(error: OSError) -> None:
     raise error
 
 
-def _entry(path: str) -> Entry:
-    found = os.lstat(path)
+def _entry(path: Path) -> Entry:
+    found = path.lstat()
     kind = stat.S_IFMT(found.st_mode)
     folder = kind == stat.S_IFDIR
     names = sorted(os.listxattr(path, follow_symlinks=False))
@@ -85,14 +85,14 @@ def _entry(path: str) -> Entry:
     )
 
 
-def _leads_to(path: str, found: os.stat_result) -> str:
+def _leads_to(path: Path, found: os.stat_result) -> str:
     if stat.S_ISLNK(found.st_mode):
-        return os.readlink(path)
+        return str(path.readlink())
     if stat.S_ISBLK(found.st_mode) or stat.S_ISCHR(found.st_mode):
         return f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
     return ""
 
 
-def _digest(path: str) -> str:
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NOATIME), "rb") as file:
+def _digest(path: Path) -> str:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NOATIME), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.baseline.writer import check_target, write_text
-from plumbline.errors import BaselineError
+from plumbline.errors import BaselineError, PlumblineError
 from support.manifest import changes, manifest
 
 
@@ -109,7 +109,7 @@ def test_only_a_regular_file_is_replaced(tmp_path, kind, force):
     make(path)
     before = manifest(tmp_path)
     for refuse in (lambda: check_target(path, force=force), lambda: write_text(path, "new", force=force)):
-        with pytest.raises(BaselineError, match=said) as caught:
+        with pytest.raises(PlumblineError, match=said) as caught:
             refuse()
         assert "--force" not in str(caught.value)
     assert manifest(tmp_path) == before
@@ -135,8 +135,17 @@ def test_refused_before_measuring(tmp_path):
 
 
 def test_a_failed_write_leaves_nothing_behind(tmp_path):
-    # with the temporary name around it, longer than a file name may be
-    path = tmp_path / ("n" * 250)
-    with pytest.raises(BaselineError, match="can't be written: File name too long"):
+    path = tmp_path / ("n" * 256)
+    with pytest.raises(BaselineError, match=r"can't be written: .*File name too long"):
         write_text(path, "new", force=False)
     assert names(tmp_path) == []
+
+
+def test_where_the_old_one_can_not_be_kept_it_stays(tmp_path):
+    """With .bak its name is longer than a name may be."""
+    path = tmp_path / ("n" * 253)
+    path.write_text("old")
+    before = manifest(tmp_path)
+    with pytest.raises(BaselineError, match="can't be written: File name too long"):
+        write_text(path, "new", force=True)
+    assert manifest(tmp_path) == before
