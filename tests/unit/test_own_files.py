@@ -64,6 +64,28 @@ def test_a_file_is_made_read_replaced_renamed_and_removed(own, path):
     assert not any(path.iterdir())
 
 
+@pytest.mark.usefixtures("any_file_system")
+def test_the_old_file_is_kept_under_the_first_free_name(own, path):
+    (path / "report.bak-1").mkdir()
+    assert own.replace("report", b"0", keep="report.bak") == ""
+    for number, kept in enumerate(["report.bak", "report.bak-2", "report.bak-3"]):
+        inode = (path / "report").stat().st_ino
+        assert own.replace("report", str(number + 1).encode(), keep="report.bak") == kept
+        assert (path / kept).read_text() == str(number)
+        assert (path / kept).stat().st_ino == inode
+    assert own.names() == ["report", "report.bak", "report.bak-1", "report.bak-2", "report.bak-3"]
+
+
+def test_so_many_copies_are_enough(own, path):
+    own.create("report", b"0")
+    for name in ("report.bak", *(f"report.bak-{number}" for number in range(1, 100))):
+        (path / name).touch()
+    with pytest.raises(FileRefused, match=r"report\.bak: stands there 100 times, numbered; move some"):
+        own.replace("report", b"1", keep="report.bak")
+    assert own.read("report", 9) == b"0"
+    assert len(own.names()) == 101
+
+
 def symlink(path, outside):
     path.symlink_to(outside)
 

@@ -70,6 +70,15 @@ class OwnDirectory:
             pass
         return cls.at(path, follow=follow)
 
+    @classmethod
+    def named(cls, path: str | os.PathLike[str], *, owner: int | None = None) -> OwnDirectory:
+        """A directory that a person named for a file of ours. Whose it is, who else may write there and which links
+        lead to it is for that person to decide; the rules for the files in it are the same. ``owner``: whose they must
+        be, where it is not the effective user."""
+        name = os.fspath(path).rstrip("/") or "/"
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return cls(fd, name, os.geteuid() if owner is None else owner)
+
     def close(self) -> None:
         """Let go of it."""
         if self.fd >= 0:
@@ -102,6 +111,14 @@ class OwnDirectory:
             return sorted(os.listdir(fd))  # noqa: PTH208
         finally:
             os.close(fd)
+
+    def holds(self, name: str) -> bool:
+        """Whether a file of ours has this name; :class:`FileRefused` where something else has it."""
+        try:
+            os.close(self.open(name))
+        except FileNotFoundError:
+            return False
+        return True
 
     def open(self, name: str, flags: int = os.O_RDONLY, *, create: bool = False) -> int:
         """A descriptor of a file of ours; ``create`` makes it, empty, where it is missing. Never cuts it short."""
@@ -154,25 +171,36 @@ class OwnDirectory:
         os.fsync(self.fd)
 
     def replace(
-        self, name: str, data: bytes, *, mode: int = 0o600, is_ours: Callable[[int], bool] | None = None
-    ) -> None:
+        self,
+        name: str,
+        data: bytes,
+        *,
+        mode: int = 0o600,
+        is_ours: Callable[[int], bool] | None = None,
+        keep: str = "",
+    ) -> str:
         """A new file in the place of ``name`` or where nothing is, whole or not at all, on disk when this returns.
 
         ``is_ours`` is asked about the file that is there. The new one is exchanged with it, and what came out is looked
-        at again: if somebody put another file there in between, it is put back. Where the file system can't exchange
-        (see :mod:`.renaming`), a file put there in that instant is lost.
+        at again: if somebody put another file there in between, it is put back. The old one is removed, or with
+        ``keep`` has this name from then on, with ``-1``, ``-2`` … after it where that is taken; the name is returned.
+        Where the file system can't exchange (see :mod:`.renaming`), a file put there in that instant is lost without
+        ``keep``, and with it there is a moment without a file.
         """
         self._look(name, is_ours)
         new, fd = self._write(data, mode)
+        kept = ""
         try:
             for _ in range(_TRIES):
                 try:
                     if exchange(new, name, self.fd):
-                        self._let_go(new, fd, name, is_ours)
-                    else:
-                        self._look(name, is_ours)
+                        kept = self._let_go(new, fd, name, is_ours, keep)
+                        break
+                    self._look(name, is_ours)
+                    if not keep:
                         os.rename(new, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
-                    break
+                        break
+                    kept = self._keep(name, keep)
                 except FileNotFoundError:
                     pass
                 try:
@@ -188,6 +216,7 @@ class OwnDirectory:
         finally:
             os.close(fd)
         os.fsync(self.fd)
+        return kept
 
     def rename(self, name: str, new: str) -> None:
         """Give a file of ours another name, never over anything: :class:`FileExistsError`."""
@@ -268,8 +297,9 @@ class OwnDirectory:
     def _write(self, data: bytes, mode: int) -> tuple[str, int]:
         """A new file under a name of its own, on disk; nothing is left of it where that fails."""
         name = _temporary("new")
-        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFE, mode, dir_fd=self.fd)
+        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFE, 0o600, dir_fd=self.fd)
         try:
+            os.fchmod(fd, mode)
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(fd, rest) :]
@@ -280,16 +310,30 @@ class OwnDirectory:
             raise
         return name, fd
 
-    def _let_go(self, taken: str, fd: int, name: str, is_ours: Callable[[int], bool] | None) -> None:
-        """After an exchange: remove what came out of ``name``, or put it back where it is not ours."""
+    def _let_go(self, taken: str, fd: int, name: str, is_ours: Callable[[int], bool] | None, keep: str) -> str:
+        """After an exchange: remove what came out of ``name`` or keep it, or put it back where it is not ours."""
         try:
             self._look(taken, is_ours, missing=False)
+            if keep:
+                return self._keep(taken, keep)
+            os.unlink(taken, dir_fd=self.fd)
+            return ""
         except BaseException as error:
             # somebody may have taken ours away from there as well: then what is there now is theirs, too
             if not self._is(name, fd) or not exchange(taken, name, self.fd):
                 raise refused("not-ours", self.where(taken), f"was put in the place of {name} and is kept") from error
             raise
-        os.unlink(taken, dir_fd=self.fd)
+
+    def _keep(self, name: str, keep: str) -> str:
+        """Give what ``name`` leads to the first free name: ``keep``, or that with a number."""
+        for number in range(_TRIES):
+            new = f"{keep}-{number}" if number else keep
+            try:
+                rename_new(name, new, self.fd)
+            except FileExistsError:
+                continue
+            return new
+        raise refused("copies", self.where(keep))
 
     def _is(self, name: str, fd: int) -> bool:
         try:
@@ -328,9 +372,10 @@ def read_whole(fd: int, limit: int, where: str) -> bytes:
 
 _WHAT = {
     "changing": ("changes while it is opened", "end the program that replaces it"),
+    "copies": (f"stands there {_TRIES} times, numbered", "move some of them away"),
     "links": ("has several names (hard links)", "remove the other names, or move it away"),
     "mode": ("may be written by other users", "chmod go-w, or name another directory"),
-    "not-a-regular-file": ("is not a regular file", "move it away"),
+    "not-a-regular-file": ("is not a regular file", "move it away, or name another"),
     "not-ours": ("was not made by Plumbline", "move it away"),
     "owner": ("belongs to another user", "run this as that user, or name another directory"),
     "symlink": ("is a symbolic link", "remove it, or name what it leads to"),
