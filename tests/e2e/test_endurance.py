@@ -20,6 +20,7 @@ import pytest
 
 from endurance.kills import leftovers, storm
 from endurance.soak import Sample, Soak
+from plumbline.core.files import is_temporary
 from plumbline.state import read_state
 from support.daemon import WITHIN_S, Daemon, alive, eventually, running
 from support.mutilated import BOMBS
@@ -106,7 +107,9 @@ def test_killed_while_the_state_is_written(folder: Path) -> None:
         read_state(folder / "state")
     assert counts == sorted(counts)
     assert counts[-1] > 0
-    assert {each.name for each in (folder / "state").iterdir()} <= {"state.json", "state.json.new", "lock"}
+    left = {each.name for each in (folder / "state").iterdir()} - {".plumbline-storage", "state.json", "lock"}
+    assert all(map(is_temporary, left))
+    assert len(left) <= 1
 
 
 # --- a crowd
