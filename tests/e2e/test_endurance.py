@@ -22,6 +22,7 @@ from endurance.kills import leftovers, storm
 from endurance.soak import Sample, Soak
 from plumbline.core.files import is_temporary
 from plumbline.state import read_state
+from plumbline.storage_names import MARKER
 from support.daemon import WITHIN_S, Daemon, alive, eventually, running
 from support.mutilated import BOMBS
 from support.programs import need
@@ -107,9 +108,9 @@ def test_killed_while_the_state_is_written(folder: Path) -> None:
         read_state(folder / "state")
     assert counts == sorted(counts)
     assert counts[-1] > 0
-    left = {each.name for each in (folder / "state").iterdir()} - {".plumbline-storage", "state.json", "lock"}
-    assert all(map(is_temporary, left))
-    assert len(left) <= 1
+    left = [each for each in (folder / "state").iterdir() if each.name not in {MARKER, "state.json", "lock"}]
+    assert all(is_temporary(each.name) for each in left)
+    assert len([each for each in left if each.stat().st_size]) <= 1
 
 
 # --- a crowd
