@@ -33,9 +33,10 @@ def canary_in(directory: Path) -> None:
 def storage(folder: Path) -> Path:
     """Real leftovers: state, a damaged one, a canary's file, the locks."""
     storage = folder / "plumbline"
-    storage.mkdir()
-    (storage / "state.json").write_bytes(b"{")
     store = StateStore(storage)
+    store.open()
+    store.close()
+    (storage / "state.json").write_bytes(b"{")
     store.open()
     store.put("fio", ProbeRecord())
     store.close()
