@@ -19,21 +19,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.baseline.book import RECORDED
-from plumbline.baseline.record_work import WORK_FILE
 from plumbline.errors import StateError
 from plumbline.probes.canary_worker import FILE_NAME as CANARY
 from plumbline.probes.fio_job import FILE as FIO
 from plumbline.probes.fio_job import PARTIAL, REPORT
-from plumbline.probes.gates import HEAVY_LOCK, RECORD_LOCK
 from plumbline.probes.guard import MARKER
 from plumbline.probes.metadata_worker import FOLDER as METADATA
-from plumbline.state import LOCK_FILE, STATE_FILE
+from plumbline.storage_names import HEAVY_LOCK, LOCK_FILE, RECORD_LOCK, RECORDED, STATE_FILE, WORK_FILE
+from plumbline.storage_names import MARKER as STORAGE_MARKER
 
 _STATE = re.compile(
     rf"{re.escape(STATE_FILE)}(\.new|\.damaged-\d+|\.version-\d+)?"
     rf"|{re.escape(RECORDED)}(\.bak)?|\.{re.escape(RECORDED)}\.[a-z0-9_]{{8}}(\.old)?"
     rf"|{re.escape(WORK_FILE)}(\.new)?|{LOCK_FILE}|{re.escape(HEAVY_LOCK)}|{re.escape(RECORD_LOCK)}"
+    rf"|{re.escape(STORAGE_MARKER)}|\.plumbline-[0-9a-f]{{16}}\.(new|old)"
 )
 _PROBE = re.compile(
     rf"{re.escape(CANARY)}|{re.escape(REPORT)}|({re.escape(FIO)}|{re.escape(PARTIAL)})\.\d+|{re.escape(MARKER)}"

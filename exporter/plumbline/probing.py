@@ -27,6 +27,7 @@ from plumbline.scheduler import Job, Scheduler, splay
 from plumbline.sources.diskstats import read_diskstats
 from plumbline.sources.routes import read_device, read_device_speed_mbps
 from plumbline.state import ProbeRecord, StateStore
+from plumbline.storage_names import HEAVY_LOCK
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class Probing:
         self._medians: dict[tuple[str, str, str], MedianHistory] = {}
         self._periodic: tuple[PeriodicProbe, ...] = ()
         self._rules = GatesConfig()
-        self._heavy = gates.HeavyLock(store.directory / gates.HEAVY_LOCK)
+        self._heavy = gates.HeavyLock(store.directory / HEAVY_LOCK)
         self._cluster = cluster
         self.needs_cluster = False
         """Whether any probe loads the Ceph cluster."""

@@ -33,7 +33,7 @@ def canary_in(directory: Path) -> None:
 def storage(folder: Path) -> Path:
     """Real leftovers: state, a damaged one, a canary's file, the locks."""
     storage = folder / "plumbline"
-    storage.mkdir()
+    StateStore(storage).open()
     (storage / "state.json").write_bytes(b"{")
     store = StateStore(storage)
     store.open()

@@ -225,6 +225,17 @@ class OwnDirectory:
         rename_new(name, new, self.fd)
         os.fsync(self.fd)
 
+    def set_aside(self, name: str) -> str:
+        """Rename a damaged file of ours to the first free ``NAME.damaged-N``; its new name."""
+        number = 1
+        while True:
+            try:
+                self.rename(name, aside := f"{name}.damaged-{number}")
+            except FileExistsError:
+                number += 1
+            else:
+                return aside
+
     def remove(self, name: str, is_ours: Callable[[int], bool] | None = None) -> None:
         """Remove a file of ours; ``is_ours`` is asked about it. :class:`FileNotFoundError` where there is none.
 
