@@ -21,6 +21,7 @@ from plumbline import __version__
 from plumbline.config_types import CREDENTIAL, Duration, QuietHours, Strict, secret_problem
 from plumbline.errors import ConfigError
 from plumbline.probe_config import PROBE_NAME, CanaryConfig, FioConfig, ProbeConfig, check_probe
+from plumbline.storage_names import reserved
 from plumbline.workloads import WorkloadCatalogue
 
 DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
@@ -369,6 +370,11 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
         if not PROBE_NAME.fullmatch(probe.name):
             raise ConfigError(
                 where, "use lower-case letters, digits, '.', '_' and '-'", key=f"{key}.name", value=probe.name
+            )
+        if isinstance(probe, CanaryConfig | FioConfig) and probe.directory is None and reserved(probe.name):
+            # its directory would be called so, in the storage path
+            raise ConfigError(
+                where, "a file of Plumbline's has this name; choose another", key=f"{key}.name", value=probe.name
             )
         if probe.name in seen:
             raise ConfigError(where, "another probe has this name", key=f"{key}.name", value=probe.name)

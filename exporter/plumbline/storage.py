@@ -35,8 +35,11 @@ def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int) -> O
     ``is_state`` is asked whether the content of a ``state.json`` is ours, of at most ``most_bytes``.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        directory = OwnDirectory.make(path, 0o750, follow=True)
+        try:
+            directory = OwnDirectory.make(path, 0o750, follow=True)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            directory = OwnDirectory.make(path, 0o750, follow=True)
     except FileRefused as error:
         raise StateError(f"{error} with --storage.path") from error
     except OSError as error:

@@ -360,13 +360,16 @@ def check_directory(found: os.stat_result, name: str, owner: int) -> None:
 
 def read_whole(fd: int, limit: int, where: str) -> bytes:
     """What is in an open regular file, from its beginning, of at most ``limit`` bytes."""
+    too_large = refused("too-large", where, f"is larger than {limit} bytes")
+    if os.fstat(fd).st_size > limit:
+        raise too_large
     parts: list[bytes] = []
     at = 0
     while part := os.pread(fd, min(2**20, limit + 1 - at), at):
         parts.append(part)
         at += len(part)
-        if at > limit:
-            raise refused("too-large", where, f"is larger than {limit} bytes")
+        if at > limit:  # it grows
+            raise too_large
     return b"".join(parts)
 
 
