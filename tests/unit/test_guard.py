@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.core import files
 from plumbline.errors import ProbeRefused
-from plumbline.probes import guard
+from plumbline.probes import filesystem_type, guard
 from support.descriptors import open_descriptors
 from support.filesystems import Mounts, run, skip_without_root
 
@@ -36,7 +37,7 @@ def refusal(path: Path, size_bytes: int = SIZE) -> ProbeRefused:
     with pytest.raises(ProbeRefused) as caught:
         guard.prepare_directory(path, size_bytes=size_bytes)
     message = str(caught.value)
-    assert message.endswith(guard.ADVICE[caught.value.reason])
+    assert message.endswith((guard.ADVICE[caught.value.reason], *(advice for _, advice in files._WHAT.values())))
     assert str(path if caught.value.reason != "missing" else path.parent) in message
     return caught.value
 
@@ -112,6 +113,15 @@ class TestRefuses:
         assert refusal(tmp_path / "probe").reason == "symlink"
         assert (tmp_path / "victim").read_bytes() == b"mine"
 
+    @pytest.mark.parametrize("content", [b"", guard.MARKER_TEXT[:-1], guard.MARKER_TEXT + b"x", b"somebody's own"])
+    def test_a_marker_that_does_not_hold_our_text(self, tmp_path: Path, content: bytes) -> None:
+        (tmp_path / "probe").mkdir(mode=0o755)
+        (tmp_path / "probe" / guard.MARKER).write_bytes(content)
+        (tmp_path / "probe" / "canary.dat").write_bytes(b"somebody's")
+        assert refusal(tmp_path / "probe").reason == "not-ours"
+        assert (tmp_path / "probe" / guard.MARKER).read_bytes() == content
+        assert (tmp_path / "probe" / "canary.dat").read_bytes() == b"somebody's"
+
     def test_a_second_probe_at_the_same_time(self, tmp_path: Path) -> None:
         with guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE):
             assert refusal(tmp_path / "probe").reason == "locked"
@@ -153,6 +163,15 @@ class TestRefuses:
         assert refusal(point / "probe").reason == "memory-filesystem"
 
     @needs_root
+    def test_an_overlay_over_its_own_upper_layer_is_no_endless_question(self, mounts: Mounts, tmp_path: Path) -> None:
+        for name in ("lower/upper", "both/upper", "both/work"):
+            (tmp_path / name).mkdir(parents=True)
+        layers = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/both/upper"
+        point = mounts.mount("both", "-t", "overlay", "overlay", "-o", f"{layers},workdir={tmp_path}/both/work")
+        assert (point / "upper").is_dir(), "its upper layer is found on itself"
+        guard.prepare_directory(point / "probe", size_bytes=SIZE, direct=False).close()
+
+    @needs_root
     def test_a_read_only_bind_mount(self, mounts: Mounts, tmp_path: Path) -> None:
         (tmp_path / "real").mkdir()
         point = mounts.mount("bound", "--bind", tmp_path / "real")
@@ -173,19 +192,21 @@ class TestRefuses:
             os.close(directory.open_file("x", SIZE, direct=True, dsync=False, pause=no_pause))
         free = shutil.disk_usage(point).free
         with (point / "production").open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, free - 40 * MIB)
+            os.posix_fallocate(file.fileno(), 0, free - 66 * MIB)
         assert refusal(point / "other").reason == "no-space"
         assert not (point / "other").exists()
-        guard.prepare_directory(point / "probe", size_bytes=SIZE).close()
+        assert refusal(point / "probe").reason == "no-space", "only what will be overwritten counts as held"
+        guard.prepare_directory(point / "probe", size_bytes=SIZE, files=("x",)).close()
+        with (point / "production").open("ab") as file:
+            os.posix_fallocate(file.fileno(), 0, free - 40 * MIB)
+        with pytest.raises(ProbeRefused, match=r"(39|40) MiB free, 64 MiB needed"):
+            guard.prepare_directory(point / "probe", size_bytes=SIZE, files=("x",))
+        guard.prepare_directory(point / "probe", size_bytes=0).close()  # to remove what is there
 
     def test_a_file_system_without_direct_io(self) -> None:
         """No file system without O_DIRECT can be mounted everywhere: /proc, where nothing can be made, has to do."""
-        proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            with pytest.raises(ProbeRefused) as caught:
-                guard._open_direct("version", os.O_RDONLY | os.O_DIRECT, proc, "/proc/version")
-        finally:
-            os.close(proc)
+        with files.OwnDirectory.at("/proc", owner=0) as directory, pytest.raises(ProbeRefused) as caught:
+            guard._open_direct(directory, "version", os.O_RDONLY | os.O_DIRECT)
         assert caught.value.reason == "no-direct-io"
 
 
@@ -299,6 +320,22 @@ class TestFile:
         assert (directory.path / "canary.dat").stat().st_blocks == 0
 
     @needs_root
+    def test_stops_and_gives_its_blocks_back_when_others_fill_the_disk(self, mounts: Mounts, tmp_path: Path) -> None:
+        point = mounts.ext4(130)
+
+        def others(_seconds: float) -> None:
+            with (point / "production").open("ab") as file:
+                free = os.fstatvfs(file.fileno())
+                os.posix_fallocate(file.fileno(), 0, max(MIB, free.f_bavail * free.f_frsize - 60 * MIB))
+
+        with guard.prepare_directory(point / "probe", size_bytes=4 * SIZE) as directory:
+            with pytest.raises(ProbeRefused, match="MiB free, 64 MiB needed") as caught:
+                directory.open_file("canary.dat", 4 * SIZE, direct=True, dsync=False, pause=others)
+            assert caught.value.reason == "no-space"
+            assert (directory.path / "canary.dat").stat().st_blocks == 0
+        assert shutil.disk_usage(point).free > 50 * MIB
+
+    @needs_root
     def test_on_a_full_disk_is_refused_and_leaves_no_blocks(self, mounts: Mounts, tmp_path: Path) -> None:
         point = mounts.ext4(100)
         with guard.prepare_directory(point / "probe", size_bytes=SIZE) as directory:
@@ -331,4 +368,4 @@ MOUNTINFO = """\
     ],
 )
 def test_the_file_system_of_a_mount(mount_id: int, found: tuple[str, str] | None) -> None:
-    assert guard.filesystem_of(MOUNTINFO, mount_id) == found
+    assert filesystem_type.filesystem_of(MOUNTINFO, mount_id) == found
