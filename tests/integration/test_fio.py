@@ -216,7 +216,7 @@ def test_a_disk_that_fills_up_during_the_layout(small_disk: Path):
 @pytest.mark.needs_root
 @pytest.mark.parametrize("small_disk", [260], indirect=True)
 def test_fewer_and_larger_files_need_their_own_space(small_disk: Path):
-    """Files that are there count only as far as they are overwritten: four, then one four times the size, filled the disk."""
+    """Files that are there count only as far as they are overwritten: what came on top once filled the disk."""
     before = plan(small_disk / "probe", "randrw75-4k-qd16-j4", file_size=Size(16 * MIB))
     assert run(before).outcome is Outcome.SUCCESS
     free = os.statvfs(small_disk)

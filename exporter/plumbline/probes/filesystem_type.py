@@ -31,10 +31,9 @@ def filesystem_type(fd: int, depth: int = 0) -> str | None:
     ``None``: not known. ``depth``: so many overlays were met on the way.
     """
     try:
-        facts = _read(f"/proc/self/fdinfo/{fd}").splitlines()
-        mount_id = next(int(line.split()[1]) for line in facts if line.startswith("mnt_id:"))
-        found = filesystem_of(_read("/proc/self/mountinfo"), mount_id)
-    except (OSError, StopIteration, ValueError):
+        mount_id = mount_of(fd)
+        found = filesystem_of(_read("/proc/self/mountinfo"), mount_id) if mount_id is not None else None
+    except OSError:
         return None  # no /proc: then nothing is known against it
     if found and found[0] == "overlay" and depth < _MAX_OVERLAYS:
         upper = [option[9:] for option in found[1].split(",") if option.startswith("upperdir=")]
@@ -48,6 +47,15 @@ def filesystem_type(fd: int, depth: int = 0) -> str | None:
             finally:
                 os.close(below)
     return found[0] if found else None
+
+
+def mount_of(fd: int) -> int | None:
+    """The mount that an open file was reached through (proc_pid_fdinfo(5)); ``None`` where /proc does not tell."""
+    try:
+        facts = _read(f"/proc/self/fdinfo/{fd}").splitlines()
+        return next(int(line.split()[1]) for line in facts if line.startswith("mnt_id:"))
+    except (OSError, StopIteration, ValueError):
+        return None
 
 
 def _read(path: str) -> str:

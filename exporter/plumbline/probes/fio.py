@@ -205,7 +205,7 @@ class _Run:
         with contextlib.ExitStack() as stack:
             fds: dict[int, str] = {}
             for name in plan.files:
-                fd = self._directory.files.open(name, os.O_RDWR, create=True)
+                fd = self._directory.open(name)
                 stack.callback(self._close, fd, name)
                 fds[fd] = name
             if not all(is_full(fd, plan.file_size) for fd in fds):

@@ -17,7 +17,7 @@ import time
 
 from plumbline.core.files import OwnDirectory, check_directory, is_temporary
 from plumbline.errors import FileRefused, ProbeRefused
-from plumbline.probes.filesystem_type import filesystem_type
+from plumbline.probes.filesystem_type import filesystem_type, mount_of
 
 TYPE_CHECKING = False  # as typing's, without loading typing
 if TYPE_CHECKING:
@@ -90,6 +90,17 @@ class ProbeDirectory:
 
         return Path(self.files.name)
 
+    def open(self, name: str) -> int:
+        """A file of ours as it is, made where it is missing, open for reading and writing.
+
+        Raises ``OSError``, :class:`FileRefused`, and :class:`ProbeRefused` where something is mounted on the name.
+        """
+        fd = self.files.open(name, os.O_RDWR, create=True)
+        if mount_of(fd) != mount_of(self.files.fd):
+            os.close(fd)
+            raise refused("not-ours", self.files.where(name), "is a mount of its own")
+        return fd
+
     def open_file(
         self, name: str, size_bytes: int, *, direct: bool, dsync: bool, pause: Callable[[float], None] = time.sleep
     ) -> int:
@@ -102,7 +113,7 @@ class ProbeDirectory:
             raise ValueError(f"not a plain file name: {name!r}")
         where = self.files.where(name)
         try:
-            fd = self.files.open(name, os.O_RDWR, create=True)
+            fd = self.open(name)
         except (OSError, FileRefused) as error:
             raise refused_by(error, where) from error
         try:

@@ -21,6 +21,7 @@ import time
 from plumbline.core.files import OwnDirectory, check_directory, is_temporary
 from plumbline.errors import FileRefused, ProbeRefused
 from plumbline.probes import guard
+from plumbline.probes.filesystem_type import mount_of
 from plumbline.probes.statx import stat_synced
 
 FOLDER = "metadata"
@@ -130,6 +131,8 @@ def _open_folder(place: int, directory: str) -> OwnDirectory:
     fd = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
     try:
         check_directory(os.fstat(fd), f"{directory}/{FOLDER}", os.geteuid())
+        if mount_of(fd) != mount_of(place):
+            raise guard.refused("not-ours", f"{directory}/{FOLDER}", "is a mount of its own")
     except BaseException:
         os.close(fd)
         raise
