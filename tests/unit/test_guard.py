@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,18 @@ def mounts(tmp_path: Path) -> Iterator[Mounts]:
     made = Mounts(tmp_path)
     yield made
     made.close()
+
+
+@contextmanager
+def file_size_limit(size_bytes: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
 
 
 def refusal(path: Path, size_bytes: int = SIZE) -> ProbeRefused:
@@ -126,6 +141,65 @@ class TestRefuses:
         with guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE):
             assert refusal(tmp_path / "probe").reason == "locked"
         guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE).close()
+
+    def test_many_at_once_and_one_at_a_time_gets_in(self, tmp_path: Path) -> None:
+        """The loser of a race for the lock once took the winner's mark away, and a third got in beside the winner."""
+        for number in range(12):
+            inside = self._all_at_once(tmp_path / f"probe-{number}")
+            assert len(inside) == 1
+            directory = inside.pop()
+            assert (directory.path / guard.MARKER).read_bytes() == guard.MARKER_TEXT
+            assert refusal(directory.path).reason == "locked"
+            directory.close()
+
+    def _all_at_once(self, path: Path) -> list[guard.ProbeDirectory]:
+        barrier = threading.Barrier(6)
+        inside: list[guard.ProbeDirectory] = []
+        reasons: set[str] = set()
+
+        def enter() -> None:
+            barrier.wait()
+            for _ in range(2):
+                try:
+                    inside.append(guard.prepare_directory(path, size_bytes=SIZE))
+                except ProbeRefused as refused:
+                    reasons.add(refused.reason)
+
+        path.mkdir(mode=0o700)
+        threads = [threading.Thread(target=enter) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert reasons == {"locked"}
+        return inside
+
+    def test_a_mark_that_can_not_be_written_whole_is_none(self, tmp_path: Path) -> None:
+        """A real limit on file size stands in for a full disk; half a mark would be refused for ever."""
+        with file_size_limit(10):
+            assert refusal(tmp_path / "probe").reason == "io-error"
+        assert not (tmp_path / "probe").exists()
+
+    def test_what_a_crash_left_while_the_mark_was_made_is_no_obstacle(self, tmp_path: Path) -> None:
+        (tmp_path / "probe").mkdir(mode=0o700)
+        (tmp_path / "probe" / ".plumbline-0123456789abcdef.new").write_bytes(guard.MARKER_TEXT[:10])
+        guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE).close()
+        assert (tmp_path / "probe" / guard.MARKER).read_bytes() == guard.MARKER_TEXT
+
+    def test_a_mark_that_was_just_made_goes_with_the_refusal(self, tmp_path: Path, monkeypatch) -> None:
+        """One that was there before stays."""
+
+        def no_direct_io(*_: object) -> int:
+            raise guard.refused("no-direct-io", "here", "refused")
+
+        monkeypatch.setattr(guard, "_open_direct", no_direct_io)
+        (tmp_path / "probe").mkdir(mode=0o700)
+        for marked in (False, True):
+            if marked:
+                guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE, direct=False).close()
+            with pytest.raises(ProbeRefused):
+                guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE)
+            assert [each.name for each in (tmp_path / "probe").iterdir()] == ([guard.MARKER] if marked else [])
 
     def test_more_than_the_disk_can_hold(self, tmp_path: Path) -> None:
         assert refusal(tmp_path / "probe", 2**60).reason == "no-space"
@@ -307,16 +381,8 @@ class TestFile:
 
     def test_gives_its_blocks_back_when_it_can_not_be_filled(self, directory: guard.ProbeDirectory) -> None:
         """A real limit of the kernel on file size (EFBIG) stands in for any write that fails half-way."""
-        import signal
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MIB, hard))
-        try:
+        with file_size_limit(2 * MIB):
             assert self.refusal(directory) == "io-error"
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-            signal.signal(signal.SIGXFSZ, ignored)
         assert (directory.path / "canary.dat").stat().st_blocks == 0
 
     @needs_root
