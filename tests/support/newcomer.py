@@ -23,7 +23,8 @@ from pathlib import Path
 from support.debian_host import BASES, Base, child, made
 
 ROOT = Path(__file__).parents[2]
-CLONE = "/root/plumbline"
+CLONE = "/srv/plumbline"
+"""Where nobody may look, too: tests run the daemon as such a user."""
 STARTS_WITHIN_S = 60.0
 
 _AUTHORITIES = "usr/local/share/ca-certificates"

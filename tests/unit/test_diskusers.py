@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,15 +128,18 @@ def test_without_a_look_into_cephs_directories_units_still_tell(
 
 
 def forbid(monkeypatch: pytest.MonkeyPatch, *directories: Path) -> None:
-    """Tests run as root, to whom nothing is forbidden."""
-    listing = os.listdir
+    """Tests run as root, to whom nothing is forbidden. pathlib lists by one of the two, which one depends on Python."""
+    for name in ("listdir", "scandir"):
+        monkeypatch.setattr(os, name, _refusing(getattr(os, name), directories))
 
-    def refusing(path: str | Path) -> list[str]:
+
+def _refusing(listing: Callable[[str], Any], directories: tuple[Path, ...]) -> Callable[[str], Any]:
+    def refusing(path: str) -> Any:
         if any(Path(path) == each or each in Path(path).parents for each in directories):
             raise PermissionError(13, "Permission denied", str(path))
         return listing(path)
 
-    monkeypatch.setattr(os, "listdir", refusing)
+    return refusing
 
 
 def test_rooks_directories(changing: Path) -> None:

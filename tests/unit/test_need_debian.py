@@ -35,7 +35,7 @@ def _deb(repository: Path, name: str, depends: str = "") -> None:
 
 
 @pytest.fixture
-def need(tmp_path: Path) -> Need:
+def debian(tmp_path: Path) -> Need:
     """Runs it on a machine that has nothing but apt and a repository of ``one``, ``two`` and ``broken``."""
     for name in ("etc/apt/apt.conf.d", "var/lib/dpkg/updates", "var/lib/dpkg/info", "lists/partial", "cache", "sbin"):
         (tmp_path / name).mkdir(parents=True)
@@ -57,12 +57,12 @@ def need(tmp_path: Path) -> Need:
     mount -t tmpfs tmpfs {tmp_path}/sbin
     mkdir {tmp_path}/sbin/upper {tmp_path}/sbin/work
     mount -t overlay sbin -o lowerdir=/usr/sbin,upperdir={tmp_path}/sbin/upper,workdir={tmp_path}/sbin/work /usr/sbin
-    exec setpriv --reuid "$0" "$@"
+    exec setpriv --reuid "$0" sh -s -- "$@" <{NEED}
     """
     environment = {**os.environ, "APT_CONFIG": str(config), "DPKG_ADMINDIR": str(tmp_path / "var/lib/dpkg")}
 
     def run(*packages: str, uid: int = 0) -> subprocess.CompletedProcess[str]:
-        argv = ["unshare", "--mount", "sh", "-c", script, str(uid), str(NEED), *packages]
+        argv = ["unshare", "--mount", "sh", "-c", script, str(uid), *packages]
         return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
 
     return run
@@ -75,24 +75,24 @@ def installed(machine: Path) -> set[str]:
     return {line.removesuffix(" installed") for line in listed if line.endswith(" installed")}
 
 
-def test_what_is_missing_is_installed_after_the_lists_are_fetched(need: Need, tmp_path: Path) -> None:
-    done = need("one", "two")  # there are no lists: apt-get update comes first
+def test_what_is_missing_is_installed_after_the_lists_are_fetched(debian: Need, tmp_path: Path) -> None:
+    done = debian("one", "two")  # there are no lists: apt-get update comes first
 
     assert (done.returncode, done.stderr) == (0, "installing one two\n")
     assert installed(tmp_path) == {"one", "two"}
 
 
-def test_nothing_is_done_where_all_is_there(need: Need) -> None:
-    need("one")
+def test_nothing_is_done_where_all_is_there(debian: Need) -> None:
+    debian("one")
 
-    done = need("one")
+    done = debian("one")
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("lacked", ["python3-nowhere", "broken"])
-def test_what_apt_has_not_is_named_and_the_rest_is_installed(need: Need, tmp_path: Path, lacked: str) -> None:
-    done = need("one", lacked, "two")
+def test_what_apt_has_not_is_named_and_the_rest_is_installed(debian: Need, tmp_path: Path, lacked: str) -> None:
+    done = debian("one", lacked, "two")
 
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
@@ -102,17 +102,17 @@ def test_what_apt_has_not_is_named_and_the_rest_is_installed(need: Need, tmp_pat
     assert installed(tmp_path) == {"one", "two"}
 
 
-def test_who_is_not_root_is_told_the_command(need: Need) -> None:
-    done = need("one", "two", uid=65534)
+def test_who_is_not_root_is_told_the_command(debian: Need) -> None:
+    done = debian("one", "two", uid=65534)
 
     told = "missing Debian packages (not root); as root: apt-get install --no-install-recommends one two\n"
     assert (done.returncode, done.stderr) == (1, told)
 
 
-def test_what_apt_says_is_shown_where_it_fails(need: Need, tmp_path: Path) -> None:
+def test_what_apt_says_is_shown_where_it_fails(debian: Need, tmp_path: Path) -> None:
     (tmp_path / "repository/two.deb").write_bytes(b"not what the index says")
 
-    done = need("one", "two")
+    done = debian("one", "two")
 
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
