@@ -24,7 +24,7 @@ from support.debian_host import BASES, Base, child, made
 
 ROOT = Path(__file__).parents[2]
 CLONE = "/srv/plumbline"
-"""Where nobody may look, too: tests run the daemon as such a user."""
+"""Readable for all: tests run the daemon as the user nobody, too."""
 STARTS_WITHIN_S = 60.0
 
 _AUTHORITIES = "usr/local/share/ca-certificates"
@@ -59,10 +59,9 @@ while :; do sleep 60; done   # dash takes in every child that ends while it wait
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """``pid`` is the init's; ``tree`` is the machine's file system as seen from here."""
+    """``pid`` is the init's, as this machine numbers it."""
 
     pid: int
-    tree: Path
 
     def argv(self, command: str) -> list[str]:
         """What runs ``command`` in a shell inside the clone."""
@@ -116,8 +115,7 @@ def newcomer(suite: str, *, fresh: bool = True) -> Iterator[Newcomer]:
         subprocess.run(["cp", "-a", str(base), str(tree)], check=True)
         _give(tree)
     with _started(tree) as pid:
-        machine = Newcomer(pid, tree)
-        yield machine
+        yield Newcomer(pid)
 
 
 def _give(tree: Path) -> None:
@@ -155,10 +153,11 @@ def _started(tree: Path) -> Iterator[int]:
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
         try:
-            yield _wait(process, tree)
-        except TimeoutError as error:
-            said.seek(0)
-            raise RuntimeError(f"the machine did not come up: {said.read()[-500:]}") from error
+            pid = _wait(process)
+            if pid is None:
+                said.seek(0)
+                raise RuntimeError(f"the machine did not come up: {said.read()[-500:]}")
+            yield pid
         finally:
             for pid in (child(process.pid), process.pid):
                 with contextlib.suppress(ProcessLookupError):
@@ -167,12 +166,12 @@ def _started(tree: Path) -> Iterator[int]:
             process.wait(timeout=60)
 
 
-def _wait(process: subprocess.Popen[bytes], tree: Path) -> int:
+def _wait(process: subprocess.Popen[bytes]) -> int | None:
+    """The init's process id as soon as all is mounted."""
     deadline = time.monotonic() + STARTS_WITHIN_S
     while time.monotonic() < deadline and process.poll() is None:
         pid = child(process.pid)
-        # by its root: the mark is on a file system of its own
         if pid and Path(f"/proc/{pid}/root/run/newcomer").exists():
             return pid
         time.sleep(0.1)
-    raise TimeoutError(tree)
+    return None
