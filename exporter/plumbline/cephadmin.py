@@ -27,8 +27,10 @@ from plumbline.cephsetup import (
 )
 from plumbline.config import CephConfig
 from plumbline.credentials import is_handed
+from plumbline.core.answers import read_named
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.probes.runner import Completed, ProcessRunner
+from plumbline.sources.ceph_conf import MAX_BYTES
 
 COMMAND_S = 120.0
 """A pool is made or deleted in seconds, its objects are listed in more."""
@@ -203,7 +205,7 @@ def _root(rule: Mapping[str, Any]) -> str:
 def _only_user(path: str) -> str | None:
     """The one user of a keyring, ``""`` when there are others, ``None`` without a file."""
     try:
-        text = Path(path).read_text("utf-8", "replace")
+        text = read_named(path, MAX_BYTES).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
     except OSError as error:
