@@ -26,8 +26,8 @@ from plumbline.cephsetup import (
     groups_for,
 )
 from plumbline.config import CephConfig
-from plumbline.credentials import is_handed
 from plumbline.core.answers import read_named
+from plumbline.credentials import is_handed
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.sources.ceph_conf import MAX_BYTES

@@ -112,7 +112,8 @@ def assert_each_is_refused(made: dict[str, Files], words: str) -> None:
     """Half of them at the start, half by the check, all beside each other: both read by the same few functions."""
     processes = [(kind, start(made[kind])) for kind in ("configuration", "key", "site")]
     processes += [(kind, check(made[kind])) for kind in ("web", "certificate", "client CA")]
-    for (kind, process), (code, said) in zip(processes, [ended(each) for _, each in processes], strict=True):
+    found = [(kind, *ended(process)) for kind, process in processes]
+    for kind, code, said in found:
         assert code == 1, (kind, said)
         assert len(said) == 1, (kind, said)
         assert f"{KINDS[kind]}" in said[0], (kind, said)
@@ -143,10 +144,14 @@ def test_a_start_that_waits_for_a_mount_can_be_ended(tmp_path: Path, fuse: Fuse,
     files = blocked(tmp_path, fuse.point, certificates)["site"]
     fuse.hang()
     process = start(files)
-    eventually(lambda: Path(f"/proc/{process.pid}/task").exists() and len(os.listdir(f"/proc/{process.pid}/task")) > 1)
+    eventually(lambda: len(threads(process.pid)) > 1)
     process.terminate()
     code, said = ended(process)
     assert (code, said) == (-signal.SIGTERM, []) or (code == 1 and len(said) == 1)
+
+
+def threads(pid: int) -> list[Path]:
+    return list(Path(f"/proc/{pid}/task").glob("*"))
 
 
 def refusals(daemon: Daemon) -> list[str]:
@@ -202,7 +207,7 @@ def test_a_mount_that_hangs_at_a_reload_holds_neither_scrapes_nor_the_stop(
             assert "no answer" in refusals(daemon)[0]
             assert len(refusals(daemon)) == 1, "said once, while it hangs"
             assert scrape(daemon, certificates)["plumbline_config_last_reload_successful"] == "0"
-            assert len(os.listdir(f"/proc/{daemon.pid}/task")) < 40, "no thread more for each look"
+            assert len(threads(daemon.pid)) < 40, "no thread more for each look"
         for kind in ("configuration", "certificate"):
             assert daemons[kind].stop()[0] == 0
         fuse.go_on()

@@ -1,4 +1,4 @@
-"""The one reader of /proc, /sys and the like: bounded, and never waiting for somebody to write. Light: workers import it.
+"""The one reader of /proc, /sys and the like: bounded, never waiting for somebody to write. Light: workers import it.
 
 Without pathlib's buffers it is also the faster one: open, read until nothing more comes, close.
 """

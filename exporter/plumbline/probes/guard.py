@@ -15,6 +15,7 @@ import os
 import stat
 import time
 
+from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.errors import ProbeRefused
 
 TYPE_CHECKING = False  # as typing's, without loading typing
@@ -312,8 +313,7 @@ def _filesystem_type(fd: int) -> str | None:
 
 
 def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:  # not through pathlib  # noqa: PTH123
-        return file.read()
+    return os.fsdecode(read_kernel(path, TABLE))
 
 
 def _open_direct(name: str, flags: int, directory: int, where: str) -> int:
