@@ -156,6 +156,8 @@ def _bounded(response: Any) -> Any:
     """The library's response, whose body ends with :class:`_TooLong` where it is longer than it may be."""
 
     class Bounded(response):  # type: ignore[misc]
+        _content: bytes | None
+
         @property
         def content(self) -> bytes:
             if self._content is None:
@@ -167,7 +169,7 @@ def _bounded(response: Any) -> Any:
                         self.raw.close()
                         raise _TooLong
                 self._content = b"".join(parts)
-            return bytes(self._content)
+            return self._content
 
     return Bounded
 
