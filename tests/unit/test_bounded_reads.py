@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,12 +110,3 @@ def test_the_kernels_reader_takes_tables_that_come_in_pieces() -> None:
     """The kernel gives whole lines of a page at a time: less than was asked for is no end."""
     table = Path("/proc/crypto") if Path("/proc/crypto").exists() else Path("/proc/filesystems")
     assert read_kernel(table, TABLE) == table.read_bytes()
-
-
-def test_the_kernels_reader_waits_for_no_writer(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    read: list[bytes] = []
-    thread = threading.Thread(target=lambda: read.append(read_kernel(tmp_path / "pipe")), daemon=True)
-    thread.start()
-    thread.join(30)
-    assert read == [b""]

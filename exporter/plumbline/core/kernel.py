@@ -1,6 +1,7 @@
-"""The one reader of /proc, /sys and the like: bounded, never waiting for somebody to write. Light: workers import it.
+"""The one reader of /proc, /sys and the like: bounded in size. Light: workers import it.
 
-Without pathlib's buffers it is also the faster one: open, read until nothing more comes, close.
+Not in time: a disk that hangs holds whoever reads its serial number, so that those questions are asked beside what must
+go on. Without pathlib's buffers it is also the faster one: open, read until nothing more comes, close.
 """
 
 import errno
@@ -10,7 +11,7 @@ ATTRIBUTE = 1 << 16
 """Bytes. One value a file: sysfs gives a page at most, the longest are udev's entries and PCI's vital product data."""
 TABLE = 64 << 20
 """Bytes. One line a device, a CPU or a mount: 200,000 lines of diskstats are 20 MiB."""
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
 _FIRST = 1 << 14
 
 
