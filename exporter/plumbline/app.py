@@ -70,8 +70,9 @@ JUDGE_EVERY_S = 60.0
 """Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
 FACTS_WITHIN_S = 3.0
 """What the first look at them may take before the daemon goes on without."""
-FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 10.0
-"""After the start there is a page of metrics, whatever hangs; of that, what is waited for the jobs of the slow tier."""
+FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 7.0
+"""After the start there is a page of metrics, whatever hangs; of that, what the slow tier is waited for; the rest is
+what collectors may take altogether."""
 CHECK_WITHIN_S = 10.0
 """What `plumbline check` waits for facts at each of its looks; a disk that hangs must not hang it."""
 SERVER_STOPS_WITHIN_S = 1.0
