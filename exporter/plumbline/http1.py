@@ -150,10 +150,12 @@ def parse_head(head: bytes) -> Head:
     except h11.RemoteProtocolError as error:
         raise BadRequest(error.error_status_hint, str(error)) from None
     assert isinstance(request, h11.Request)
+    fields = _Fields(request.headers)
     return Head(
-        Request(request.method.decode(), request.target.decode(), _Fields(request.headers)),
-        # HTTP/1.0 clients would have to be told that it stays open; no scraper is one
-        keep=connection.their_state is h11.DONE,
+        Request(request.method.decode(), request.target.decode(), fields),
+        # HTTP/1.0 clients would have to be told that it stays open; no scraper is one. Some take the old proxies' field
+        # for Connection, some don't
+        keep=connection.their_state is h11.DONE and fields.get("Proxy-Connection") is None,
         with_body=not isinstance(ended, h11.EndOfMessage),
     )
 

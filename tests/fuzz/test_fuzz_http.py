@@ -117,7 +117,7 @@ class Theirs:
 SECOND = b"GET /second HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(heads())
 def test_what_is_accepted_llhttp_accepts_with_the_same_meaning(data: bytes) -> None:
     """So nobody who forwards to us or is fed by us may see another request in the same bytes."""

@@ -78,6 +78,7 @@ ENDS: dict[str, bytes] = {
     "a body": START + b"Content-Length: 39\r\n\r\n",
     "chunks": START + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "another protocol": START + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: \r\n\r\n",
+    "an old proxy's close": START + b"Proxy-Connection: close\r\n\r\n",
     "close among others": START + b"Connection: x\r\nConnection: y, Close\r\n\r\n",
 }
 """Good requests after which the connection ends, whatever follows."""
