@@ -8,11 +8,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from plumbline.catalogue import HistogramValue
 from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import GatesConfig
 from plumbline.config_types import Schedule
+from plumbline.core import threads
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.planning import ProbingPlan
 from plumbline.probes import gates
@@ -145,11 +147,8 @@ class Probing:
                 stuck.discard(name)
 
         stopping = [
-            threading.Thread(target=stop, args=(name, canary), name=f"stop-{name}", daemon=True)
-            for name, (_, canary) in self._canaries.items()
+            threads.start("end", partial(stop, name, canary), of=name) for name, (_, canary) in self._canaries.items()
         ]
-        for thread in stopping:
-            thread.start()
         jobs = self._scheduler.stop(timeout_s)
         for thread in stopping:
             thread.join(max(0.0, deadline - time.monotonic()))

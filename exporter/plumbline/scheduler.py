@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from plumbline.core import threads
+
 log = logging.getLogger(__name__)
 
 Clock = Callable[[], float]
@@ -62,10 +64,10 @@ class _Loop:
         self._clock = clock
         self._cancel = threading.Event()
         self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name=f"job-{job.name}", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        self._thread.start()
+        self._thread = threads.start("job", self._loop, of=self.job.name, until=self._cancel)
 
     def cancel(self) -> None:
         self._cancel.set()
@@ -76,6 +78,8 @@ class _Loop:
         self._wake.set()
 
     def join(self, timeout_s: float) -> bool:
+        if self._thread is None:
+            return True
         self._thread.join(max(0.0, timeout_s))
         return not self._thread.is_alive()
 
@@ -83,7 +87,8 @@ class _Loop:
         if self.job.seconds_to_next is not None:
             self._follow(self.job.seconds_to_next)
             return
-        self.due = due = self._clock() + self.job.first_delay_s
+        # after a mistake of this loop it goes on a whole interval later, as the first start is over
+        self.due = due = self._clock() + (self.job.first_delay_s if self.due is None else self.job.interval_s)
         while not self._cancel.is_set():
             kicked = self._wake.wait(max(0.0, due - self._clock()))
             self._wake.clear()
