@@ -54,7 +54,7 @@ class Probing:
     ) -> None:
         self._store, self._roots, self._host, self._vantage = store, roots, host, vantage
         self._environment, self._clock = environment, clock
-        self._scheduler = Scheduler()
+        self._scheduler = Scheduler(wall=clock)
         self._canaries: dict[str, tuple[object, ContinuousProbe]] = {}
         self._recent: dict[tuple[str, str, str], RecentHistogram] = {}
         self._medians: dict[tuple[str, str, str], MedianHistory] = {}
@@ -164,12 +164,12 @@ class Probing:
             run=_Runs(self, probe, runner),
             cancel=runner.stop,
             config=probe,
-            seconds_to_next=None if at is None else lambda: self._until(at, probe.identity.probe),
+            next_after=None if at is None else partial(self._next_after, at, probe.identity.probe),
         )
 
-    def _until(self, at: Schedule, name: str) -> float:
-        now = self._clock()
-        return at.next_after(now - (late := splay(self._host, name, CALENDAR_SPLAY_S))) + late - now
+    def _next_after(self, at: Schedule, name: str, now: float) -> float:
+        late = splay(self._host, name, CALENDAR_SPLAY_S)
+        return at.next_after(now - late) + late
 
     def _first_delay(self, probe: PeriodicProbe) -> float:
         """A restart goes on where the schedule was; what never ran starts soon, at a moment of this host's own."""
