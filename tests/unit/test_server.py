@@ -79,7 +79,9 @@ def test_head_has_the_length_and_no_body() -> None:
 
 def test_pipelined_requests_are_answered_in_order() -> None:
     with serving() as server:
-        got = exchange(server, b"GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        got = exchange(
+            server, b"GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        )
     assert got.index(b"GET /a") < got.index(b"GET /b")
 
 

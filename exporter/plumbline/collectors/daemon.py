@@ -42,7 +42,21 @@ WEB_REFUSED = MetricSpec(
     "(malformed), not sent in time (slow), gone for others when there were too many (crowded).",
     ("reason",),
 )
-SPECS: tuple[MetricSpec, ...] = (RELOAD_OK, RELOAD_AT, STATE_SAVED, SERVER_UP, WEB_INFO, WEB_REFUSED)
+THREAD_FAILURES = MetricSpec(
+    "plumbline_thread_failures_total",
+    Kind.COUNTER,
+    "How often a thread of the daemon ended by a mistake, by what it is for; one that is to live is started again.",
+    ("thread",),
+)
+SPECS: tuple[MetricSpec, ...] = (
+    RELOAD_OK,
+    RELOAD_AT,
+    STATE_SAVED,
+    SERVER_UP,
+    WEB_INFO,
+    WEB_REFUSED,
+    THREAD_FAILURES,
+)
 
 
 class WebDoor(Protocol):
@@ -75,6 +89,8 @@ class DaemonState:
     """``None``: nothing listens."""
     web_refused: Mapping[str, int] = field(default_factory=dict)
     """By reason, since the start."""
+    thread_failures: Mapping[str, int] = field(default_factory=dict)
+    """By what the thread is for, since the start."""
 
 
 def samples(state: DaemonState) -> Iterator[Sample]:
@@ -88,3 +104,5 @@ def samples(state: DaemonState) -> Iterator[Sample]:
         yield WEB_INFO, (state.web.reach, state.web.encryption, state.web.authentication), 1
     for reason, count in state.web_refused.items():
         yield WEB_REFUSED, (reason,), count
+    for thread, count in state.thread_failures.items():
+        yield THREAD_FAILURES, (thread,), count
