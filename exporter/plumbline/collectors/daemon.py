@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -42,7 +42,15 @@ WEB_REFUSED = MetricSpec(
     "(malformed), not sent in time (slow), gone for others when there were too many (crowded).",
     ("reason",),
 )
-SPECS: tuple[MetricSpec, ...] = (RELOAD_OK, RELOAD_AT, STATE_SAVED, SERVER_UP, WEB_INFO, WEB_REFUSED)
+WEB_GUARDS_LOST = MetricSpec(
+    "plumbline_web_guards_lost",
+    Kind.GAUGE,
+    "How many guards of the port (TLS, client certificates, their names, passwords, rate limit) went by a reload since "
+    "the start.",
+)
+SPECS: tuple[MetricSpec, ...] = (
+    RELOAD_OK, RELOAD_AT, STATE_SAVED, SERVER_UP, WEB_INFO, WEB_REFUSED, WEB_GUARDS_LOST,
+)  # fmt: skip
 
 
 class WebDoor(Protocol):
@@ -59,6 +67,10 @@ class WebDoor(Protocol):
     @property
     def authentication(self) -> str:
         """``none``, ``password``, ``certificate`` or ``certificate+password``."""
+
+    @property
+    def lost(self) -> Sequence[str]:
+        """Guards that went by a reload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,5 +98,6 @@ def samples(state: DaemonState) -> Iterator[Sample]:
     yield STATE_SAVED, (), int(state.state_saved)
     if state.web is not None:
         yield WEB_INFO, (state.web.reach, state.web.encryption, state.web.authentication), 1
+        yield WEB_GUARDS_LOST, (), len(state.web.lost)
     for reason, count in state.web_refused.items():
         yield WEB_REFUSED, (reason,), count
