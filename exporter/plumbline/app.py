@@ -301,10 +301,8 @@ class Daemon:
         while left and time.monotonic() < deadline and not cancel.wait(0.02):
             left &= self._housekeeping.owing()
         if left and not cancel.is_set():
-            hanging = ", ".join(sorted(left))
-            log.warning(
-                "the first page comes without: %s; no answer for %g s, see dmesg", hanging, FIRST_READINGS_WITHIN_S
-            )
+            named, within_s = ", ".join(sorted(left)), FIRST_READINGS_WITHIN_S
+            log.warning("the first page comes without: %s; no answer for %g s, see dmesg", named, within_s)
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
