@@ -2,7 +2,8 @@
 
 scrape    sources.read_x() → Reading → collectors.samples() → exposition → server
 probes    probing (canary processes, scheduled jobs) → state → collectors
-reload    new file → checked → planned → applied; whatever fails before "applied" leaves the old one running
+reload    new file → checked → planned → applied; whatever fails before "applied" leaves the old one running, and all
+          before it is done beside the main loop: a file may lie on a mount that hangs
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from plumbline.checks.model import Finding
 from plumbline.collectors import daemon
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, NetworkServerConfig, WebConfig, split_address
+from plumbline.core.answers import Beside
 from plumbline.diskpresence import DISK_PRESENCE
 from plumbline.door import Door
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
@@ -60,7 +62,7 @@ from plumbline.sources.routes import networks_of
 from plumbline.sources.vantage import Vantage, read_vantage
 from plumbline.state import StateStore
 from plumbline.status import render_status
-from plumbline.webguard import make_guard
+from plumbline.webguard import Guard, make_guard
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 log = logging.getLogger("plumbline")
@@ -162,6 +164,8 @@ class Daemon:
         self._host = socket.gethostname()
         self._world = World(config_file, store.directory, roots, catalogue, environment, self._host)
         self._signals = Signals()
+        self._beside = Beside[Callable[[], object]](self._signals.wake)
+        """What reads files; its answer is what to do in the main loop."""
         self._started_at: float | None = None
         self._environment = environment
         self._reload_error = ""
@@ -316,18 +320,18 @@ class Daemon:
         while not asked.stop:
             asked.wait(1.0)
             self._probing.poll()
+            if (then := self._beside.fetch()) and not asked.stop:
+                then()
             self._follow_disks()
             if self._watch.network.wants_refresh:
                 self._housekeeping.kick(NETWORK_FACTS)
-            if time.monotonic() >= next_check:
-                next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
-                asked.reload |= self._files.changed
-            if time.monotonic() >= next_plan and self._probing.outdated:
+            if self._beside.idle and time.monotonic() >= next_plan and self._probing.outdated:
                 next_plan = time.monotonic() + PLAN_ANEW_EVERY_S
                 self._plan_anew("the OSDs changed")
-            if asked.reload and not asked.stop:
-                asked.reload = False
-                self._files.take(self.reload)
+            if self._beside.idle and (asked.reload or time.monotonic() >= next_check):
+                next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
+                whatever, asked.reload = asked.reload, False
+                self._beside.ask(partial(self._look_for_changes, whatever=whatever), name="reload")
 
     def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
         began = time.monotonic()
@@ -349,17 +353,26 @@ class Daemon:
 
     # --- configuration
 
-    def reload(self) -> bool:
-        """Take the files as they are now; whatever is wrong with them leaves everything as it was."""
+    def _look_for_changes(self, *, whatever: bool) -> Callable[[], object]:
+        """Read the files if they changed, or ``whatever`` they are; what to do about it. Beside the main loop."""
+        return self._files.take(self._read_anew) if whatever or self._files.changed else _nothing
+
+    def _read_anew(self) -> Callable[[], object]:
+        """Whatever is wrong with the files leaves everything as it was."""
         try:
             config = self._reread()
             self._named_files = named(config)
             guard = make_guard(web_file(config), self._guard)
             running = self._world.prepare(config, self._watch.disks)
         except PlumblineError as error:
-            self._reload_error = str(error)
-            log.error("reload refused, the running configuration stays: %s", error)
-            return False
+            return partial(self._refuse, error)
+        return partial(self._take, running, guard)
+
+    def _refuse(self, error: PlumblineError) -> None:
+        self._reload_error = str(error)
+        log.error("reload refused, the running configuration stays: %s", error)
+
+    def _take(self, running: Running, guard: Guard) -> None:
         old = self._running.config
         web = msgspec.structs.replace(running.config.web, config_file=old.web.config_file)
         if web != old.web or running.config.storage_path != old.storage_path:
@@ -373,11 +386,10 @@ class Daemon:
         self._kick((CEPH, CEPH_MAP))
         self._reload_error = ""
         log.info("configuration reloaded")
-        return True
 
     def _follow_disks(self) -> None:
         """Plan again when disks or OSDs came or went: some probes are one for each of them."""
-        if not self._watch.facts_read:
+        if not (self._watch.facts_read and self._beside.idle):
             return
         disks = (frozenset(each.name for each in self._watch.disks), dict(self._watch.storage.osds))
         if disks == self._planned_for:
@@ -387,11 +399,17 @@ class Daemon:
 
     def _plan_anew(self, because: str, *, level: int = logging.INFO) -> None:
         """The configuration in force may mean something else here by now. No reload: the file may be half edited."""
-        try:
-            running = self._world.prepare(self._running.config, self._watch.disks)
-        except PlumblineError as error:
-            log.warning("%s, the probes stay as they are: %s", because, error)
-            return
+        config = self._running.config
+
+        def plan() -> Callable[[], object]:
+            try:
+                return partial(self._take_plan, self._world.prepare(config, self._watch.disks), because, level)
+            except PlumblineError as error:
+                return partial(log.warning, "%s, the probes stay as they are: %s", because, error)
+
+        self._beside.ask(plan, name="plan")
+
+    def _take_plan(self, running: Running, because: str, level: int) -> None:
         if running.plan != self._running.plan:
             log.log(level, "%s: probes planned anew", because)
             self._apply(replace(running, since=self._running.since))
@@ -492,6 +510,10 @@ def _run_all(jobs: list[Job], within_s: float) -> list[Job]:
     never = threading.Event()
     _, silent = ask_side_by_side({job.name: partial(job.run, never) for job in jobs}, within_s, what="look")
     return [job for job in jobs if job.name not in silent]
+
+
+def _nothing() -> None:
+    """There is nothing to do."""
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

@@ -174,14 +174,23 @@ def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
 def open_storage(directory: Path) -> OwnDirectory:
     """The storage path, made or taken, and marked: :func:`.storage.take`."""
 
-    def is_state(data: bytes) -> bool:
+    def loads(data: bytes) -> bool:
         try:
             _decode(data, directory / STATE_FILE)
         except msgspec.DecodeError:
             return False
         return True
 
-    return take(directory, is_state, most_bytes=MAX_BYTES)
+    return take(directory, loads, most_bytes=MAX_BYTES)
+
+
+def is_state(data: bytes) -> bool:
+    """Whether it is a state file that this Plumbline can read."""
+    try:
+        _decode(data, Path(STATE_FILE))
+    except (msgspec.DecodeError, NewerState):
+        return False
+    return True
 
 
 def _decode(data: bytes, file: Path) -> _File:
@@ -350,11 +359,7 @@ class StateStore:
 
     def _is_state(self, descriptor: int) -> bool:
         """Whether a file in the directory is one that a daemon wrote."""
-        try:
-            _decode(read_whole(descriptor, MAX_BYTES, str(self._file)), self._file)
-        except (msgspec.DecodeError, NewerState):
-            return False
-        return True
+        return is_state(read_whole(descriptor, MAX_BYTES, str(self._file)))
 
     @staticmethod
     def _sweep(own: OwnDirectory) -> None:

@@ -47,7 +47,7 @@ def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int) -> O
     try:
         names = [name for name in directory.names() if name not in _NOT_COUNTED and not is_temporary(name)]
         if MARKER not in names:
-            if names and not _of_earlier_release(directory, names, is_state, most_bytes):
+            if names and not of_earlier_release(directory, names, is_state, most_bytes):
                 raise StateError(
                     f"{path}: is not empty, and nothing in it shows that Plumbline made it (no {MARKER});"
                     " nothing in it was touched. Choose a new or empty directory with --storage.path"
@@ -79,7 +79,7 @@ def marked(directory: OwnDirectory) -> bool:
         return False
 
 
-def _of_earlier_release(
+def of_earlier_release(
     directory: OwnDirectory, names: Sequence[str], is_state: Callable[[bytes], bool], most_bytes: int
 ) -> bool:
     """Whether a directory without a mark was a storage path: by its state; where none was saved yet, by everything."""
@@ -99,25 +99,25 @@ def _is_ours(directory: OwnDirectory, name: str) -> bool:
             return is_lock_text(descriptor)
         finally:
             os.close(descriptor)
-    if name in _CONTENT:
-        return _CONTENT[name](directory.read(name, _MAX_BYTES))
+    if name in CONTENT:
+        return CONTENT[name](directory.read(name, _MAX_BYTES))
     try:
-        with OwnDirectory.at(directory.where(name)) as probe:
+        with OwnDirectory.at(directory.where(name), owner=os.fstat(directory.fd).st_uid) as probe:
             return probe.read(guard.MARKER, len(guard.MARKER_TEXT)) == guard.MARKER_TEXT
     except OSError:
         return False
 
 
-def _is_baseline(data: bytes) -> bool:
+def is_baseline(data: bytes) -> bool:
+    """Whether it is a baseline that was recorded; one that a person wrote is that person's."""
     try:
-        convert_text(SiteFile, data.decode(), where=RECORDED)
+        return convert_text(SiteFile, data.decode(), where=RECORDED).source == "measured"
     except (PlumblineError, UnicodeDecodeError):
         return False
-    return True
 
 
 def _is_osds(data: bytes) -> bool:
     return read_osds(data) is not None
 
 
-_CONTENT = {WORK_FILE: is_work, RECORDED: _is_baseline, OSDS_FILE: _is_osds}
+CONTENT = {WORK_FILE: is_work, RECORDED: is_baseline, OSDS_FILE: _is_osds}

@@ -372,7 +372,7 @@ def test_on_a_read_only_disk_nothing_happens(mounted):
 
 def test_what_a_killed_process_left_is_known_by_its_name():
     for kind in ("new", "old"):
-        assert is_temporary(files._temporary(kind))
+        assert is_temporary(files.temporary_name(kind))
     for name in (".plumbline-new", ".plumbline-0123456789abcdef.neu", ".plumbline-0123456789abcdeg.new",
                  ".plumbline-.new", ".plumbline-storage", "x.plumbline-0123456789abcdef.new",
                  ".plumbline-٠123456789abcdef.new"):  # fmt: skip

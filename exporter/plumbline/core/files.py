@@ -243,7 +243,7 @@ class OwnDirectory:
         put back.
         """
         self._look(name, is_ours, missing=False)
-        taken = _temporary("old")
+        taken = temporary_name("old")
         rename_new(name, taken, self.fd)
         try:
             self._look(taken, is_ours, missing=False)
@@ -296,7 +296,7 @@ class OwnDirectory:
 
     def _write(self, data: bytes, mode: int) -> tuple[str, int]:
         """A new file under a name of its own, on disk; nothing is left of it where that fails."""
-        name = _temporary("new")
+        name = temporary_name("new")
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFE, 0o600, dir_fd=self.fd)
         try:
             os.fchmod(fd, mode)
@@ -401,7 +401,8 @@ def is_temporary(name: str) -> bool:
     return ours and all(each in "0123456789abcdef" for each in middle)
 
 
-def _temporary(kind: str) -> str:
+def temporary_name(kind: str) -> str:
+    """A new one; ``kind`` is ``new`` or ``old``."""
     return f"{_TEMPORARY}{os.urandom(8).hex()}.{kind}"
 
 

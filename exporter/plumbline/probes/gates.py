@@ -15,6 +15,7 @@ from pathlib import Path
 
 from plumbline.config_types import QuietHours
 from plumbline.core.files import OwnDirectory
+from plumbline.core.kernel import read_kernel
 from plumbline.errors import FileRefused, ParseError, PlumblineError, ProbeRefused, StateError, Unavailable
 from plumbline.roots import Roots
 
@@ -95,7 +96,7 @@ def check_load(roots: Roots, *, limit: float, cpus: int) -> None:
     """Refuse (``load``) while the one-minute load average per CPU is above ``limit``."""
     path = roots.proc / "loadavg"
     try:
-        load = parse_loadavg(path.read_text("ascii", "replace"), source=str(path))
+        load = parse_loadavg(read_kernel(path).decode("ascii", "replace"), source=str(path))
     except OSError as error:
         raise ProbeRefused("load", f"{path}: {error.strerror}; the load of this node is unknown") from error
     except ParseError as error:
