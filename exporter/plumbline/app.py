@@ -9,6 +9,7 @@ reload    new file → checked → planned → applied; whatever fails before "a
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 import threading
@@ -71,10 +72,14 @@ JUDGE_EVERY_S = 60.0
 """Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
 FACTS_WITHIN_S = 3.0
 """What the first look at them may take before the daemon goes on without."""
+FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 7.0
+"""After the start there is a page of metrics, whatever hangs; of that, what the slow tier is waited for; the rest is
+what collectors may take altogether."""
 CHECK_WITHIN_S = 10.0
 """What `plumbline check` waits for facts at each of its looks; a disk that hangs must not hang it."""
 SERVER_STOPS_WITHIN_S = 1.0
 """It ends on SIGTERM at once, on SIGKILL half a second later."""
+FINDINGS = "findings"
 CEPH, CEPH_EVERY_S = "ceph", 15.0
 """The cluster's state for the metrics, asked for only where a probe needs the cluster."""
 FINGERPRINT, FINGERPRINT_EVERY_S = "fingerprint", 600.0
@@ -166,7 +171,8 @@ class Daemon:
         self._signals = Signals()
         self._beside = Beside[Callable[[], object]](self._signals.wake)
         """What reads files; its answer is what to do in the main loop."""
-        self._started_at: float | None = None
+        self._began_s = self._page_from_s = math.inf
+        """Monotonic: the start, and from when there is a page of metrics."""
         self._environment = environment
         self._reload_error = ""
         self._overview = Overview(host=self._host, started=time.time())
@@ -236,6 +242,7 @@ class Daemon:
 
     def run(self) -> int:
         """Serve until told to stop; 0."""
+        self._began_s = time.monotonic()
         self._signals.install()
         keep_memory_private()
         given_up = self._watch.use_capabilities()  # before there is a second thread: capabilities belong to threads
@@ -249,17 +256,17 @@ class Daemon:
             BlockHotplug(self._roots, lambda: self._kick(DISKS_CHANGED)),
         ]
         try:
-            findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
+            findings = Job(FINDINGS, JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
             fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
             self._housekeeping.replace([*self._slow_tier(), *self._ceph_map.jobs(), findings, fingerprint])
             for each in events:
                 _start_events(each)
             self._await_facts()
             self._apply(self._running)
-            kick("findings")
             kick(CEPH)  # now it is known whether a probe needs it
             kick(DISK_PRESENCE)  # by now it can tell serial numbers
-            self._started_at = time.time()
+            self._page_from_s = self._began_s + FIRST_PAGE_WITHIN_S
+            kick(FINDINGS)  # last: at first it waits for all that is owed
             url = f"{'https' if self._guard.encrypts else 'http'}://{self._server.address}"
             print(f"plumbline {__version__}: status page {url}/  metrics {url}/metrics", flush=True)
             self._loop()
@@ -272,11 +279,29 @@ class Daemon:
         """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
         return [*self._watch.jobs(), Job(CEPH, CEPH_EVERY_S, 0.0, self._ceph.refresh)]
 
-    def _look(self, _cancel: threading.Event) -> None:
-        """Judge the host as it is now."""
-        snapshot = self._exposition.scrape()
-        self._judge.look(snapshot, time.monotonic())
-        self._overview.remember(snapshot)
+    def _look(self, cancel: threading.Event) -> None:
+        """Judge the host as it is now; the first time, once the slow tier has been read. Then there are metrics."""
+        first = self._not_ready_because() is not None
+        if first:
+            self._await_readings(cancel)
+        try:
+            snapshot = self._exposition.scrape()
+            self._judge.look(snapshot, time.monotonic())
+            self._overview.remember(snapshot)
+        finally:
+            if first:
+                self._page_from_s = time.monotonic()
+                log.info("the first page of metrics is there after %.1f s", self._page_from_s - self._began_s)
+
+    def _await_readings(self, cancel: threading.Event) -> None:
+        """Until every other job has run once; what hangs is named, and the first page comes without it."""
+        left = self._housekeeping.owing() - {FINDINGS}
+        deadline = self._began_s + FIRST_READINGS_WITHIN_S
+        while left and time.monotonic() < deadline and not cancel.wait(0.02):
+            left &= self._housekeeping.owing()
+        if left and not cancel.is_set():
+            hanging = ", ".join(sorted(left))
+            log.warning("the first page comes without: %s; no answer for %g s, see dmesg", hanging, FIRST_READINGS_WITHIN_S)
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
@@ -471,7 +496,7 @@ class Daemon:
             return Fingerprint()  # not read yet, or it hangs: nothing is compared
 
     def _not_ready_because(self) -> str | None:
-        return None if self._started_at else "the host's facts are being read"
+        return None if time.monotonic() >= self._page_from_s else "the host is being read for the first time"
 
     def _status_page(self) -> str:
         return render_status(

@@ -22,6 +22,7 @@ from plumbline.config_types import CREDENTIAL, Duration, QuietHours, Strict, sec
 from plumbline.core.answers import read_named
 from plumbline.errors import ConfigError
 from plumbline.probe_config import PROBE_NAME, CanaryConfig, FioConfig, ProbeConfig, check_probe
+from plumbline.storage_names import reserved
 from plumbline.workloads import WorkloadCatalogue
 
 DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
@@ -191,8 +192,9 @@ class Config(Strict, frozen=True):
     web: WebConfig = WebConfig()
     """The HTTP side; but for ``config_file`` it takes effect at a restart."""
     storage_path: str | None = None
-    """State, canary file, recorded baseline. ``None``: systemd's ``$STATE_DIRECTORY``, else
-    ``$XDG_STATE_HOME/plumbline``, else ``~/.local/state/plumbline``. Takes effect at a restart."""
+    """State, canary file, recorded baseline: a directory of Plumbline's own, new or empty at the first start, in which
+    nobody else may write. ``None``: systemd's ``$STATE_DIRECTORY``, else ``$XDG_STATE_HOME/plumbline``, else
+    ``~/.local/state/plumbline``. Takes effect at a restart."""
     collectors: dict[str, bool] = msgspec.field(default_factory=dict)
     """Collector name → on or off; all are on by default. What was off at the start and needs a capability (`health`,
     `latency`, `pcie`) can't be switched on by a reload: the daemon has given the capability up."""
@@ -384,6 +386,11 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
         if not PROBE_NAME.fullmatch(probe.name):
             raise ConfigError(
                 where, "use lower-case letters, digits, '.', '_' and '-'", key=f"{key}.name", value=probe.name
+            )
+        if isinstance(probe, CanaryConfig | FioConfig) and probe.directory is None and reserved(probe.name):
+            # its directory would be called so, in the storage path
+            raise ConfigError(
+                where, "a file of Plumbline's has this name; choose another", key=f"{key}.name", value=probe.name
             )
         if probe.name in seen:
             raise ConfigError(where, "another probe has this name", key=f"{key}.name", value=probe.name)

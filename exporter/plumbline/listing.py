@@ -16,7 +16,8 @@ from plumbline.probes.model import PeriodicProbe
 from plumbline.probing import CALENDAR_SPLAY_S, interval_s
 from plumbline.roots import Roots
 from plumbline.scheduler import next_tick, splay
-from plumbline.state import LOCK_FILE, ProbeRecord
+from plumbline.state import ProbeRecord
+from plumbline.storage_names import LOCK_FILE
 
 CONTINUOUS = "continuous"
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.probes.gates import HEAVY_LOCK, HeavyLock
+from plumbline.probes.gates import HeavyLock
+from plumbline.storage_names import HEAVY_LOCK
 from support.daemon import COMMAND, alive, command_line, eventually, running, write_config
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")]

@@ -24,7 +24,7 @@ from support.certificates import Certificates, make_certificates
 
 LOG = logging.getLogger("test")
 SERVER = "cert_file: server.crt, key_file: server.key"
-GET = b"GET / HTTP/1.1\r\n\r\n"
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 LAST = b"GET / HTTP/1.0\r\n\r\n"
 
 
@@ -259,14 +259,14 @@ def test_a_client_that_does_not_read_holds_no_place(made: Certificates) -> None:
 
         for number in range(3):
             sock = stack.enter_context(connected(server, made.client()))
-            sock.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+            sock.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
             wait_until(lambda wanted=number + 1: sending() == wanted)
         assert answer(server, made.client()).startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_slow_reader_is_ended_by_one_deadline_for_the_whole_answer(made: Certificates) -> None:
     with serving(guard_of(made), timeout_s=2.0) as server, connected(server, made.client()) as sock:
-        sock.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        sock.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
         with contextlib.suppress(OSError):
             while server._connections and sock.recv(16384):  # always a little, never enough
                 time.sleep(0.02)
