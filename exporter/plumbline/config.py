@@ -191,8 +191,9 @@ class Config(Strict, frozen=True):
     web: WebConfig = WebConfig()
     """The HTTP side; but for ``config_file`` it takes effect at a restart."""
     storage_path: str | None = None
-    """State, canary file, recorded baseline. ``None``: systemd's ``$STATE_DIRECTORY``, else
-    ``$XDG_STATE_HOME/plumbline``, else ``~/.local/state/plumbline``. Takes effect at a restart."""
+    """State, canary file, recorded baseline: a directory of Plumbline's own, new or empty at the first start, in which
+    nobody else may write. ``None``: systemd's ``$STATE_DIRECTORY``, else ``$XDG_STATE_HOME/plumbline``, else
+    ``~/.local/state/plumbline``. Takes effect at a restart."""
     collectors: dict[str, bool] = msgspec.field(default_factory=dict)
     """Collector name → on or off; all are on by default. What was off at the start and needs a capability (`health`,
     `latency`, `pcie`) can't be switched on by a reload: the daemon has given the capability up."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -362,21 +363,22 @@ class StateStore:
 
     @staticmethod
     def _sweep(own: OwnDirectory) -> None:
-        """Remove what a daemon left that was killed while it wrote."""
+        """Remove what a daemon left that was killed while it wrote; a recording beside may be writing its own."""
         for name in own.names():
             if is_temporary(name):
                 try:
                     own.remove(name, _was_being_written)
                 except (OSError, FileRefused) as error:
-                    log.warning("%s: left of an interrupted write: %s", own.where(name), error)
+                    log.debug("%s: stays: %s", own.where(name), error)
 
 
 def _was_being_written(descriptor: int) -> bool:
     beginning = os.pread(descriptor, len(_BEGINNING), 0)
-    return _BEGINNING.startswith(beginning)
+    return beginning == _BEGINNING or (not beginning and time.time() - os.fstat(descriptor).st_mtime > _LEFT_AFTER_S)
 
 
 _EMPTY = ProbeRecord()
 _EMPTY_FILE = _File(schema_version=SCHEMA_VERSION, probes={})
 _BEGINNING = b'{"schema_version":'
-"""Of every state file; of one that was not written to its end at least a part."""
+"""Of every state file."""
+_LEFT_AFTER_S = 60.0

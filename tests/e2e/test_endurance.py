@@ -20,7 +20,9 @@ import pytest
 
 from endurance.kills import leftovers, storm
 from endurance.soak import Sample, Soak
+from plumbline.core.files import is_temporary
 from plumbline.state import read_state
+from plumbline.storage_names import MARKER
 from support.daemon import WITHIN_S, Daemon, alive, eventually, running
 from support.mutilated import BOMBS
 from support.programs import need
@@ -106,7 +108,9 @@ def test_killed_while_the_state_is_written(folder: Path) -> None:
         read_state(folder / "state")
     assert counts == sorted(counts)
     assert counts[-1] > 0
-    assert {each.name for each in (folder / "state").iterdir()} <= {"state.json", "state.json.new", "lock"}
+    left = [each for each in (folder / "state").iterdir() if each.name not in {MARKER, "state.json", "lock"}]
+    assert all(is_temporary(each.name) for each in left)
+    assert len([each for each in left if each.stat().st_size]) <= 1
 
 
 # --- a crowd

@@ -300,11 +300,13 @@ def test_a_daemon_keeps_to_its_directory_and_says_when_another_took_its_place(st
 
 def test_what_was_left_of_an_interrupted_write_goes_and_nothing_else(storage) -> None:
     saved(storage)
-    left = {".plumbline-0123456789abcdef.new": b'{"schema_ver', ".plumbline-0123456789abcde0.new": b"",
+    left = {".plumbline-0123456789abcdef.new": b'{"schema_version":3,"pro', ".plumbline-0123456789abcde0.new": b"",
             ".plumbline-0123456789abcde1.old": b'{"schema_version":3,"probes":{}}'}  # fmt: skip
-    foreign = {".plumbline-0123456789abcde2.new": b"theirs", ".plumbline-notes": b""}
+    foreign = {".plumbline-0123456789abcde2.new": b"theirs", ".plumbline-notes": b"",
+               ".plumbline-0123456789abcde3.new": b""}  # fmt: skip
     for name, content in (left | foreign).items():
         (storage / name).write_bytes(content)
+    os.utime(storage / ".plumbline-0123456789abcde0.new", (1e9, 1e9))  # the other empty one may be a recording's
     opened(storage).close()
     assert {each.name for each in storage.iterdir()} == {MARKER, "lock", "state.json", *foreign}
 

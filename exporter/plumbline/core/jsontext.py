@@ -35,7 +35,7 @@ def decode(data: bytes, kind: type[T]) -> T:
     try:
         value = msgspec.json.decode(data, type=kind)
         if b"\\u0000" in data:
-            value = msgspec.convert(_each_text(msgspec.to_builtins(value, str_keys=True), _read), kind, strict=False)
+            value = msgspec.convert(_each_text(msgspec.to_builtins(value, str_keys=True), _read), kind, str_keys=True)
     except UnicodeDecodeError as error:  # a damaged byte in a text; msgspec lets it through as it is
         raise msgspec.DecodeError(str(error)) from error
     except RecursionError:
