@@ -42,14 +42,28 @@ ELSEWHERE = {
 """Function → why it does so by itself."""
 
 _OS = frozenset(
-    "chmod chown lchown link makedirs mkdir mkfifo mknod open removedirs remove rename renames replace rmdir symlink"
-    " truncate unlink".split()
+    {
+        "chmod",
+        "chown",
+        "lchown",
+        "link",
+        "makedirs",
+        "mkdir",
+        "mkfifo",
+        "mknod",
+        "open",
+        "removedirs",
+        "remove",
+        "rename",
+    }
+    | {"renames", "replace", "rmdir", "symlink", "truncate", "unlink"}
 )
 _PATH = frozenset(
-    "chmod hardlink_to lchmod mkdir open rename replace rmdir symlink_to touch unlink write_bytes write_text".split()
+    {"chmod", "hardlink_to", "lchmod", "mkdir", "open", "rename", "replace", "rmdir", "symlink_to", "touch", "unlink"}
+    | {"write_bytes", "write_text"}
 )
-_SHUTIL = frozenset("chown copy copy2 copyfile copytree move rmtree".split())
-_WRITES = frozenset("O_WRONLY O_RDWR O_CREAT O_TRUNC O_APPEND O_TMPFILE".split())
+_SHUTIL = frozenset({"chown", "copy", "copy2", "copyfile", "copytree", "move", "rmtree"})
+_WRITES = frozenset({"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND", "O_TMPFILE"})
 
 
 def changes(source: str) -> Iterator[tuple[str, str]]:
