@@ -59,7 +59,7 @@ def _demo(options: argparse.Namespace, processes: Processes, webhook: Webhook) -
     for name, package in (("prometheus", "prometheus"), ("prometheus-alertmanager", "prometheus-alertmanager")):
         program(name, package, name.removeprefix("prometheus-"))
     storage: Path = options.storage.absolute()
-    storage.mkdir(parents=True, exist_ok=True)
+    storage.mkdir(parents=True, exist_ok=True, mode=0o750)
     slow = _slowdown(options, processes, storage) if options.slow else None
     stack.record_baseline(processes, storage, CONFIG, fresh=options.fresh, quick=options.quick)
     running = stack.start(processes, webhook, storage, CONFIG)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,14 +25,18 @@ from plumbline.cephsetup import (
     groups_for,
 )
 from plumbline.config import CephConfig
+from plumbline.core.answers import read_named
+from plumbline.core.files import OwnDirectory, read_whole
 from plumbline.credentials import is_handed
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.probes.runner import Completed, ProcessRunner
+from plumbline.sources.ceph_conf import MAX_BYTES
 
 COMMAND_S = 120.0
 """A pool is made or deleted in seconds, its objects are listed in more."""
 CONNECT_S = 15
 _MAX_LISTING = 64 << 20
+_MAX_KEYRING = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ class Cluster:
         for step in plan.steps:
             before(step)
             if step.argv[0] == "rm":
-                Path(step.argv[1]).unlink(missing_ok=True)
+                _remove_key(step.argv[1], step.user)
                 continue
             output = self._run(step.argv)
             if step.keyring:
@@ -203,24 +206,46 @@ def _root(rule: Mapping[str, Any]) -> str:
 def _only_user(path: str) -> str | None:
     """The one user of a keyring, ``""`` when there are others, ``None`` without a file."""
     try:
-        text = Path(path).read_text("utf-8", "replace")
+        return _user_in(read_named(path, MAX_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise Unavailable(f"{path}: {error.strerror}") from None
-    users = re.findall(r"^\s*\[([^\]]+)\]", text, re.MULTILINE)
-    return str(users[0]) if len(users) == 1 else ""
+
+
+def _user_in(keyring: bytes) -> str:
+    users = re.findall(rb"^\s*\[([^\]]+)\]", keyring, re.MULTILINE)
+    return users[0].decode("utf-8", "replace") if len(users) == 1 else ""
 
 
 def _write_key(path: str, key: bytes) -> None:
-    """Readable by its owner alone, whole or not at all."""
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    """Readable by its owner alone, whole or not at all; over nothing but an older key of the same user."""
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(key)
-        temporary.replace(target)
+        with _directory_of(path) as directory:
+            directory.replace(Path(path).name, key, is_ours=_holds_only(_user_in(key), path))
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise Unavailable(f"{path}: can't be written: {error.strerror}; name another file as ceph.keyring") from error
+
+
+def _remove_key(path: str, user: str) -> None:
+    """Remove a keyring that holds this user's key and no other. No fault where it is gone already."""
+    try:
+        with _directory_of(path) as directory:
+            directory.remove(Path(path).name, _holds_only(user, path))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise Unavailable(f"{path}: can't be removed: {error.strerror}") from error
+
+
+def _holds_only(user: str, path: str) -> Callable[[int], bool]:
+    return lambda fd: _user_in(read_whole(fd, _MAX_KEYRING, path)) == user != ""
+
+
+def _directory_of(path: str) -> OwnDirectory:
+    """Whoever reads the keyring may own it: what counts is the key in it."""
+    try:
+        owner: int | None = Path(path).lstat().st_uid
+    except FileNotFoundError:
+        owner = None
+    return OwnDirectory.named(Path(path).parent, owner=owner)

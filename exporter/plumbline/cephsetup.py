@@ -116,6 +116,8 @@ class Step:
     why: str
     keyring: str = ""
     """The command's output is a key, and is to be written to this file alone."""
+    user: str = ""
+    """Whose key the file holds that is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ def remove(wanted: Wanted, facts: Facts) -> Plan:
         if user in facts.users and _is_our_user(facts.users[user], caps, wanted):
             steps.append(Step(("ceph", "auth", "rm", user), "the user"))
         if facts.keyrings.get(keyring) == user:
-            steps.append(Step(("rm", keyring), "its key on this node; remove it on the others, too"))
+            steps.append(Step(("rm", keyring), "its key on this node; remove it on the others, too", user=user))
     return Plan(tuple(steps), tuple(foreign))
 
 

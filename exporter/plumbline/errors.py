@@ -5,6 +5,7 @@ PlumblineError            one clear line: what, where, what to do
 ├── ParseError            a kernel or tool interface said something malformed
 ├── BaselineError         a baseline file or profile is wrong
 ├── StateError            the state directory can't be used
+├── FileRefused           a file or directory is not ours; nothing was touched
 ├── ProbeRefused          a probe's safety guard said no; nothing was touched
 └── Unavailable           no such hardware, driver, file, tool or permission: normal, not a fault
 """
@@ -53,6 +54,14 @@ class BaselineError(PlumblineError):
 
 class StateError(PlumblineError):
     """The state directory can't be used, and why."""
+
+
+class FileRefused(PlumblineError):
+    """A file or directory is not ours, or not what it should be: ``reason`` is a short stable word."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        self.reason = reason
+        super().__init__(message)
 
 
 class ProbeRefused(PlumblineError):

@@ -1,11 +1,13 @@
-"""What Plumbline leaves on a node: found by the names and marks it gives, and taken away. Nothing else is touched.
+"""What Plumbline leaves on a node: found by its marks and by what is in its files, and taken away. The rest stays.
 
-Two kinds of folders: the storage path, where each file has a name of ours; and probes' directories, which carry the
-mark of :mod:`.probes.guard`, inside the storage path or where the configuration says. What has another name stays, and
-so does the folder around it.
+Two kinds of directories: the storage path, which carries the mark of :mod:`.storage` or shows by its content that an
+earlier release made it, and where each file is looked into as well; and probes' directories, which carry the mark of
+:mod:`.probes.guard`, inside the storage path or where the configuration says. What is anything else stays, and so does
+the directory around it.
 
-The service's folders belong to a user with few rights, and root removes what is in them: everything goes through
-descriptors that follow no symbolic link.
+The service's directories belong to a user with few rights, and root removes what is in them: everything goes through
+descriptors (:mod:`.core.files`), and what is removed is the very directory that was found, wherever its name leads by
+then.
 """
 
 from __future__ import annotations
@@ -13,147 +15,272 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.baseline.book import RECORDED
-from plumbline.baseline.record_work import WORK_FILE
-from plumbline.errors import StateError
+from plumbline.core.directories import remove_directory
+from plumbline.core.files import OwnDirectory, is_temporary, read_whole
+from plumbline.errors import FileRefused, StateError
+from plumbline.probes import guard
 from plumbline.probes.canary_worker import FILE_NAME as CANARY
 from plumbline.probes.fio_job import FILE as FIO
 from plumbline.probes.fio_job import PARTIAL, REPORT
-from plumbline.probes.gates import HEAVY_LOCK, RECORD_LOCK
-from plumbline.probes.guard import MARKER
+from plumbline.probes.gates import is_lock_text
 from plumbline.probes.metadata_worker import FOLDER as METADATA
-from plumbline.state import LOCK_FILE, STATE_FILE
+from plumbline.state import MAX_BYTES, READABLE_VERSIONS, is_state
+from plumbline.storage import MARKER_TEXT, is_baseline, of_earlier_release
+from plumbline.storage_names import LOCKS, MARKER, OSDS_FILE, RECORDED, STATE_FILE, WORK_FILE, reserved
 
-_STATE = re.compile(
-    rf"{re.escape(STATE_FILE)}(\.new|\.damaged-\d+|\.version-\d+)?"
-    rf"|{re.escape(RECORDED)}(\.bak)?|\.{re.escape(RECORDED)}\.[a-z0-9_]{{8}}(\.old)?"
-    rf"|{re.escape(WORK_FILE)}(\.new)?|{LOCK_FILE}|{re.escape(HEAVY_LOCK)}|{re.escape(RECORD_LOCK)}"
-)
-_PROBE = re.compile(
-    rf"{re.escape(CANARY)}|{re.escape(REPORT)}|({re.escape(FIO)}|{re.escape(PARTIAL)})\.\d+|{re.escape(MARKER)}"
-)
-_METADATA = re.compile(r"plumbline-\d{6}")
+IsOurs = Callable[[int], bool]
+"""Asked with a descriptor of a plain file with one name."""
+
+_DAMAGED = r"(\.new|\.damaged-[0-9]+|\.version-[0-9]+)?"
+_BASELINE = rf"{re.escape(RECORDED)}(\.bak(-[0-9]+)?)?|\.{re.escape(RECORDED)}\.[a-z0-9_]{{8}}(\.old)?"
+_PROBE = re.compile(rf"{re.escape(CANARY)}|{re.escape(REPORT)}|({re.escape(FIO)}|{re.escape(PARTIAL)})\.[0-9]+")
+_METADATA = re.compile(r"plumbline-[0-9]{6}")
+_MAX_BASELINE = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of ours: the names in it that go, in this order, and those that stay."""
+    """A directory of ours: the names in it that go, in this order, and those that stay."""
 
     path: Path
+    identity: tuple[int, int]
+    """Device and inode."""
+    ours: Callable[[str], IsOurs | None]
+    """By a file's name: how it is told; None: no name of ours."""
     files: tuple[str, ...]
     strange: tuple[str, ...] = ()
     size_bytes: int = 0
 
     @property
     def whole(self) -> bool:
-        """Whether the folder itself goes, too."""
+        """Whether the directory itself goes, too."""
         return not self.strange
 
 
 def find(storage: Path, directories: Iterable[Path] = ()) -> tuple[Folder, ...]:
-    """The folders there are, inner ones first; only reads. ``directories``: probes' own, outside the storage path."""
+    """The directories there are, inner ones first; only reads. ``directories``: probes' own, outside the storage
+    path."""
     found: dict[Path, Folder] = {}
     for directory in directories:
-        for each in _probe_folders(directory):
-            found.setdefault(each.path, each)
-    inside = []
+        found |= {each.path: each for each in _probe_folders(directory) if each.path not in found}
     storage = storage.resolve()  # DynamicUser= makes it a link
-    for name in _names(storage):
-        inside += [each for each in _probe_folders(storage / name) if each.path not in found]
-    found |= {each.path: each for each in inside}
-    if _is_folder(storage):
+    own = _open(storage)
+    if own is None:
+        return tuple(found.values())
+    with own:
+        names = _names(own)
+        for name in names:
+            found |= {each.path: each for each in _probe_folders(storage / name) if each.path not in found}
         gone = {each.path.name for each in found.values() if each.path.parent == storage and each.whole}
-        state = _folder(storage, _STATE, besides=gone)
-        if state.files or gone or not state.strange:
-            found[storage] = state
+        if _is_storage(own, names):
+            found[storage] = _folder(own, _in_storage, besides=gone, last=MARKER)
+        elif any(map(reserved, names)):
+            found[storage] = _folder(own, lambda _: None, besides=gone)
     return tuple(found.values())
 
 
 def remove(folders: Iterable[Folder]) -> Iterator[Path]:
     """Remove them, each path as it is gone. :class:`StateError` where a daemon or a probe is at work, before anything
     is touched, or where the system refuses."""
-    folders = tuple(folders)
     with ExitStack() as stack:
         opened = []
         for each in folders:
-            try:
-                descriptor = os.open(each.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            except OSError as error:
-                raise StateError(f"{each.path}: {error.strerror}") from error
-            stack.callback(os.close, descriptor)
-            _hold(each, descriptor, stack)
-            opened.append((each, descriptor))
-        for each, descriptor in opened:
+            own = _open_again(each)
+            stack.enter_context(own)
+            _hold(each, own, stack)
+            opened.append((each, own))
+        for each, own in opened:
             try:
                 for name in each.files:
-                    os.unlink(name, dir_fd=descriptor)
+                    own.remove(name, each.ours(name))
                     yield each.path / name
                 if each.whole:
-                    each.path.rmdir()
+                    remove_directory(own)
                     yield each.path
             except OSError as error:
                 raise StateError(f"{each.path}: {error.strerror}; what was before it is removed") from error
+            except FileRefused as error:
+                raise StateError(f"{error}; what was before it is removed") from error
 
 
-def _hold(folder: Folder, descriptor: int, stack: ExitStack) -> None:
-    for name in (LOCK_FILE, HEAVY_LOCK, RECORD_LOCK, MARKER):
+def _open_again(folder: Folder) -> OwnDirectory:
+    own = _open(folder.path)
+    if own is not None and _identity(own) == folder.identity:
+        return own
+    if own is not None:
+        own.close()
+    raise StateError(f"{folder.path}: was replaced by something else; nothing was touched, look again")
+
+
+def _hold(folder: Folder, own: OwnDirectory, stack: ExitStack) -> None:
+    for name in (*LOCKS, guard.MARKER):
         if name not in folder.files:
             continue
-        lock = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=descriptor)
-        stack.callback(os.close, lock)
         try:
+            lock = own.open(name)
+            stack.callback(os.close, lock)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise StateError(
                 f"{folder.path}: a plumbline is at work there; stop it first: systemctl stop plumbline"
             ) from error
+        except (OSError, FileRefused) as error:
+            raise StateError(f"{folder.path}: can't be locked: {error}") from error
+
+
+def _open(path: Path) -> OwnDirectory | None:
+    """Whoever it belongs to; None where there is no directory, or a link, or one that others may write in."""
+    try:
+        return OwnDirectory.at(path, owner=path.lstat().st_uid)
+    except (FileNotFoundError, NotADirectoryError, FileRefused):
+        return None
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}; ask as root") from error
+
+
+def _identity(own: OwnDirectory) -> tuple[int, int]:
+    found = os.fstat(own.fd)
+    return found.st_dev, found.st_ino
 
 
 def _probe_folders(directory: Path) -> list[Folder]:
     """A probe's directory, after what it made inside; nothing where our mark is missing."""
-    if not _is_folder(directory) or MARKER not in _names(directory):
+    own = _open(directory)
+    if own is None:
         return []
-    inner = _folder(directory / METADATA, _METADATA) if _is_folder(directory / METADATA) else None
-    gone = {METADATA} if inner and inner.whole else set()
-    outer = _folder(directory, _PROBE, besides=gone)
-    # the mark goes last: what is interrupted is still ours the next time
-    files = tuple(sorted(outer.files, key=lambda name: (name == MARKER, name)))
-    return [*([inner] if inner else []), Folder(directory, files, outer.strange, outer.size_bytes)]
+    with own:
+        if _look(own, guard.MARKER, _is_probe_marker) is None:
+            return []
+        inner = _metadata_folder(directory / METADATA)
+        gone = {each.path.name for each in inner if each.whole}
+        return [*inner, _folder(own, _in_probe, besides=gone, last=guard.MARKER)]
 
 
-def _folder(path: Path, ours: re.Pattern[str], *, besides: Iterable[str] = ()) -> Folder:
+def _metadata_folder(path: Path) -> list[Folder]:
+    own = _open(path)
+    if own is None:
+        return []
+    with own:
+        return [_folder(own, _in_metadata)]
+
+
+def _folder(
+    own: OwnDirectory, ours: Callable[[str], IsOurs | None], *, besides: Iterable[str] = (), last: str = ""
+) -> Folder:
+    """``last``: the mark. What is interrupted is still ours the next time."""
     files, strange, size = [], [], 0
-    for name in _names(path):
+    for name in sorted(_names(own), key=lambda name: (name == last, name)):
         if name in besides:
             continue
-        found = (path / name).lstat()
-        # a lock of ours is empty: the name alone says little
-        mine = ours.fullmatch(name) and not (name == LOCK_FILE and found.st_size)
-        if mine and stat.S_ISREG(found.st_mode):
+        is_ours = ours(name)
+        found = _look(own, name, is_ours) if is_ours is not None else None
+        if found is None:
+            strange.append(name)
+        else:
             files.append(name)
             size += found.st_blocks * 512
-        else:
-            strange.append(name)
-    return Folder(path, tuple(files), tuple(strange), size)
+    return Folder(Path(own.name), _identity(own), ours, tuple(files), tuple(strange), size)
 
 
-def _is_folder(path: Path) -> bool:
+def _look(own: OwnDirectory, name: str, is_ours: IsOurs) -> os.stat_result | None:
+    """Its facts, where it is a file of ours."""
     try:
-        return stat.S_ISDIR(path.lstat().st_mode)
-    except OSError:
+        descriptor = own.open(name)
+    except (FileRefused, FileNotFoundError):
+        return None
+    except OSError as error:
+        raise StateError(f"{own.where(name)}: {error.strerror}; ask as root") from error
+    try:
+        return os.fstat(descriptor) if is_ours(descriptor) else None
+    finally:
+        os.close(descriptor)
+
+
+def _names(own: OwnDirectory) -> list[str]:
+    try:
+        return own.names()
+    except OSError as error:
+        raise StateError(f"{own.name}: {error.strerror}; ask as root") from error
+
+
+def _is_storage(own: OwnDirectory, names: list[str]) -> bool:
+    """By its mark; without one as an earlier release would have left it."""
+    if MARKER in names:
+        return _look(own, MARKER, _is_storage_marker) is not None
+    names = [name for name in names if not is_temporary(name)]
+    try:
+        return bool(names) and of_earlier_release(own, names, is_state, most_bytes=MAX_BYTES)
+    except OSError as error:
+        raise StateError(f"{own.name}: {error.strerror}; ask as root") from error
+
+
+def _in_storage(name: str) -> IsOurs | None:
+    if is_temporary(name):
+        return _was_being_written
+    return next((is_ours for names, is_ours in _STORAGE if re.fullmatch(names, name)), None)
+
+
+def _in_probe(name: str) -> IsOurs | None:
+    if name == guard.MARKER:
+        return _is_probe_marker
+    return _by_mark if _PROBE.fullmatch(name) or is_temporary(name) else None
+
+
+def _in_metadata(name: str) -> IsOurs | None:
+    return _by_mark if _METADATA.fullmatch(name) else None
+
+
+def _by_mark(_: int) -> bool:
+    """The mark of a probe's directory says that files with these names are ours; their content says nothing."""
+    return True
+
+
+def _is_probe_marker(descriptor: int) -> bool:
+    return os.pread(descriptor, len(guard.MARKER_TEXT) + 1, 0) == guard.MARKER_TEXT
+
+
+def _is_storage_marker(descriptor: int) -> bool:
+    return os.pread(descriptor, len(MARKER_TEXT) + 1, 0) == MARKER_TEXT
+
+
+def _begins(pattern: bytes) -> IsOurs:
+    """A file that was damaged further on, or written by another release, is ours as well."""
+    return lambda descriptor: re.match(pattern, os.pread(descriptor, 200, 0)) is not None
+
+
+def _is_recorded(descriptor: int) -> bool:
+    try:
+        return is_baseline(read_whole(descriptor, _MAX_BASELINE, RECORDED))
+    except FileRefused:
         return False
 
 
-def _names(path: Path) -> list[str]:
-    try:
-        return sorted(each.name for each in path.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise StateError(f"{path}: {error.strerror}; ask as root") from error
+def _was_being_written(descriptor: int) -> bool:
+    """A write that was interrupted: the file has at least a part of how a file of ours begins."""
+    text = os.pread(descriptor, 200, 0)
+    return any(text.startswith(each) or each.startswith(text) for each in _BEGINNINGS) or is_lock_text(descriptor)
+
+
+_BEGINNINGS = (
+    *(b'{"schema_version":%d,"probes":{' % version for version in READABLE_VERSIONS),
+    b'{"version":1,"release":"',
+    b'{"osds": [[',
+    b'{"osds": []',
+    b"# Baseline of ",
+    MARKER_TEXT,
+)
+
+_STORAGE: tuple[tuple[str, IsOurs], ...] = (
+    (re.escape(MARKER), _is_storage_marker),
+    ("|".join(map(re.escape, LOCKS)), is_lock_text),
+    (re.escape(STATE_FILE) + _DAMAGED, _begins(rb'\{"schema_version":[0-9]{1,9},"probes":\{')),
+    (re.escape(WORK_FILE) + _DAMAGED, _begins(rb'\{"version":[0-9]{1,9},"release":"[^"]{1,60}","host":"')),
+    (re.escape(OSDS_FILE) + _DAMAGED, _begins(rb'\{"osds": \[(\]|\[[0-9]{1,9}, ")')),
+    (_BASELINE, _is_recorded),
+)
+"""By name: how a file in the storage path is told."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.baseline.book import RECORDED, Book, load_book
+from plumbline.baseline.book import Book, load_book
 from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.config import Config
@@ -24,6 +24,7 @@ from plumbline.sources.driverrules import load_table
 from plumbline.sources.genetlink import resolve_family
 from plumbline.sources.network import NetworkReader, PortReading
 from plumbline.sources.portfacts import Transports
+from plumbline.storage_names import RECORDED
 from plumbline.workloads import load_catalogue
 
 

@@ -7,7 +7,6 @@ mean. The result is shown and forgotten: what the daemon remembers is its own ru
 from __future__ import annotations
 
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ import plumbline
 from plumbline.baseline.beside import Beside, beside
 from plumbline.baseline.book import Book
 from plumbline.config import GatesConfig
-from plumbline.errors import ConfigError, PlumblineError, ProbeRefused, StateError
+from plumbline.errors import ConfigError, PlumblineError, ProbeRefused
 from plumbline.planning import ProbingPlan, targets_of
 from plumbline.probes.canary_reading import CanaryReading, WorkloadReading
 from plumbline.probes.engine import STOPPED
@@ -27,6 +26,7 @@ from plumbline.probes.model import ClusterGuard, ContinuousJob, Identity, Period
 from plumbline.probes.result import OperationResult, Outcome
 from plumbline.roots import Roots
 from plumbline.runonce import RunOnce
+from plumbline.state import open_storage
 
 CANARY_RUN_S = 60.0
 """How long a canary is looked at: at the pace of a recording that is some hundred operations on any disk."""
@@ -120,16 +120,16 @@ def check_storage(storage: Path) -> None:
     A directory made by root would be refused by the daemon's guard as not its own, for good.
     """
     try:
-        storage.mkdir(parents=True, exist_ok=True, mode=0o750)
-        owner = storage.stat()
-    except OSError as error:
-        raise StateError(f"{storage}: can't be used: {error.strerror}; choose another with --storage.path") from error
-    if stat.S_ISDIR(owner.st_mode) and owner.st_uid != os.geteuid():
+        owner = storage.stat().st_uid
+    except OSError:
+        owner = os.geteuid()  # not there, or said better by the attempt
+    if owner != os.geteuid():
         raise ConfigError(
             str(storage),
-            f"belongs to user {owner.st_uid} and this is user {os.geteuid()}: run it as the daemon's user"
+            f"belongs to user {owner} and this is user {os.geteuid()}: run it as the daemon's user"
             " (docs/probes.md, On demand), or with another --storage.path",
         )
+    open_storage(storage).close()
 
 
 class OnDemand:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from plumbline import __version__
 from plumbline.baseline import consistency
-from plumbline.baseline.book import RECORDED
 from plumbline.baseline.model import Target
 from plumbline.baseline.record import (
     RUNS,
@@ -52,6 +51,7 @@ from plumbline.runonce import RunOnce
 from plumbline.sources.block import read_block_devices
 from plumbline.sources.diskusers import read_disk_users
 from plumbline.sources.lower_ports import read_lower_ports
+from plumbline.storage_names import RECORD_LOCK, RECORDED
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 
@@ -122,7 +122,7 @@ def record_here(
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
         raise BaselineError("record", f"no probe measures anything here ({reasons or 'enable one'})")
     catalogue = load_catalogue()
-    with gates.HeavyLock(here.storage / gates.RECORD_LOCK).hold("plumbline baseline record"):
+    with gates.HeavyLock(here.storage / RECORD_LOCK).hold("plumbline baseline record"):
         fingerprint = read_fingerprint(here.roots, environment=here.environment, ceph=here.config.ceph)
         work = WorkFile(here.storage, release=__version__, host=here.host, fingerprint=fingerprint)
         walked = _walk(steps, work, restart=restart, progress=progress, say=say)

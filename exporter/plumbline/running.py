@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.baseline.book import RECORDED, Book, load_book
+from plumbline.baseline.book import Book, load_book
 from plumbline.config import Config
 from plumbline.planning import ProbingPlan, make_plan
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
+from plumbline.storage_names import RECORDED
 from plumbline.webguard import files_of
 from plumbline.workloads import WorkloadCatalogue
 

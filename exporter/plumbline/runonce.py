@@ -27,6 +27,7 @@ from plumbline.probes.runner import ProcessRunner
 from plumbline.probing import gates_of
 from plumbline.roots import Roots
 from plumbline.sources.diskstats import read_diskstats
+from plumbline.storage_names import BESIDE_LOCK, HEAVY_LOCK
 
 FASTER = 8.0
 """A canary's pace while a person waits, against its usual one: percentiles need operations, and a minute at the usual
@@ -35,8 +36,6 @@ at 80 operations a second differed by less than 10 %, which is as much as two ru
 
 OWN_DIRECTORY = "record"
 """Below a canary's directory, while a daemon works in that itself."""
-_BESIDE_LOCK = "probe-run.lock"
-"""In the storage path: of two persons who run the same canary each would remove the other's objects."""
 _LOOK_EVERY_S = 0.2
 _READY_WITHIN_S = 120.0
 """A canary that is not at work by then will not be: its worker gives up each of its steps after half a minute."""
@@ -63,8 +62,8 @@ class RunOnce:
     ) -> None:
         self._roots, self._rules, self._cluster = roots, rules, cluster
         self._runner = ProcessRunner(environment)
-        self._lock = gates.HeavyLock(storage / gates.HEAVY_LOCK)
-        self._beside = gates.HeavyLock(storage / _BESIDE_LOCK)
+        self._lock = gates.HeavyLock(storage / HEAVY_LOCK)
+        self._beside = gates.HeavyLock(storage / BESIDE_LOCK)
         self._stopping, self._clock = stopping, clock
 
     def periodic(self, probe: PeriodicProbe, *, force: bool, progress: Show) -> ProbeResult:

@@ -62,6 +62,7 @@ class _Loop:
         self.job = job
         self.started_at: float | None = None
         self.due: float | None = None
+        self._ran = False
         self._clock, self._wall = clock, wall
         self._cancel = threading.Event()
         self._wake = threading.Event()
@@ -78,6 +79,12 @@ class _Loop:
     def kick(self) -> None:
         self._wake.set()
 
+    @property
+    def owes(self) -> bool:
+        """Whether a run that was due at once, or asked for, has not ended."""
+        awaited = not (self._ran or self.job.first_delay_s)
+        return awaited or self._wake.is_set() or self.started_at is not None  # in this order, see _begin
+
     def join(self, timeout_s: float) -> bool:
         if self._thread is None:
             return True
@@ -92,7 +99,7 @@ class _Loop:
         self.due = due = self._clock() + (self.job.first_delay_s if self.due is None else self.job.interval_s)
         while not self._cancel.is_set():
             kicked = self._wake.wait(max(0.0, due - self._clock()))
-            self._wake.clear()
+            self._begin()
             if self._cancel.is_set():
                 return
             self._run()
@@ -122,6 +129,10 @@ class _Loop:
             now = self._wall()
             moment = next_after(ran if 0 < ran - now < _DAY_S else now)
 
+    def _begin(self) -> None:
+        self.started_at = self._clock()  # before the bell is put off: at no moment does nothing seem to be owed
+        self._wake.clear()
+
     def _run(self) -> None:
         self.started_at = self._clock()
         try:
@@ -129,7 +140,7 @@ class _Loop:
         except Exception:
             log.exception("job %s failed; it is tried again at its next tick", self.job.name)
         finally:
-            self.started_at = None
+            self._ran, self.started_at = True, None
 
 
 class Scheduler:
@@ -159,6 +170,11 @@ class Scheduler:
         loop = self._loops.get(name)
         if loop:
             loop.kick()
+
+    def owing(self) -> frozenset[str]:
+        """Jobs of which a run that was due at once, or asked for by :meth:`kick`, has not ended."""
+        with self._lock:
+            return frozenset(name for name, loop in self._loops.items() if loop.owes)
 
     def in_flight(self, name: str) -> float | None:
         """Seconds since the job's run began; ``None`` while it waits for its tick."""

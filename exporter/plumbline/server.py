@@ -21,7 +21,7 @@ from functools import partial
 from plumbline.core import threads
 from plumbline.crowd import Connection, Crowd, Places, counted_as
 from plumbline.errors import PlumblineError
-from plumbline.http1 import BadRequest, Head, HeadReader, linger, send
+from plumbline.http1 import BadRequest, HeadReader, linger, parse_head, send
 from plumbline.site import Request, Response, text_response
 from plumbline.webguard import Guard
 from plumbline.webtls import Turned, await_hello, shake, wrap
@@ -198,7 +198,7 @@ class Server:
             received = reader.read()
             if received is None:
                 return False
-            head = Head(received)
+            head = parse_head(received)
         except BadRequest as bad:
             self._count(_BY_STATUS.get(bad.status, Refusal.MALFORMED), connection)
             response = text_response(bad.status, bad.text)
@@ -224,7 +224,7 @@ class Server:
         send(
             sock,
             response,
-            body=head.command != "HEAD",
+            body=head.request.method != "HEAD",
             keep=keep,
             timeout_s=self._timeout_s,
             headers=guard.headers,

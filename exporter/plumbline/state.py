@@ -2,8 +2,8 @@
 
 One small JSON file, replaced atomically (write, fsync, rename), so that a crash at any moment leaves the old or the
 new one. A file that can't be read is kept aside under another name and reported: nothing is lost, and a monitor
-must start even when its own notes are damaged. The directory is locked, because two daemons would overwrite each
-other.
+must start even when its own notes are damaged. The directory is marked as ours (:mod:`.storage`) and locked, because
+two daemons would overwrite each other.
 
 The file says which schema it has. An older one is read, and kept as ``state.json.version-N`` when the first one of
 this schema takes its place, so that an older Plumbline can be given it back. A newer one was written by a newer
@@ -12,10 +12,10 @@ Plumbline: it is no damage, and neither read nor moved nor overwritten; the star
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +23,13 @@ from pathlib import Path
 import msgspec
 
 from plumbline import __version__
-from plumbline.errors import StateError
+from plumbline.core import jsontext
+from plumbline.core.files import OwnDirectory, is_temporary, read_whole
+from plumbline.errors import FileRefused, StateError
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.totals import OperationTotals, add_operations, without_bins
+from plumbline.probes.totals import Count, OperationTotals, add_operations, without_bins
+from plumbline.storage import take
+from plumbline.storage_names import LOCK_FILE, STATE_FILE
 
 SCHEMA_VERSION = 3
 """Raised when an older release would misread the file; what it may skip, it skips."""
@@ -37,6 +41,9 @@ RECENT_RUNS = 3
 
 HISTORY_RUNS = 30
 """Enough to see a trend in: 240 bytes an operation in memory, 600 in the file."""
+
+MAX_BYTES = 64 << 20
+"""A hundred probes have a few hundred KiB; what is larger is not ours to read."""
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +57,8 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The latest successful run."""
     failures: tuple[ProbeResult, ...] = ()
     """The last few runs that did not succeed, newest first, for the status page."""
-    runs: dict[Outcome, int] = {}
-    skipped: dict[str, int] = {}
+    runs: dict[Outcome, Count] = {}
+    skipped: dict[str, Count] = {}
     last_skip: str = ""
     """Why the newest tick was skipped, in one line; empty once a run happened."""
     ticked: float | None = None
@@ -148,35 +155,54 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     disks: tuple[DiskRecord, ...] = ()
 
 
-STATE_FILE, LOCK_FILE = "state.json", "lock"
-
-
 def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
     """What a daemon remembers, read beside it: nothing is locked, made or moved. :class:`StateError` says why not."""
     file = directory / STATE_FILE
     try:
-        return _decode(file.read_bytes(), file).probes
+        with OwnDirectory.at(directory, owner=directory.stat().st_uid, follow=True) as opened:
+            return _decode(opened.read(STATE_FILE, MAX_BYTES), file).probes
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise StateError(f"{file}: can't be read: {error.strerror}") from error
+    except FileRefused as error:
+        raise StateError(str(error)) from error
     except msgspec.DecodeError as error:
         raise StateError(f"{file}: unreadable state ({error}); the daemon sets it aside at its next start") from error
 
 
+def open_storage(directory: Path) -> OwnDirectory:
+    """The storage path, made or taken, and marked: :func:`.storage.take`."""
+
+    def loads(data: bytes) -> bool:
+        try:
+            _decode(data, directory / STATE_FILE)
+        except msgspec.DecodeError:
+            return False
+        return True
+
+    return take(directory, loads, most_bytes=MAX_BYTES)
+
+
+def is_state(data: bytes) -> bool:
+    """Whether it is a state file that this Plumbline can read."""
+    try:
+        _decode(data, Path(STATE_FILE))
+    except (msgspec.DecodeError, NewerState):
+        return False
+    return True
+
+
 def _decode(data: bytes, file: Path) -> _File:
     """:class:`msgspec.DecodeError` for what is damaged, :class:`NewerState` for what is of a later schema."""
-    try:
-        # first: of a later schema nothing else need fit
-        version = msgspec.json.decode(data, type=_Version).schema_version
-        if version > SCHEMA_VERSION:
-            raise NewerState(
-                f"{file}: schema version {version} was written by a newer Plumbline; this one ({__version__}) knows"
-                f" {SCHEMA_VERSION} and below. Install the newer again, or move the file away; {_older_files(file)}"
-            )
-        content = msgspec.json.decode(data, type=_File)
-    except UnicodeDecodeError as error:  # a damaged byte in a text; msgspec lets it through as it is
-        raise msgspec.DecodeError(str(error)) from error
+    # first: of a later schema nothing else need fit
+    version = jsontext.decode(data, _Version).schema_version
+    if version > SCHEMA_VERSION:
+        raise NewerState(
+            f"{file}: schema version {version} was written by a newer Plumbline; this one ({__version__}) knows"
+            f" {SCHEMA_VERSION} and below. Install the newer again, or move the file away; {_older_files(file)}"
+        )
+    content = jsontext.decode(data, _File)
     if version not in READABLE_VERSIONS:
         raise msgspec.ValidationError(f"schema version {version}, which no Plumbline wrote")
     return content
@@ -199,6 +225,8 @@ class StateStore:
         self._directory = directory
         self._file = directory / STATE_FILE
         self._lock = threading.Lock()
+        self._own: OwnDirectory | None = None
+        """While it is open: what is written goes there, whatever its name leads to by then."""
         self._lock_fd: int | None = None
         self._probes: dict[str, ProbeRecord] = {}
         self._disks: tuple[DiskRecord, ...] = ()
@@ -213,39 +241,42 @@ class StateStore:
 
     @property
     def save_failed(self) -> bool:
-        """True while the newest state could not be written (disk full, read-only …); it is kept in memory."""
+        """True while the newest state is not where the next daemon looks (disk full, another directory …); it is kept
+        in memory."""
         return self._save_failed
 
     def open(self) -> None:
-        """Create and lock the directory, load what is there. :class:`StateError` when that is impossible."""
+        """Create, mark and lock the directory, load what is there. :class:`StateError` when that is impossible."""
+        self._own = own = open_storage(self._directory)
         try:
-            self._directory.mkdir(parents=True, exist_ok=True, mode=0o750)
-            fd = os.open(self._directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
-        except OSError as error:
-            raise StateError(
-                f"{self._directory}: can't be used for state: {error.strerror}; choose another with --storage.path"
-            ) from error
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(fd)
-            raise StateError(
-                f"{self._directory}: another plumbline uses this storage path; stop it or choose another "
-                "with --storage.path"
-            ) from error
-        self._lock_fd = fd
-        try:
-            content = self._load()
-        except StateError:
+            self._lock_fd = own.lock(LOCK_FILE)
+            self._sweep(own)
+            content = self._load(own)
+        except BaseException as error:
             self.close()
+            if isinstance(error, BlockingIOError):
+                raise StateError(
+                    f"{self._directory}: another plumbline uses this storage path; stop it or choose another "
+                    "with --storage.path"
+                ) from error
+            if isinstance(error, OSError):
+                raise StateError(
+                    f"{self._directory}: can't be used for state: {error.strerror}; choose another with --storage.path"
+                ) from error
+            if isinstance(error, FileRefused):
+                raise StateError(str(error)) from error
             raise
         self._probes, self._disks = content.probes, content.disks
 
     def close(self) -> None:
         """Release the directory for the next daemon."""
-        if self._lock_fd is not None:
-            os.close(self._lock_fd)
-            self._lock_fd = None
+        with self._lock:
+            if self._lock_fd is not None:
+                os.close(self._lock_fd)
+                self._lock_fd = None
+            if self._own is not None:
+                self._own.close()
+                self._own = None
 
     def get(self, probe: str) -> ProbeRecord:
         """What is remembered of ``probe``; an empty record when nothing is."""
@@ -271,7 +302,7 @@ class StateStore:
         """Remember, and write to disk; in memory only, where the directory is not ours (:meth:`open`)."""
         with self._lock:
             self._disks = tuple(disks)
-            if self._lock_fd is not None:
+            if self._own is not None:
                 self._save()
 
     def forget_others(self, probes: frozenset[str]) -> None:
@@ -279,71 +310,75 @@ class StateStore:
         with self._lock:
             self._probes = {name: record for name, record in self._probes.items() if name in probes}
 
-    def _load(self) -> _File:
+    def _load(self, own: OwnDirectory) -> _File:
         try:
-            data = self._file.read_bytes()
+            content = _decode(own.read(STATE_FILE, MAX_BYTES), self._file)
         except FileNotFoundError:
             return _EMPTY_FILE
-        except OSError as error:
-            raise StateError(f"{self._file}: can't be read: {error.strerror}") from error
-        try:
-            content = _decode(data, self._file)
+        except msgspec.DecodeError as error:
+            why = str(error)
+        except FileRefused as error:
+            if error.reason != "too-large":
+                raise
+            why = f"larger than {MAX_BYTES >> 20} MiB"
+        else:
             self._schema_there = content.schema_version
             return content
-        except msgspec.DecodeError as error:
-            aside = self._set_aside()
-            log.error("%s: unreadable state (%s); kept as %s, starting afresh", self._file, error, aside.name)
-            return _EMPTY_FILE
-
-    def _set_aside(self) -> Path:
-        """Rename the damaged file to the first free ``state.json.damaged-N``."""
-        number = 1
-        while (aside := self._file.with_name(f"{self._file.name}.damaged-{number}")).exists():
-            number += 1
-        self._file.rename(aside)
-        return aside
+        log.error("%s: unreadable state (%s); kept as %s, starting afresh", self._file, why, own.set_aside(STATE_FILE))
+        return _EMPTY_FILE
 
     def _save(self) -> None:
-        data = msgspec.json.encode(_File(schema_version=SCHEMA_VERSION, probes=dict(self._probes), disks=self._disks))
-        new = self._file.with_suffix(".json.new")
         try:
-            self._keep_older()
-            _write_durably(new, data)
-            new.replace(self._file)
-            _fsync_directory(self._directory)
-        except OSError as error:
+            if self._own is None:
+                raise StateError(f"{self._directory}: is not open")
+            self._keep_older(self._own)
+            self._own.replace(STATE_FILE, self._encoded(), mode=0o640, is_ours=self._is_state)
+            if not self._own.same():
+                raise StateError(f"{self._directory}: was replaced by another directory; restart to use that")
+        except Exception as error:  # whatever it is: the gauge tells it, and the daemon goes on  # noqa: BLE001
             if not self._save_failed:
-                log.error("%s: can't be written: %s; results are kept in memory only", self._file, error.strerror)
+                reason = (isinstance(error, OSError) and error.strerror) or str(error) or repr(error)
+                log.error("%s: can't be written: %s; results are kept in memory only", self._file, reason)
             self._save_failed = True
             return
         if self._save_failed:
             log.info("%s: written again", self._file)
         self._save_failed = False
 
-    def _keep_older(self) -> None:
+    def _encoded(self) -> bytes:
+        return jsontext.encode(_File(schema_version=SCHEMA_VERSION, probes=self._probes, disks=self._disks))
+
+    def _keep_older(self, own: OwnDirectory) -> None:
         """Before the first file of this schema takes its place: an older release can't read what comes."""
         there = self._schema_there
         if there is not None and there < SCHEMA_VERSION:
-            kept = kept_as(self._file, there)
-            _write_durably(kept, self._file.read_bytes())
-            log.info("%s: of schema version %d from now on; kept as it was: %s", self._file, SCHEMA_VERSION, kept.name)
+            kept = kept_as(self._file, there).name
+            own.replace(kept, own.read(STATE_FILE, MAX_BYTES), mode=0o640, is_ours=self._is_state)
+            log.info("%s: of schema version %d from now on; kept as it was: %s", self._file, SCHEMA_VERSION, kept)
         self._schema_there = None
+
+    def _is_state(self, descriptor: int) -> bool:
+        """Whether a file in the directory is one that a daemon wrote."""
+        return is_state(read_whole(descriptor, MAX_BYTES, str(self._file)))
+
+    @staticmethod
+    def _sweep(own: OwnDirectory) -> None:
+        """Remove what a daemon left that was killed while it wrote; a recording beside may be writing its own."""
+        for name in own.names():
+            if is_temporary(name):
+                try:
+                    own.remove(name, _was_being_written)
+                except (OSError, FileRefused) as error:
+                    log.debug("%s: stays: %s", own.where(name), error)
+
+
+def _was_being_written(descriptor: int) -> bool:
+    beginning = os.pread(descriptor, len(_BEGINNING), 0)
+    return beginning == _BEGINNING or (not beginning and time.time() - os.fstat(descriptor).st_mtime > _LEFT_AFTER_S)
 
 
 _EMPTY = ProbeRecord()
 _EMPTY_FILE = _File(schema_version=SCHEMA_VERSION, probes={})
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _fsync_directory(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+_BEGINNING = b'{"schema_version":'
+"""Of every state file."""
+_LEFT_AFTER_S = 60.0

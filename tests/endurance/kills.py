@@ -136,7 +136,7 @@ def _look_at_the_last(folder: Path, fio: bool, seen: Storm) -> None:
 def leftovers(folder: Path) -> list[str]:
     """Files that nobody needs after a start and a stop in order."""
     wanted = {
-        "state": {"state.json", "lock", "heavy-probe.lock"},
+        "state": {".plumbline-storage", "state.json", "lock", "heavy-probe.lock"},
         "canary": {"canary.dat", ".plumbline-probe"},
         "fio": {"fio.0", ".plumbline-probe"},
     }

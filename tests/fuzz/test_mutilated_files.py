@@ -19,7 +19,7 @@ from plumbline.baseline.site import read_site
 from plumbline.errors import PlumblineError
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.totals import EDGES, OperationTotals
-from plumbline.state import ProbeRecord, StateStore
+from plumbline.state import ProbeRecord, StateStore, open_storage
 from plumbline.workloads import load_catalogue
 from support.mutilated import BOMBS, mutilated
 
@@ -179,10 +179,10 @@ def test_site_files(tmp_path: Path, bounded: Bounded) -> None:
 
 def test_state_files(tmp_path: Path, bounded: Bounded) -> None:
     """Set aside or taken; what is taken can be shown and counted on."""
+    folder = tmp_path / "state"
+    open_storage(folder).close()
 
     def read(text: bytes) -> object:
-        folder = tmp_path / "state"
-        folder.mkdir(exist_ok=True)
         (folder / "state.json").write_bytes(text)
         store = StateStore(folder)
         store.open()
@@ -198,7 +198,7 @@ def test_state_files(tmp_path: Path, bounded: Bounded) -> None:
     for text in mutilated(state_text(), seed=3, count=100):
         bounded.accepted += 1
         read(text)
-        for aside in (tmp_path / "state").glob("*damaged*"):
+        for aside in folder.glob("*damaged*"):
             assert aside.read_bytes() == text
             aside.unlink()
             bounded.refused += 1

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from plumbline.baseline import consistency
-from plumbline.baseline.record_work import WORK_FILE
 from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.config import CephConfig
+from plumbline.storage_names import WORK_FILE
 from plumbline.workloads import LAYERS, load_catalogue
 from support.ceph_cluster import CephCluster, missing
 from support.ceph_probes import set_up

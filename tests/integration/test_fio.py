@@ -74,7 +74,8 @@ class Recorder:
         self.inner = ProcessRunner(os.environ)
 
     def run(self, argv: Sequence[str], **more: object) -> Completed:
-        self.jobs.append(argv[1])
+        layout = "plumbline.probes.fio_files" in argv
+        self.jobs.append("layout" if layout else "measure" if "--name=plumbline" in argv else argv[1])
         return self.inner.run(argv, **more)
 
 
@@ -115,7 +116,7 @@ def test_files_are_laid_out_once_and_shared_by_smaller_runs(disk: Path):
     smaller = plan(disk / "probe", "randwrite-4k-qd1-j1", file_size=Size(4 * MIB), rate_iops=20.0)
     result = run(smaller, recorder)
     assert result.outcome is Outcome.SUCCESS
-    assert recorder.jobs == ["--version", "--name=layout", "--name=plumbline", "--version", "--name=plumbline"]
+    assert recorder.jobs == ["--version", "layout", "measure", "--version", "measure"]
     found = (disk / "probe" / "fio.0").stat()
     assert (found.st_ino, found.st_size) == (inode, 16 * MIB)
 
@@ -170,14 +171,14 @@ def test_a_fio_that_runs_too_long_is_ended(disk: Path):
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A 96 MiB ext4 on a loop device."""
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """An ext4 on a loop device, of 96 MiB where the test wants no other."""
     if os.geteuid() != 0:
         pytest.skip("mounts a loop device: needs root")
     image, point = tmp_path / "image", tmp_path / "small"
     point.mkdir()
     image.touch()
-    os.truncate(image, 96 * MIB)
+    os.truncate(image, getattr(request, "param", 96) * MIB)
     subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=True)
     command = ["mount", "-o", "loop", str(image), str(point)]
     mounted = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -201,18 +202,35 @@ def test_a_disk_without_the_space_is_refused(small_disk: Path):
 def test_a_disk_that_fills_up_during_the_layout(small_disk: Path):
     class SomebodyElseIsFaster(Recorder):
         def run(self, argv: Sequence[str], **more: object) -> Completed:
-            if "--name=layout" in argv:
+            if "plumbline.probes.fio_files" in argv:
                 with (small_disk / "other").open("wb", buffering=0) as file:
                     free = os.fstatvfs(file.fileno())
                     os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - 2 * MIB)
             return super().run(argv, **more)
 
     of = plan(small_disk / "probe", "randwrite-4k-qd1-j1", file_size=Size(8 * MIB))
-    result = run(of, SomebodyElseIsFaster())
-    assert result.outcome is Outcome.FAILURE
-    assert result.message.startswith("laying out the files: ")
-    assert "No space left on device" in result.message
+    with pytest.raises(ProbeRefused, match=r"[12] MiB free, 64 MiB needed") as caught:
+        run(of, SomebodyElseIsFaster())
+    assert caught.value.reason == "no-space"
     assert left(of) == [".plumbline-probe"]
+
+
+@pytest.mark.needs_root
+@pytest.mark.parametrize("small_disk", [260], indirect=True)
+def test_fewer_and_larger_files_need_their_own_space(small_disk: Path):
+    """Files that are there count only as far as they are overwritten: what came on top once filled the disk."""
+    before = plan(small_disk / "probe", "randrw75-4k-qd16-j4", file_size=Size(16 * MIB))
+    assert run(before).outcome is Outcome.SUCCESS
+    free = os.statvfs(small_disk)
+    with (small_disk / "other").open("wb", buffering=0) as file:
+        os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - 71 * MIB)
+    of = plan(small_disk / "probe", "randwrite-4k-qd1-j1", file_size=Size(64 * MIB))
+    with pytest.raises(ProbeRefused, match=r"7[01] MiB free, 160 MiB needed") as caught:
+        run(of)
+    assert caught.value.reason == "no-space"
+    assert left(of) == [".plumbline-probe", "fio.0", "fio.1", "fio.2", "fio.3"]
+    free = os.statvfs(small_disk)
+    assert free.f_bavail * free.f_frsize > 70 * MIB
 
 
 def test_the_histogram_of_a_run_says_what_fio_says(disk: Path) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plumbline.baseline.record_work import WORK_FILE
 from plumbline.baseline.site import LoadedSite, read_site
+from plumbline.storage_names import WORK_FILE
 from plumbline.workloads import load_catalogue
 from support.daemon import COMMAND, eventually, running, write_config
 from support.disks import disk_folder

@@ -241,3 +241,21 @@ def test_files_that_cant_be_read(tmp_path):
     (tmp_path / "latin.yaml").write_bytes(b"storage_path: /caf\xe9\n")
     with pytest.raises(ConfigError, match="is not UTF-8 at byte 18"):
         load(tmp_path / "latin.yaml", CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('storage_path: "/var/lib/a\\0b"', "storage_path"),
+        ('web: {config_file: "/etc/\\0"}', "web.config_file"),
+        ('baseline: {files: ["/a", "/b\\0"]}', "baseline.files[1]"),
+        ('ceph: {keyring: "/etc/\\0"}', "ceph.keyring"),
+        ('probes: [{type: canary, name: canary, directory: "/srv/\\0"}]', "probes[0].directory"),
+        ('collectors: {"a\\0": true}', "collectors.a"),
+    ],
+)
+def test_a_nul_is_refused_with_its_key(text: str, key: str) -> None:
+    with pytest.raises(ConfigError, match="holds a NUL") as refused:
+        parse(text, where="f", catalogue=CATALOGUE)
+    assert str(refused.value).startswith(f"f: {key}")
+    assert "\n" not in str(refused.value)

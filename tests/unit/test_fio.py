@@ -18,7 +18,7 @@ import pytest
 from plumbline.config_types import Duration, Size
 from plumbline.errors import ProbeRefused
 from plumbline.probe_config import FioConfig
-from plumbline.probes.fio import FioPlan, FioTool, run_fio
+from plumbline.probes.fio import FioPlan, FioTool, remove_surplus, run_fio
 from plumbline.probes.gates import HeavyLock
 from plumbline.probes.guard import prepare_directory
 from plumbline.probes.result import Outcome, ProbeResult
@@ -28,6 +28,7 @@ from plumbline.workloads import load_catalogue
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "fio"
 MIB = 1 << 20
 NOW = 1_700_000_000.0
+LAID_OUT = b'{"kind": "done"}'
 
 
 @pytest.fixture
@@ -72,7 +73,8 @@ class Script:
         self.tool = FioTool(which=lambda name: shutil.which(name, path=str(self.path.parent)))
 
     def write(self, body: str, version: str = "fio-3.99") -> None:
-        self.path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo {version} && exit\n{body}\n')
+        report = "for word; do case $word in --output=*) report=${word#--output=};; esac; done"
+        self.path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo {version} && exit\n{report}\n{body}\n')
         self.path.chmod(0o755)
 
     def run(self, of: FioPlan, body: str, **more: object) -> ProbeResult:
@@ -102,11 +104,10 @@ class Answers:
         max_output_bytes: int = 0,
     ) -> Completed:
         self.timeouts.append(timeout_s)
-        if "--name=layout" in argv:
-            jobs = next(int(word.split("=")[1]) for word in argv if word.startswith("--numjobs="))
-            for number in range(jobs):
-                os.close(os.open(f"fio-partial.{number}", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=cwd_fd))
-        return self.answers.pop(0)
+        answer = self.answers.pop(0)
+        if "plumbline.probes.fio_files" in argv and answer.stdout == LAID_OUT:
+            ProcessRunner(os.environ).run(argv, timeout_s=60.0, keep_fds=keep_fds)
+        return answer
 
 
 # --- refusals: nothing is touched
@@ -172,9 +173,9 @@ def test_a_data_file_that_is_not_a_plain_one(disk: Path, fio: Script, kind: str)
         data.hardlink_to(victim)
     else:
         os.mkfifo(data)
-    with pytest.raises(ProbeRefused, match=r"fio\.0: is not a plain file of this user") as caught:
+    with pytest.raises(ProbeRefused, match=r"fio\.0: (is a symbolic link|has 2 names|is not a regular file)") as caught:
         fio.run(of, "echo x > fio.0")
-    assert caught.value.reason == "not-ours"
+    assert caught.value.reason == ("symlink" if kind == "link" else "not-ours")
     assert victim.read_bytes() == b"x" * MIB
 
 
@@ -194,7 +195,7 @@ def test_stopped_by_the_daemon_is_neither_success_nor_failure(disk: Path):
 def test_a_good_run(disk: Path, fio: Script):
     of = plan(disk / "probe", "randrw75-4k-qd16-j4")
     lay_out(of)
-    result = fio.run(of, f"cp {FIXTURES}/randrw75-4k-qd16-j4.json fio.json")
+    result = fio.run(of, f"cat {FIXTURES}/randrw75-4k-qd16-j4.json >$report")
     assert (result.outcome, result.message, result.started) == (Outcome.SUCCESS, "", NOW)
     assert (result.probe, result.layer, result.device_class) == ("fio-a", "disk", "ssd")
     assert (result.workload, result.config_hash) == ("randrw75-4k-qd16-j4", of.config_hash)
@@ -221,34 +222,34 @@ def test_the_command_holds_the_lock(disk: Path, fio: Script):
     [
         ("echo fio: engine libaio not loadable >&2; exit 1", "fio: engine libaio not loadable (exit status 1)"),
         (
-            f"cp {FIXTURES}/file-missing.json fio.json; exit 1",
+            f"cat {FIXTURES}/file-missing.json >$report; exit 1",
             "fio: file creation disallowed by allow_file_create=0 (exit status 1)",
         ),
-        (f"cp {FIXTURES}/terminated.json fio.json; exit 128", "fio: terminating on signal 15 (exit status 128)"),
+        (f"cat {FIXTURES}/terminated.json >$report; exit 128", "fio: terminating on signal 15 (exit status 128)"),
         (
-            f"cp {FIXTURES}/enospc.json fio.json",  # with exit status 0
+            f"cat {FIXTURES}/enospc.json >$report",  # with exit status 0
             "fio: io_u error on file fio.0: No space left on device: write offset=11272192, buflen=65536",
         ),
         ("exit 137", "fio: no message (exit status 137)"),
         ("kill -KILL $$", "fio: no message (signal 9)"),
-        ("exit 0", "fio.json: holds no JSON document"),
-        ("echo garbage > fio.json", "fio.json: holds no JSON document, only: garbage"),
+        ("exit 0", "fio: holds no JSON document"),
+        ("echo garbage >$report", "fio: holds no JSON document, only: garbage"),
         (
-            f"head -c 3000 {FIXTURES}/terminated.json > fio.json",
-            "fio.json:2: not what fio writes: Input data was truncated",
+            f"head -c 3000 {FIXTURES}/terminated.json >$report",
+            "fio:2: not what fio writes: Input data was truncated",
         ),
         (
-            f"cp {FIXTURES}/randread-4k-qd16-j1.json fio.json",  # reads, where writes were asked for
+            f"cat {FIXTURES}/randread-4k-qd16-j1.json >$report",  # reads, where writes were asked for
             "fio finished without one operation; give it a longer runtime",
         ),
-        ("ln -s /etc/passwd fio.json", "{directory}/fio.json: Too many levels of symbolic links"),
+        ("echo fio: bad $(echo $report | sed s/[0-9].*/99/) >&2; exit 1", "fio: bad /proc/self/fd/99 (exit status 1)"),
     ],
 )
 def test_failures_say_why(disk: Path, fio: Script, body: str, message: str):
     of = plan(disk / "probe")
     lay_out(of)
     result = fio.run(of, body)
-    assert (result.outcome, result.message) == (Outcome.FAILURE, message.format(directory=of.directory))
+    assert (result.outcome, result.message) == (Outcome.FAILURE, message)
     assert result.operations == ()
     assert left(of) == [".plumbline-probe", "fio.0"]
 
@@ -273,7 +274,7 @@ def test_a_flood_of_what_is_not_to_be_seen(disk: Path, fio: Script):
 def test_a_hang(disk: Path, fio: Script):
     of = plan(disk / "probe", runtime=Duration(0.2), timeout=Duration(0.5))
     lay_out(of)
-    result = fio.run(of, "echo half > fio.json; sleep 60")
+    result = fio.run(of, "echo half >$report; sleep 60")
     assert result.outcome is Outcome.TIMEOUT
     assert result.message == "fio: not finished in time; is the device slow, or the timeout of 0.5 s too short?"
     assert result.operations == ()
@@ -298,7 +299,7 @@ def test_a_process_that_outlives_sigkill(disk: Path):
 
 def test_layout_counts_into_the_timeout(disk: Path):
     of = plan(disk / "probe")
-    done = Completed(("fio",), 0, duration_s=3.0)
+    done = Completed(("fio",), 0, LAID_OUT, duration_s=3.0)
     result, timeouts = run_answers(of, done, Completed(("fio",), 1, duration_s=2.5))
     assert timeouts == [10.0, 10.0, 7.0]  # version, layout, measured run
     assert result.duration == 5.5
@@ -306,7 +307,7 @@ def test_layout_counts_into_the_timeout(disk: Path):
 
 def test_layout_that_takes_all_the_time_is_used_by_the_next_run(disk: Path):
     of = plan(disk / "probe")
-    result, _ = run_answers(of, Completed(("fio",), 0, duration_s=8.5))
+    result, _ = run_answers(of, Completed(("fio",), 0, LAID_OUT, duration_s=8.5))
     assert (result.outcome, result.message) == (
         Outcome.TIMEOUT,
         "laying out the files took all the time; the next run measures",
@@ -316,23 +317,80 @@ def test_layout_that_takes_all_the_time_is_used_by_the_next_run(disk: Path):
 
 def test_layout_that_fails_leaves_nothing(disk: Path):
     of = plan(disk / "probe")
-    failed = Completed(("fio",), 1, b"layout: (g=0)\n", b"fio: io_u error: No space left on device\n", 0.5)
-    result, _ = run_answers(of, failed)
+    said = b'{"kind": "refused", "reason": "io-error", "message": "/x: Input/output error; see the kernel\'s log"}'
+    result, _ = run_answers(of, Completed(("fio",), 0, said))
     assert (result.outcome, result.message) == (
         Outcome.FAILURE,
-        "laying out the files: io_u error: No space left on device (exit status 1)",
+        "laying out the files: /x: Input/output error; see the kernel's log",
     )
     assert left(of) == [".plumbline-probe"]
 
 
-def test_what_a_killed_daemon_left_is_removed_and_not_measured(disk: Path, fio: Script):
+def test_layout_without_the_space_is_refused_and_leaves_nothing(disk: Path):
     of = plan(disk / "probe")
-    lay_out(of)
-    (of.directory / "fio.0").rename(of.directory / "fio-partial.0")
-    (of.directory / "fio.json").write_text("old")
-    result = fio.run(of, "ls >&2; exit 1")
-    assert result.message == "laying out the files: no message (exit status 1)"
+    said = b'{"kind": "refused", "reason": "no-space", "message": "60 MiB free, 64 MiB needed"}'
+    with pytest.raises(ProbeRefused, match="60 MiB free") as caught:
+        run_answers(of, Completed(("fio",), 0, said))
+    assert caught.value.reason == "no-space"
     assert left(of) == [".plumbline-probe"]
+
+
+def test_layout_that_hangs_is_left_alone(disk: Path):
+    """Whatever touched its files would hang beside it."""
+    of = plan(disk / "probe")
+    result, _ = run_answers(of, Completed(("fio",), None, timed_out=True))
+    assert result.outcome is Outcome.TIMEOUT
+    assert left(of) == [".plumbline-probe", "fio.0"]
+
+
+def test_a_file_half_laid_out_or_with_holes_is_not_measured(disk: Path):
+    of = plan(disk / "probe", "randrw75-4k-qd16-j4")
+    lay_out(of)
+    os.truncate(of.directory / "fio.0", MIB // 2)
+    os.truncate(of.directory / "fio.2", 0)
+    os.truncate(of.directory / "fio.2", MIB)
+    whole = (of.directory / "fio.1").read_bytes()
+    result, timeouts = run_answers(of, Completed(("fio",), 0, LAID_OUT), Completed(("fio",), 1))
+    assert len(timeouts) == 3
+    assert result.message == "fio: no message (exit status 1)"
+    assert (of.directory / "fio.1").read_bytes() == whole
+    for name in of.files:
+        found = (of.directory / name).stat()
+        assert (found.st_size, found.st_blocks * 512 >= MIB) == (MIB, True)
+
+
+def test_files_of_jobs_that_are_no_more_go_with_the_next_start(disk: Path):
+    lay_out(plan(disk / "probe", "randrw75-4k-qd16-j4"))
+    of = plan(disk / "probe")
+    (of.directory / "fio.json").write_text("a report of an earlier release")
+    (of.directory / "fio-partial.1").write_bytes(b"x" * 4096)
+    for name in ("fio.٣", "fio.json.mine", "fio.", "fio.5x"):
+        (of.directory / name).write_text("somebody's")
+    (of.directory / "fio.7").mkdir()
+    (disk / "victim").write_text("somebody's")
+    (of.directory / "fio.8").hardlink_to(disk / "victim")
+    (of.directory / "fio.9").symlink_to(disk / "victim")
+    remove_surplus(of)
+    kept = [".plumbline-probe", "fio.", "fio.0", "fio.5x", "fio.7", "fio.8", "fio.9", "fio.json.mine", "fio.٣"]
+    assert left(of) == sorted(kept)
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_clean_up_makes_nothing(disk: Path, marked: bool):
+    of = plan(disk / "probe")
+    if marked:
+        prepare_directory(of.directory, size_bytes=MIB).close()
+    remove_surplus(of)
+    assert of.directory.exists() is marked
+
+
+def test_a_directory_named_as_the_report_of_earlier_releases_is_no_trouble(disk: Path, fio: Script):
+    of = plan(disk / "probe", "randread-4k-qd16-j1")
+    lay_out(of)
+    (of.directory / "fio.json").mkdir()
+    remove_surplus(of)
+    assert fio.run(of, f"cat {FIXTURES}/randread-4k-qd16-j1.json >$report").message == ""
+    assert left(of) == [".plumbline-probe", "fio.0", "fio.json"]
 
 
 def test_a_longer_file_is_used_and_a_shorter_one_is_not(disk: Path, fio: Script):
@@ -340,11 +398,21 @@ def test_a_longer_file_is_used_and_a_shorter_one_is_not(disk: Path, fio: Script)
     lay_out(longer)
     assert fio.run(shorter, "echo measured >&2; exit 1").message == "fio: measured (exit status 1)"
     bigger = plan(disk / "probe", file_size=Size(3 * MIB))
-    assert fio.run(bigger, "exit 1").message.startswith("laying out the files")
+    fio.run(bigger, "exit 1")
+    assert (bigger.directory / "fio.0").stat().st_size == 3 * MIB
 
 
-def test_report_and_data_are_for_us_alone(disk: Path, fio: Script):
+def test_data_is_for_us_alone_and_the_report_in_no_file(disk: Path, fio: Script):
     of = plan(disk / "probe")
     lay_out(of)
     assert stat.S_IMODE(of.directory.stat().st_mode) == 0o700
-    assert fio.run(of, "touch x; stat -c %a x >&2; rm x; exit 1").message == "fio: 600 (exit status 1)"
+    assert stat.S_IMODE((of.directory / "fio.0").stat().st_mode) == 0o600
+    said = fio.run(of, "readlink $report >&2; exit 1").message
+    assert said == "fio: /memfd:plumbline-fio (deleted) (exit status 1)"
+
+
+def test_messages_name_the_file(disk: Path, fio: Script):
+    of = plan(disk / "probe")
+    lay_out(of)
+    body = "for word; do case $word in --filename=*) echo fio: bad ${word#*=} >&2;; esac; done; exit 1"
+    assert fio.run(of, body).message == "fio: bad fio.0 (exit status 1)"

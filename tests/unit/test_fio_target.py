@@ -137,7 +137,7 @@ def test_fio_is_told_the_target_and_nothing_of_a_cap():
     assert options == ("--latency_target=2000us", "--latency_window=1000000us", "--latency_percentile=99")
     device = RawDevice("sdb", -1, "8:16", 2**40)
     for probe, argv in (
-        (in_directory(rate=50), fio_job.measure_argv),
+        (in_directory(rate=50), lambda plan: fio_job.measure_argv(plan, (3,), "/r")),
         (on_disk(), lambda plan: fio_raw.argv(plan, device, report="/r")),
         (on_image(), rbd_fio.measure_argv),
     ):
@@ -161,7 +161,7 @@ def test_fio_is_told_the_target_and_nothing_of_a_cap():
 
 
 def test_the_daemons_own_run_searches_nothing():
-    assert not any("latency_target" in word for word in fio_job.measure_argv(in_directory().plan))
+    assert not any("latency_target" in word for word in fio_job.measure_argv(in_directory().plan, (3,), "/r"))
 
 
 def test_one_search_for_each_place_and_kind_of_operation():

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from plumbline.core import files
 from plumbline.errors import ProbeRefused
-from plumbline.probes import guard
+from plumbline.probes import filesystem_type, guard
 from support.descriptors import open_descriptors
 from support.filesystems import Mounts, run, skip_without_root
 
@@ -32,11 +36,23 @@ def mounts(tmp_path: Path) -> Iterator[Mounts]:
     made.close()
 
 
+@contextmanager
+def file_size_limit(size_bytes: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
 def refusal(path: Path, size_bytes: int = SIZE) -> ProbeRefused:
     with pytest.raises(ProbeRefused) as caught:
         guard.prepare_directory(path, size_bytes=size_bytes)
     message = str(caught.value)
-    assert message.endswith(guard.ADVICE[caught.value.reason])
+    assert message.endswith((guard.ADVICE[caught.value.reason], *(advice for _, advice in files._WHAT.values())))
     assert str(path if caught.value.reason != "missing" else path.parent) in message
     return caught.value
 
@@ -112,10 +128,78 @@ class TestRefuses:
         assert refusal(tmp_path / "probe").reason == "symlink"
         assert (tmp_path / "victim").read_bytes() == b"mine"
 
+    @pytest.mark.parametrize("content", [b"", guard.MARKER_TEXT[:-1], guard.MARKER_TEXT + b"x", b"somebody's own"])
+    def test_a_marker_that_does_not_hold_our_text(self, tmp_path: Path, content: bytes) -> None:
+        (tmp_path / "probe").mkdir(mode=0o755)
+        (tmp_path / "probe" / guard.MARKER).write_bytes(content)
+        (tmp_path / "probe" / "canary.dat").write_bytes(b"somebody's")
+        assert refusal(tmp_path / "probe").reason == "not-ours"
+        assert (tmp_path / "probe" / guard.MARKER).read_bytes() == content
+        assert (tmp_path / "probe" / "canary.dat").read_bytes() == b"somebody's"
+
     def test_a_second_probe_at_the_same_time(self, tmp_path: Path) -> None:
         with guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE):
             assert refusal(tmp_path / "probe").reason == "locked"
         guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE).close()
+
+    def test_many_at_once_and_one_at_a_time_gets_in(self, tmp_path: Path) -> None:
+        """The loser of a race for the lock once took the winner's mark away, and a third got in beside the winner."""
+        for number in range(12):
+            inside = self._all_at_once(tmp_path / f"probe-{number}")
+            assert len(inside) == 1
+            directory = inside.pop()
+            assert (directory.path / guard.MARKER).read_bytes() == guard.MARKER_TEXT
+            assert refusal(directory.path).reason == "locked"
+            directory.close()
+
+    def _all_at_once(self, path: Path) -> list[guard.ProbeDirectory]:
+        barrier = threading.Barrier(6)
+        inside: list[guard.ProbeDirectory] = []
+        reasons: set[str] = set()
+
+        def enter() -> None:
+            barrier.wait()
+            for _ in range(2):
+                try:
+                    inside.append(guard.prepare_directory(path, size_bytes=SIZE))
+                except ProbeRefused as refused:
+                    reasons.add(refused.reason)
+
+        path.mkdir(mode=0o700)
+        threads = [threading.Thread(target=enter) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert reasons == {"locked"}
+        return inside
+
+    def test_a_mark_that_can_not_be_written_whole_is_none(self, tmp_path: Path) -> None:
+        """A real limit on file size stands in for a full disk; half a mark would be refused for ever."""
+        with file_size_limit(10):
+            assert refusal(tmp_path / "probe").reason == "io-error"
+        assert not (tmp_path / "probe").exists()
+
+    def test_what_a_crash_left_while_the_mark_was_made_is_no_obstacle(self, tmp_path: Path) -> None:
+        (tmp_path / "probe").mkdir(mode=0o700)
+        (tmp_path / "probe" / ".plumbline-0123456789abcdef.new").write_bytes(guard.MARKER_TEXT[:10])
+        guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE).close()
+        assert (tmp_path / "probe" / guard.MARKER).read_bytes() == guard.MARKER_TEXT
+
+    def test_a_mark_that_was_just_made_goes_with_the_refusal(self, tmp_path: Path, monkeypatch) -> None:
+        """One that was there before stays."""
+
+        def no_direct_io(*_: object) -> int:
+            raise guard.refused("no-direct-io", "here", "refused")
+
+        monkeypatch.setattr(guard, "_open_direct", no_direct_io)
+        (tmp_path / "probe").mkdir(mode=0o700)
+        for marked in (False, True):
+            if marked:
+                guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE, direct=False).close()
+            with pytest.raises(ProbeRefused):
+                guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE)
+            assert [each.name for each in (tmp_path / "probe").iterdir()] == ([guard.MARKER] if marked else [])
 
     def test_more_than_the_disk_can_hold(self, tmp_path: Path) -> None:
         assert refusal(tmp_path / "probe", 2**60).reason == "no-space"
@@ -153,6 +237,15 @@ class TestRefuses:
         assert refusal(point / "probe").reason == "memory-filesystem"
 
     @needs_root
+    def test_an_overlay_over_its_own_upper_layer_is_no_endless_question(self, mounts: Mounts, tmp_path: Path) -> None:
+        for name in ("lower/upper", "both/upper", "both/work"):
+            (tmp_path / name).mkdir(parents=True)
+        layers = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/both/upper"
+        point = mounts.mount("both", "-t", "overlay", "overlay", "-o", f"{layers},workdir={tmp_path}/both/work")
+        assert (point / "upper").is_dir(), "its upper layer is found on itself"
+        guard.prepare_directory(point / "probe", size_bytes=SIZE, direct=False).close()
+
+    @needs_root
     def test_a_read_only_bind_mount(self, mounts: Mounts, tmp_path: Path) -> None:
         (tmp_path / "real").mkdir()
         point = mounts.mount("bound", "--bind", tmp_path / "real")
@@ -173,19 +266,21 @@ class TestRefuses:
             os.close(directory.open_file("x", SIZE, direct=True, dsync=False, pause=no_pause))
         free = shutil.disk_usage(point).free
         with (point / "production").open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, free - 40 * MIB)
+            os.posix_fallocate(file.fileno(), 0, free - 66 * MIB)
         assert refusal(point / "other").reason == "no-space"
         assert not (point / "other").exists()
-        guard.prepare_directory(point / "probe", size_bytes=SIZE).close()
+        assert refusal(point / "probe").reason == "no-space", "only what will be overwritten counts as held"
+        guard.prepare_directory(point / "probe", size_bytes=SIZE, files=("x",)).close()
+        with (point / "production").open("ab") as file:
+            os.posix_fallocate(file.fileno(), 0, free - 40 * MIB)
+        with pytest.raises(ProbeRefused, match=r"(39|40) MiB free, 64 MiB needed"):
+            guard.prepare_directory(point / "probe", size_bytes=SIZE, files=("x",))
+        guard.prepare_directory(point / "probe", size_bytes=0).close()  # to remove what is there
 
     def test_a_file_system_without_direct_io(self) -> None:
         """No file system without O_DIRECT can be mounted everywhere: /proc, where nothing can be made, has to do."""
-        proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            with pytest.raises(ProbeRefused) as caught:
-                guard._open_direct("version", os.O_RDONLY | os.O_DIRECT, proc, "/proc/version")
-        finally:
-            os.close(proc)
+        with files.OwnDirectory.at("/proc", owner=0) as directory, pytest.raises(ProbeRefused) as caught:
+            guard._open_direct(directory, "version", os.O_RDONLY | os.O_DIRECT)
         assert caught.value.reason == "no-direct-io"
 
 
@@ -286,17 +381,25 @@ class TestFile:
 
     def test_gives_its_blocks_back_when_it_can_not_be_filled(self, directory: guard.ProbeDirectory) -> None:
         """A real limit of the kernel on file size (EFBIG) stands in for any write that fails half-way."""
-        import signal
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MIB, hard))
-        try:
+        with file_size_limit(2 * MIB):
             assert self.refusal(directory) == "io-error"
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-            signal.signal(signal.SIGXFSZ, ignored)
         assert (directory.path / "canary.dat").stat().st_blocks == 0
+
+    @needs_root
+    def test_stops_and_gives_its_blocks_back_when_others_fill_the_disk(self, mounts: Mounts, tmp_path: Path) -> None:
+        point = mounts.ext4(130)
+
+        def others(_seconds: float) -> None:
+            with (point / "production").open("ab") as file:
+                free = os.fstatvfs(file.fileno())
+                os.posix_fallocate(file.fileno(), 0, max(MIB, free.f_bavail * free.f_frsize - 60 * MIB))
+
+        with guard.prepare_directory(point / "probe", size_bytes=4 * SIZE) as directory:
+            with pytest.raises(ProbeRefused, match="MiB free, 64 MiB needed") as caught:
+                directory.open_file("canary.dat", 4 * SIZE, direct=True, dsync=False, pause=others)
+            assert caught.value.reason == "no-space"
+            assert (directory.path / "canary.dat").stat().st_blocks == 0
+        assert shutil.disk_usage(point).free > 50 * MIB
 
     @needs_root
     def test_on_a_full_disk_is_refused_and_leaves_no_blocks(self, mounts: Mounts, tmp_path: Path) -> None:
@@ -331,4 +434,4 @@ MOUNTINFO = """\
     ],
 )
 def test_the_file_system_of_a_mount(mount_id: int, found: tuple[str, str] | None) -> None:
-    assert guard.filesystem_of(MOUNTINFO, mount_id) == found
+    assert filesystem_type.filesystem_of(MOUNTINFO, mount_id) == found

@@ -12,9 +12,11 @@ from plumbline.cli import main
 from plumbline.errors import StateError
 from plumbline.leftovers import find, remove
 from plumbline.probes import metadata_worker
-from plumbline.probes.guard import MARKER, prepare_directory
-from plumbline.state import ProbeRecord, StateStore
+from plumbline.probes.gates import HeavyLock
+from plumbline.probes.guard import MARKER, MARKER_TEXT, prepare_directory
+from plumbline.state import ProbeRecord, StateStore, open_storage
 from support.disks import disk_folder
+from support.manifest import changes, manifest
 
 
 @pytest.fixture
@@ -29,19 +31,33 @@ def canary_in(directory: Path) -> None:
         os.close(place.open_file("canary.dat", 4096, direct=True, dsync=True, pause=lambda _: None))
 
 
+BASELINE = """# Baseline of host, recorded 2026-01-01.
+schema_version: 1
+source: measured
+host: host
+recorded: 2026-01-01T00:00:00Z
+entries: []
+"""
+
+
 @pytest.fixture
 def storage(folder: Path) -> Path:
     """Real leftovers: state, a damaged one, a canary's file, the locks."""
     storage = folder / "plumbline"
-    storage.mkdir()
-    (storage / "state.json").write_bytes(b"{")
-    store = StateStore(storage)
-    store.open()
-    store.put("fio", ProbeRecord())
-    store.close()
+    for _ in range(2):
+        store = StateStore(storage)
+        store.open()
+        store.put("fio", ProbeRecord())
+        store.close()
+        if not (storage / "state.json.damaged-1").exists():
+            os.truncate(storage / "state.json", 40)
     canary_in(storage / "canary")
-    (storage / "heavy-probe.lock").touch()
-    (storage / "baseline.yaml").write_text("schema_version: 1\n")
+    with HeavyLock(storage / "heavy-probe.lock").hold("fio"):
+        pass
+    (storage / "baseline.yaml").write_text(BASELINE)
+    (storage / "baseline.yaml.bak").write_text(BASELINE)
+    (storage / "baseline.yaml.bak-1").write_text(BASELINE)
+    (storage / ".plumbline-0123456789abcdef.new").write_bytes(b'{"schema_ver')
     return storage
 
 
@@ -74,7 +90,7 @@ def test_dry_run_shows_and_apply_leaves_nothing(folder: Path, storage: Path, cap
 
     code, out, _ = run(capsys, *flags)
     assert code == 0
-    for name in ("state.json", "state.json.damaged-1", "lock", "baseline.yaml", "canary/canary.dat"):
+    for name in ("state.json", "state.json.damaged-1", "lock", "baseline.yaml.bak-1", "canary/canary.dat"):
         assert f"rm {storage}/{name}\n" in out
     assert f"rm {data}/probe/canary.dat\n" in out
     assert "# nothing was changed; --apply removes it" in out
@@ -104,8 +120,137 @@ def test_a_folder_without_our_mark_is_none_of_ours(folder: Path) -> None:
     (folder / "data").mkdir()
     (folder / "data" / "canary.dat").write_text("somebody's")
     (folder / "home").mkdir()
-    (folder / "home" / "lock").write_text("not empty")
+    (folder / "home" / "thesis.tex").write_text("mine")
     assert find(folder / "home", [folder / "data"]) == ()
+
+
+STATE = b'{"schema_version":3,"probes":{},"disks":[]}'
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("name", ["state.json", "baseline.yaml", "lock", "record.work.json", "ceph-osds.json.new"])
+def test_files_of_others_with_names_of_ours_stay(folder: Path, name: str, marked: bool, capsys) -> None:
+    """In a storage path of ours, and where no daemon ever ran."""
+    storage = folder / "plumbline"
+    if marked:
+        open_storage(storage).close()
+    else:
+        storage.mkdir()
+    (storage / name).write_text('{"version": 4, "terraform_version": "1.5.7", "serial": 12, "resources": []}')
+    before = manifest(storage)
+    code, out, _ = run(capsys, "--storage.path", str(storage), *nowhere(folder), "--apply")
+    del before[".plumbline-storage" if marked else "."]
+    assert changes(before, manifest(storage)) == []
+    assert (code, f"# left alone: {storage} holds what Plumbline did not make: " in out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("state.json", STATE),
+        ("state.json", b'{"schema_version":9,"probes":{},"later":1}'),
+        ("state.json.version-1", STATE),
+        ("state.json.damaged-3", STATE[:30] + b"\0" * 5),
+        ("lock", b""),
+        ("heavy-probe.lock", b"fio/sda, pid 4711\n"),
+        ("baseline.yaml", BASELINE.encode()),
+        ("record.work.json", b'{"version":1,"release":"0.1.0","host":"h","fingerprint":{},"runs":[]}'),
+        ("ceph-osds.json", b'{"osds": [[0, "ssd", "h", "up"]], "hosts": {}}'),
+        (".plumbline-0123456789abcdef.new", b""),
+        (".plumbline-0123456789abcdef.old", b"fio/sda, pid 4711\n"),
+    ],
+)
+def test_what_plumbline_writes_goes(folder: Path, name: str, content: bytes) -> None:
+    open_storage(folder / "plumbline").close()
+    (folder / "plumbline" / name).write_bytes(content)
+    list(remove(find(folder / "plumbline")))
+    assert everything(folder) == []
+
+
+def test_a_storage_path_of_an_earlier_release_goes(folder: Path) -> None:
+    """It has no mark; its state shows whose it is."""
+    storage = folder / "plumbline"
+    storage.mkdir()
+    (storage / "state.json").write_bytes(STATE)
+    (storage / "lock").touch()
+    (storage / "thesis.tex").write_text("mine")
+    list(remove(find(storage)))
+    assert everything(storage) == ["thesis.tex"]
+
+
+def test_digits_are_the_ten_that_plumbline_writes(folder: Path) -> None:
+    canary_in(folder / "probe")
+    for name in ("fio.٣", "state.json.damaged-٣", "fio.3"):
+        (folder / "probe" / name).touch()
+    (metadata := folder / "probe" / "metadata").mkdir(mode=0o700)
+    (metadata / "plumbline-٠٠٠٠١٧").touch()
+    list(remove(find(folder / "none", [folder / "probe"])))
+    assert everything(folder) == [
+        "probe", "probe/fio.٣", "probe/metadata", "probe/metadata/plumbline-٠٠٠٠١٧", "probe/state.json.damaged-٣",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [b"", b"Plumbline", MARKER_TEXT + b"\n"])
+def test_a_probes_mark_is_read(folder: Path, content: bytes) -> None:
+    canary_in(folder / "probe")
+    (folder / "probe" / MARKER).write_bytes(content)
+    before = manifest(folder)
+    assert find(folder / "none", [folder / "probe"]) == ()
+    assert manifest(folder) == before
+
+
+def test_names_steer_no_terminal(folder: Path, storage: Path, capsys) -> None:
+    (storage / "a\x1b[2Jb\n# nothing").touch()
+    Path(os.fsdecode(os.fsencode(storage) + b"/odd-\xff")).touch()
+    code, out, _ = run(capsys, "--storage.path", str(storage), *nowhere(folder))
+    assert code == 1
+    assert r"did not make: a\x1b[2Jb\n# nothing, odd-\udcff" in out
+    assert all(line.isprintable() for line in out.splitlines())
+
+
+def _another(path: Path) -> None:
+    """As found, but another: with the same names, and content of ours."""
+    canary_in(path)
+
+
+def _link(path: Path) -> None:
+    canary_in(path.parent.parent / "elsewhere")
+    path.symlink_to("../elsewhere")
+
+
+@pytest.mark.parametrize("put", [_another, _link])
+def test_only_the_very_directory_that_was_found_is_touched(folder: Path, storage: Path, put) -> None:
+    found = find(storage)
+    (storage / "canary").rename(folder / "moved")
+    put(storage / "canary")
+    before = manifest(folder)
+    with pytest.raises(StateError, match="canary: was replaced by something else; nothing was touched, look again"):
+        list(remove(found))
+    assert manifest(folder) == before
+
+
+def test_a_directory_exchanged_before_it_is_removed_stays(folder: Path, storage: Path) -> None:
+    """All is removed from the one that was found; the empty one that has its name now is somebody's."""
+    found = [each for each in find(storage) if each.path == storage / "canary"]
+    removing = remove(found)
+    for path in removing:
+        if path.name == MARKER:
+            break
+    (storage / "canary").rename(folder / "moved")
+    (storage / "canary").mkdir(mode=0o711)
+    before = manifest(storage)
+    with pytest.raises(StateError, match="canary: changes while it is opened"):
+        list(removing)
+    assert manifest(storage) == before
+
+
+def test_a_file_exchanged_after_the_look_stays(folder: Path, storage: Path) -> None:
+    found = find(storage)
+    (storage / "state.json").unlink()
+    (storage / "state.json").write_text("{}")
+    with pytest.raises(StateError, match=r"state\.json: was not made by Plumbline"):
+        list(remove(found))
+    assert (storage / "state.json").read_text() == "{}"
 
 
 def test_links_are_not_followed(folder: Path, storage: Path) -> None:
@@ -118,18 +263,6 @@ def test_links_are_not_followed(folder: Path, storage: Path) -> None:
     list(remove(find(storage)))
     assert everything(precious) == [MARKER, "canary.dat"]
     assert everything(storage) == ["link", "state.json"]
-
-
-def test_a_folder_that_becomes_a_link_in_between(folder: Path, storage: Path) -> None:
-    precious = folder / "precious"
-    canary_in(precious)
-    found = find(storage)
-    (storage / "canary").rename(folder / "old")
-    (storage / "canary").symlink_to(precious)
-    with pytest.raises(StateError, match="canary: Not a directory"):
-        list(remove(found))
-    assert everything(precious) == [MARKER, "canary.dat"]
-    assert (storage / "state.json").exists()
 
 
 @pytest.mark.parametrize("name", ["lock", f"canary/{MARKER}"])

@@ -17,12 +17,13 @@ from plumbline.errors import ProbeRefused
 from plumbline.planning import ProbingPlan
 from plumbline.probe_config import RttConfig
 from plumbline.probes import engine
-from plumbline.probes.gates import HEAVY_LOCK, HeavyLock
+from plumbline.probes.gates import HeavyLock
 from plumbline.probes.model import Identity, Run
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probing import CALENDAR_SPLAY_S, Probing
 from plumbline.roots import Roots
 from plumbline.state import StateStore
+from plumbline.storage_names import HEAVY_LOCK
 
 WITHIN_S = 30.0
 MONDAY_1_AM = time.mktime((2026, 11, 16, 1, 0, 0, 0, 0, -1))

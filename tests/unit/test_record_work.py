@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from plumbline.baseline.record_statistics import RunFigures
-from plumbline.baseline.record_work import KEEP_S, WORK_FILE, KeptRun, Resumed, WorkFile
+from plumbline.baseline.record_work import KEEP_S, KeptRun, Resumed, WorkFile
 from plumbline.catalogue import HistogramValue
 from plumbline.errors import StateError
 from plumbline.fingerprint import Fingerprint
+from plumbline.storage_names import WORK_FILE
 
 NOW = 1_760_000_000.0
 PRINT = Fingerprint(kernel="6.12.1", fio="3.33", disks={"S1": "P5510 9CV1"})

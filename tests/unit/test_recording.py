@@ -276,7 +276,11 @@ def test_a_restless_host_is_refused_and_force_writes_what_was_measured_with_a_no
     done = record(tmp_path, monkeypatch, Told(), force=True, say=said.append)
     assert said == ["goes on with 3 finished runs of an earlier recording; --restart measures them anew"]
     assert any("accepted by --force: fio, randread-4k-qd1-j1 read: run 2 of 3" in note for note in done.file.notes)
-    assert {path.name for path in (tmp_path / "state").iterdir()} == {"record.lock", "baseline.yaml"}
+    assert {path.name for path in (tmp_path / "state").iterdir()} == {
+        ".plumbline-storage",
+        "record.lock",
+        "baseline.yaml",
+    }
 
 
 def test_figures_that_cannot_be_true_are_refused_and_force_writes_the_reason_into_the_file(tmp_path, monkeypatch):

@@ -62,6 +62,7 @@ DAMAGES += [b'{"schema_version": 3, "probes": {"f\xff": {}}}']  # one damaged by
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_kept_aside_and_the_daemon_starts(tmp_path, damage, caplog):
+    opened(tmp_path).close()
     (tmp_path / "state.json").write_bytes(damage)
     store = opened(tmp_path)
     assert store.get("fio") == ProbeRecord()
@@ -88,7 +89,7 @@ def test_a_directory_that_cant_be_made_is_one_line(tmp_path):
 def test_a_full_disk_keeps_results_in_memory_and_recovers(tmp_path, caplog):
     mount = tmp_path / "small"
     mount.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", mount], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", mount], check=True)
     try:
         store = opened(mount)
         store.put("fio", ProbeRecord().with_result(RESULT))
@@ -237,6 +238,7 @@ NEWER = b'{"schema_version": 4, "probes": ["another shape"], "more": {}}'
 
 
 def test_state_of_a_newer_release_is_refused_and_never_touched(tmp_path):
+    opened(tmp_path).close()
     (tmp_path / "state.json").write_bytes(NEWER)
     with pytest.raises(StateError) as refused:
         opened(tmp_path)
@@ -247,7 +249,7 @@ def test_state_of_a_newer_release_is_refused_and_never_touched(tmp_path):
     )
     with pytest.raises(StateError, match="written by a newer"):
         read_state(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "state.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".plumbline-storage", "lock", "state.json"]
     assert (tmp_path / "state.json").read_bytes() == NEWER
 
     # what it was before the upgrade is named, and the directory is free for whoever comes next

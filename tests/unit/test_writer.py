@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import stat
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from plumbline.baseline.writer import check_target, write_text
-from plumbline.errors import BaselineError
+from plumbline.errors import BaselineError, PlumblineError
+from support.manifest import changes, manifest
 
 
 def names(directory):
@@ -35,10 +40,86 @@ def test_force_keeps_the_old_one(tmp_path):
     path = tmp_path / "baseline.yaml"
     backup = tmp_path / "baseline.yaml.bak"
     path.write_text("old")
-    backup.write_text("older")
+    inode = path.stat().st_ino
     assert write_text(path, "new", force=True) == backup
-    assert (path.read_text(), backup.read_text()) == ("new", "old")
+    assert (path.read_text(), backup.read_text(), backup.stat().st_ino) == ("new", "old", inode)
     assert names(tmp_path) == ["baseline.yaml", "baseline.yaml.bak"]
+
+
+def test_a_backup_is_never_written_over(tmp_path):
+    """Whatever has the name: the next free one is taken, and said."""
+    path = tmp_path / "baseline.yaml"
+    path.write_text("first")
+    (tmp_path / "baseline.yaml.bak").write_text("somebody's")
+    (tmp_path / "baseline.yaml.bak-1").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "baseline.yaml.bak-2")
+    before = manifest(tmp_path)
+    del before["baseline.yaml"]
+    assert write_text(path, "second", force=True) == tmp_path / "baseline.yaml.bak-3"
+    assert write_text(path, "third", force=True) == tmp_path / "baseline.yaml.bak-4"
+    assert changes(before, manifest(tmp_path)) == []
+    kept = [(tmp_path / f"baseline.yaml.bak-{number}").read_text() for number in (3, 4)]
+    assert (kept, path.read_text()) == (["first", "second"], "third")
+    assert len(names(tmp_path)) == 6
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
+def _hard_link(path: Path) -> None:
+    (path.parent / "other").write_text("other")
+    path.hardlink_to(path.parent / "other")
+
+
+def _link_to(target: str) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        (path.parent / "other").write_text("other")
+        path.symlink_to(target)
+
+    return make
+
+
+def _of_another_user(path: Path) -> None:
+    path.write_text("other")
+    os.chown(path, 12345, 12345)
+
+
+ODD: dict[str, tuple[Callable[[Path], object], str]] = {
+    "character device": (lambda path: os.mknod(path, 0o20666, os.makedev(1, 3)), "is not a regular file"),
+    "block device": (lambda path: os.mknod(path, 0o60600, os.makedev(7, 250)), "is not a regular file"),
+    "fifo": (os.mkfifo, "is not a regular file"),
+    "socket": (_socket, "is not a regular file"),
+    "directory": (Path.mkdir, "is a directory; name a file"),
+    "link": (_link_to("other"), "is a symbolic link"),
+    "dangling link": (_link_to("none"), "is a symbolic link"),
+    "hard link": (_hard_link, "has 2 names"),
+    "file of another user": (_of_another_user, "belongs to user 12345"),
+}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="device nodes and owners need root")
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("kind", ODD)
+def test_only_a_regular_file_is_replaced(tmp_path, kind, force):
+    """And where another stands, the advice is not to use force."""
+    make, said = ODD[kind]
+    path = tmp_path / "report.html"
+    make(path)
+    before = manifest(tmp_path)
+    for refuse in (lambda: check_target(path, force=force), lambda: write_text(path, "new", force=force)):
+        with pytest.raises(PlumblineError, match=said) as caught:
+            refuse()
+        assert "--force" not in str(caught.value)
+    assert manifest(tmp_path) == before
+
+
+def test_a_directory_that_is_a_link_is_the_persons_choice(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert write_text(tmp_path / "link" / "report.html", "new", force=False) is None
+    assert names(tmp_path / "real") == ["report.html"]
 
 
 def test_force_without_an_old_one(tmp_path):
@@ -54,8 +135,17 @@ def test_refused_before_measuring(tmp_path):
 
 
 def test_a_failed_write_leaves_nothing_behind(tmp_path):
-    # with the temporary name around it, longer than a file name may be
-    path = tmp_path / ("n" * 250)
-    with pytest.raises(BaselineError, match="can't be written: File name too long"):
+    path = tmp_path / ("n" * 256)
+    with pytest.raises(BaselineError, match=r"can't be written: .*File name too long"):
         write_text(path, "new", force=False)
     assert names(tmp_path) == []
+
+
+def test_where_the_old_one_can_not_be_kept_it_stays(tmp_path):
+    """With .bak its name is longer than a name may be."""
+    path = tmp_path / ("n" * 253)
+    path.write_text("old")
+    before = manifest(tmp_path)
+    with pytest.raises(BaselineError, match="can't be written: File name too long"):
+        write_text(path, "new", force=True)
+    assert manifest(tmp_path) == before

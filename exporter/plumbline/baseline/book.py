@@ -19,10 +19,8 @@ from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.config import BaselineConfig
 from plumbline.errors import BaselineError
 from plumbline.fingerprint import Fingerprint
+from plumbline.storage_names import RECORDED
 from plumbline.workloads import WorkloadCatalogue
-
-RECORDED = "baseline.yaml"
-"""What ``plumbline baseline record`` writes into the storage path."""
 
 BUDGETED = frozenset({"rados", "rbd"})
 """Layers whose operations documented budgets take apart: only a node that measures one carries the budgets."""

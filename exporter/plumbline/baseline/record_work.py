@@ -16,17 +16,19 @@ from pathlib import Path
 import msgspec
 
 from plumbline.baseline.record_statistics import RunFigures
-from plumbline.errors import StateError
+from plumbline.core import jsontext
+from plumbline.core.files import OwnDirectory
+from plumbline.errors import FileRefused, StateError
 from plumbline.fingerprint import Fingerprint, changes
+from plumbline.storage_names import WORK_FILE
 
-WORK_FILE = "record.work.json"
-"""In the storage path."""
 KEEP_S = 24 * 3600.0
 """Runs that are older are made anew: a baseline is one day's picture."""
 _VERSION = 1
 _MAX_BYTES = 256 << 20
 """A thousand runs with a thousand bins each are 30 MiB."""
 _CLOCK_SLACK_S = 60.0
+_BEGINNING = b'{"version":1,"release":"'
 
 
 class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,35 +99,61 @@ class WorkFile:
 
     def remove(self) -> None:
         """The recording is written: nothing is left to go on with."""
-        self._path.unlink(missing_ok=True)
+        try:
+            with self._directory() as directory:
+                directory.remove(WORK_FILE, _looks_like_work)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise StateError(f"{self._path}: can't be removed: {error.strerror}") from error
+        except FileRefused as error:
+            raise StateError(str(error)) from error
+
+    def _directory(self) -> OwnDirectory:
+        return OwnDirectory.at(self._path.parent, follow=True)
 
     def _read(self) -> Work | str:
+        """What is there, or a line; what is no recording is set aside, so that nothing of it is lost."""
         try:
-            if self._path.stat().st_size > _MAX_BYTES:
-                return f"{self._path}: too large for a recording under way; everything is measured anew"
-            return msgspec.json.decode(self._path.read_bytes(), type=Work)
-        except FileNotFoundError:
-            return ""
+            with self._directory() as directory:
+                try:
+                    return jsontext.decode(directory.read(WORK_FILE, _MAX_BYTES), Work)
+                except FileNotFoundError:
+                    return ""
+                except FileRefused as error:
+                    if error.reason != "too-large":
+                        raise
+                    what = "too large for a recording under way"
+                except msgspec.DecodeError as error:
+                    what = f"not a recording under way ({error})"
+                return f"{self._path}: {what}; kept as {directory.set_aside(WORK_FILE)}, everything is measured anew"
         except OSError as error:
             raise StateError(f"{self._path}: can't be read: {error.strerror}") from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return f"{self._path}: not a recording under way ({error}); everything is measured anew"
+        except FileRefused as error:
+            raise StateError(str(error)) from error
 
     def _write(self) -> None:
-        new = self._path.with_suffix(".json.new")
         try:
-            with new.open("wb") as file:
-                file.write(msgspec.json.encode(self._work))
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._path)
-            directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            with self._directory() as directory:
+                directory.replace(WORK_FILE, jsontext.encode(self._work), mode=0o640, is_ours=_looks_like_work)
         except OSError as error:
             raise StateError(f"{self._path}: can't be written: {error.strerror}; the runs would be lost") from error
+        except FileRefused as error:
+            raise StateError(f"{error}; the runs would be lost") from error
+
+
+def is_work(data: bytes) -> bool:
+    """Whether it is a work file."""
+    try:
+        jsontext.decode(data, Work)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _looks_like_work(descriptor: int) -> bool:
+    """By its beginning: it was read whole before, and is replaced after every run."""
+    return os.pread(descriptor, len(_BEGINNING), 0) == _BEGINNING
 
 
 def judge(then: Work, now_here: Work, steps: Mapping[str, str], *, now: float) -> tuple[Resumed, tuple[KeptRun, ...]]:

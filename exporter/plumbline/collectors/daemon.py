@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -48,6 +48,12 @@ THREAD_FAILURES = MetricSpec(
     "How often a thread of the daemon ended by a mistake, by what it is for; one that is to live is started again.",
     ("thread",),
 )
+WEB_GUARDS_LOST = MetricSpec(
+    "plumbline_web_guards_lost",
+    Kind.GAUGE,
+    "How many guards of the port (TLS, client certificates, their names, passwords, rate limit) went by a reload since "
+    "the start.",
+)
 SPECS: tuple[MetricSpec, ...] = (
     RELOAD_OK,
     RELOAD_AT,
@@ -55,6 +61,7 @@ SPECS: tuple[MetricSpec, ...] = (
     SERVER_UP,
     WEB_INFO,
     WEB_REFUSED,
+    WEB_GUARDS_LOST,
     THREAD_FAILURES,
 )
 
@@ -73,6 +80,10 @@ class WebDoor(Protocol):
     @property
     def authentication(self) -> str:
         """``none``, ``password``, ``certificate`` or ``certificate+password``."""
+
+    @property
+    def lost(self) -> Sequence[str]:
+        """Guards that went by a reload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +113,7 @@ def samples(state: DaemonState) -> Iterator[Sample]:
     yield STATE_SAVED, (), int(state.state_saved)
     if state.web is not None:
         yield WEB_INFO, (state.web.reach, state.web.encryption, state.web.authentication), 1
+        yield WEB_GUARDS_LOST, (), len(state.web.lost)
     for reason, count in state.web_refused.items():
         yield WEB_REFUSED, (reason,), count
     for thread, count in state.thread_failures.items():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.commands.shared import add_world, roots
+from plumbline.visible import visible
 
 if TYPE_CHECKING:
     from plumbline.config import Config
@@ -23,8 +24,9 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "uninstall",
         help="show what Plumbline has left on this node; with --apply, remove it",
         description="State, results, the recorded baseline, the canary's and fio's files: on this node, in the storage "
-        "path and wherever the configuration sends a probe. What has another name than Plumbline gives is left alone. "
-        "Programs, units and configuration are the package's: the last lines say what removes them.",
+        "path and wherever the configuration sends a probe. What Plumbline did not make is left alone: marks and "
+        "content count, not names. Programs, units and configuration are the package's: the last lines say what "
+        "removes them.",
         epilog="Exit code: 0 shown or removed, 1 something is in the way or was left alone.",
     )
     add_world(uninstall)
@@ -41,6 +43,7 @@ def _run(options: argparse.Namespace) -> int:
     import os  # noqa: PLC0415
 
     from plumbline import leftovers  # noqa: PLC0415
+    from plumbline.core.directories import remove_link  # noqa: PLC0415
     from plumbline.options import Overrides, read_config, storage_path  # noqa: PLC0415
     from plumbline.workloads import load_catalogue  # noqa: PLC0415
 
@@ -58,19 +61,19 @@ def _run(options: argparse.Namespace) -> int:
     in_cluster = _cluster(file, apply=options.apply) if options.ceph else 0
     if options.apply:
         for path in leftovers.remove(folders.values()):
-            print(f"removed {path}", flush=True)
+            print(f"removed {visible(str(path))}", flush=True)
         for storage in storages:
             if storage.is_symlink() and not storage.exists():
-                storage.unlink()  # DynamicUser= had made it
-                print(f"removed {storage}")
+                remove_link(storage)  # DynamicUser= had made it
+                print(f"removed {visible(str(storage))}")
     else:
         for line in _plan(folders.values()):
-            print(line)
+            print(visible(line))
     left = [line for each in folders.values() for line in _left_alone(each)]
     for line in (*left, *_others(config, where.etc, ceph=options.ceph), *_installed(where.etc, where.var)):
-        print(line)
+        print(visible(line))
     if not folders:
-        print("# nothing of Plumbline is here" + (f" ({', '.join(map(str, storages))})" if storages else ""))
+        print("# nothing of Plumbline is here" + visible(f" ({', '.join(map(str, storages))})" if storages else ""))
     elif not options.apply:
         print("# nothing was changed; --apply removes it")
     return 1 if left or in_cluster else 0

@@ -99,7 +99,7 @@ def work(memory: WorkerMemory, directory: str, *, pause: Pause) -> None:
 
     memory.say(canary_memory.PREPARING)
     memory.preparing(clock())
-    with guard.prepare_directory(directory, size_bytes=memory.file_bytes) as place:
+    with guard.prepare_directory(directory, size_bytes=memory.file_bytes, files=(FILE_NAME,)) as place:
         fds = {
             dsync: place.open_file(FILE_NAME, memory.file_bytes, direct=True, dsync=dsync, pause=pause_preparing)
             for dsync in {stream.dsync for stream in memory.streams}

@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 
 from plumbline.core import threads
+from plumbline.core.memory import LIBRADOS, limit_memory
 from plumbline.errors import PlumblineError
 from plumbline.privacy import keep_memory_private
 from plumbline.probes.ceph_status import wants_detail
@@ -114,6 +115,7 @@ class Worker:
 def main(argv: list[str]) -> int:
     """Answer until the socket closes."""
     keep_memory_private()  # it will hold a key
+    limit_memory(LIBRADOS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the daemon, which ends us
     if os.geteuid():
         _drop_capabilities()

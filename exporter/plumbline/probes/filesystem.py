@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from plumbline import __version__
+from plumbline.core.kernel import read_kernel
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused
 from plumbline.probe_config import FilesystemConfig
 from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
@@ -98,10 +99,12 @@ class FilesystemProbe:
         return self._run_metadata(self.workload, run)
 
     def clean_up(self, run: Run) -> None:
-        """Files of an earlier life, where the mount is there and answers; fio's runs clean up by themselves."""
+        """Files of an earlier life, where the mount is there and answers."""
+        look_at(Path(self.config.directory), self.config.filesystem, run=run, roots=self.roots)
         if isinstance(self.workload, Metadata):
-            look_at(Path(self.config.directory), self.config.filesystem, run=run, roots=self.roots)
             self._metadata(run, Metadata(id="", layer="", files=0))
+        else:
+            self._fio(run, self.workload, clean_up=True)
 
     @property
     def _rate_iops(self) -> int | None:
@@ -112,6 +115,14 @@ class FilesystemProbe:
         return self.workload.config_hash(rate_iops=self._rate_iops)
 
     def _run_fio(self, workload: BlockWorkload, run: Run) -> ProbeResult:
+        run.progress(Progress("fio"))
+        started = run.clock()
+        completed, answer = self._fio(run, workload)
+        if isinstance(answer, Done) and answer.result is not None:
+            return answer.result
+        return self._result(started, completed, answer if isinstance(answer, Failed) else Failed("fio: no result"))
+
+    def _fio(self, run: Run, workload: BlockWorkload, *, clean_up: bool = False) -> tuple[Completed, Done | Failed]:
         config = self.config
         plan = FioPlan(
             probe=config.name,
@@ -123,9 +134,7 @@ class FilesystemProbe:
             file_size=int(config.file_size) // workload.block_size * workload.block_size,
             rate_iops=config.rate_iops,
         )
-        run.progress(Progress("fio"))
-        started = run.clock()
-        task = msgspec.json.encode(Task.of(plan, run.keep_fds)).decode()
+        task = msgspec.json.encode(Task.of(plan, run.keep_fds, clean_up=clean_up)).decode()
         completed = run.runner.run(
             argv_of("filesystem_worker", task, site_packages=True),
             timeout_s=plan.timeout_s + _MORE_S,
@@ -137,9 +146,7 @@ class FilesystemProbe:
             if answer.reason == "no-direct-io":
                 raise ProbeRefused(answer.reason, f"{answer.message.partition(';')[0]}; {_BUFFERED}")
             raise ProbeRefused(answer.reason, answer.message)
-        if isinstance(answer, Failed):
-            return self._result(started, completed, answer)
-        return answer.result
+        return completed, answer
 
     def _run_metadata(self, workload: Metadata, run: Run) -> ProbeResult:
         run.progress(Progress(f"{workload.files} files made, looked at and removed"))
@@ -194,7 +201,7 @@ class FilesystemProbe:
             return
         path = self.roots.sys / "module" / "zfs" / "version"
         try:
-            version = path.read_text("ascii", "replace").strip()[:40]
+            version = read_kernel(path).decode("ascii", "replace").strip()[:40]
         except OSError:
             version = ""
         release = zfs_release(version)

@@ -16,7 +16,7 @@ import msgspec
 
 from plumbline.errors import PlumblineError, ProbeRefused
 from plumbline.probes.apart import Failed, Refused
-from plumbline.probes.fio import FioTool, run_fio
+from plumbline.probes.fio import FioTool, remove_surplus, run_fio
 from plumbline.probes.fio_job import FioPlan
 from plumbline.probes.result import ProbeResult
 from plumbline.probes.runner import ProcessRunner
@@ -24,7 +24,7 @@ from plumbline.workloads import BlockWorkload
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A :class:`FioPlan` and the descriptors of the locks."""
+    """A :class:`FioPlan` and the descriptors of the locks; ``clean_up``: no run, see :func:`.fio.remove_surplus`."""
 
     probe: str
     workload: BlockWorkload
@@ -35,9 +35,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     file_size: int
     rate_iops: int | None
     keep_fds: tuple[int, ...]
+    clean_up: bool = False
 
     @classmethod
-    def of(cls, plan: FioPlan, keep_fds: tuple[int, ...]) -> Task:
+    def of(cls, plan: FioPlan, keep_fds: tuple[int, ...], *, clean_up: bool = False) -> Task:
         """From the plan of a probe."""
         return cls(
             probe=plan.probe,
@@ -49,6 +50,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
             file_size=plan.file_size,
             rate_iops=plan.rate_iops,
             keep_fds=keep_fds,
+            clean_up=clean_up,
         )
 
     def plan(self) -> FioPlan:
@@ -66,9 +68,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
-    """fio was run; its result says how that went."""
+    """fio was run; its result says how that went. ``None``: there was none to be."""
 
-    result: ProbeResult
+    result: ProbeResult | None = None
 
 
 Answer: TypeAlias = Done | Refused | Failed
@@ -79,9 +81,13 @@ def main(argv: list[str]) -> int:
     task = msgspec.json.decode(argv[0], type=Task)
     answer: Answer
     try:
-        runner = ProcessRunner(os.environ)
-        result = run_fio(task.plan(), runner=runner, tool=FioTool(), clock=time.time, keep_fds=task.keep_fds)
-        answer = Done(result)
+        if task.clean_up:
+            remove_surplus(task.plan())
+            answer = Done()
+        else:
+            runner = ProcessRunner(os.environ)
+            result = run_fio(task.plan(), runner=runner, tool=FioTool(), clock=time.time, keep_fds=task.keep_fds)
+            answer = Done(result)
     except ProbeRefused as refusal:
         answer = Refused(refusal.reason, str(refusal))
     except PlumblineError as error:

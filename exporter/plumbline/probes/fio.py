@@ -1,24 +1,29 @@
 """One bounded fio run of one catalogue workload, in files inside a guarded directory.
 
-The order is: is fio there, is the directory ours; then lay out what files are missing, measure, read the report, and
-leave nothing but the data files for the next run. Locks and gates come before, and are the engine's.
+The order is: is fio there, is the directory ours; then open the files, write full those that are not, measure, and
+leave nothing but them for the next run. Locks and gates come before, and are the engine's.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
-import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumbline.errors import ParseError, ProbeRefused
+import msgspec
+
+from plumbline.errors import FileRefused, ParseError, ProbeRefused
 from plumbline.probe_config import FioConfig
-from plumbline.probes.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, layout_argv, measure_argv
+from plumbline.probes.apart import Failed, Refused, parse_answer
+from plumbline.probes.fio_files import is_full
+from plumbline.probes.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, layout_pace, measure_argv
 from plumbline.probes.fio_output import REPORT_MAX_BYTES, Figures, FioReport, parse_report, split_notes
-from plumbline.probes.guard import ProbeDirectory, prepare_directory
+from plumbline.probes.guard import ProbeDirectory, is_marked, prepare_directory, refused_by
+from plumbline.probes.isolated import argv_of
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed, Runner
@@ -26,6 +31,10 @@ from plumbline.visible import excerpt
 from plumbline.workloads import BlockWorkload
 
 __all__ = ["FioPlan", "FioTool", "run_fio"]
+
+_EARLIER = re.compile(rf"{re.escape(REPORT)}|{re.escape(PARTIAL)}\.[0-9]{{1,4}}")
+_FILE = re.compile(rf"{re.escape(FILE)}\.([0-9]{{1,4}})")
+_OPEN_FILE = re.compile(r"/proc/self/fd/([0-9]+)")
 
 
 class FioTool:
@@ -94,7 +103,9 @@ class FioProbe:
         )
 
     def clean_up(self, run: Run) -> None:
-        """Each run cleans up after the one before; the data files are for the next."""
+        """See :func:`remove_surplus`."""
+        run.progress(Progress("removing files of jobs that are no more"))
+        remove_surplus(self.plan)
 
 
 def build(config: FioConfig, host: Host) -> Plan:
@@ -124,16 +135,18 @@ def run_fio(
     ``stopped``). A run that began and went wrong is a result with its outcome and message.
     """
     version = tool.version(runner)
-    with prepare_directory(plan.directory, size_bytes=plan.total_bytes, direct=plan.workload.direct) as directory:
+    with prepare_directory(
+        plan.directory, size_bytes=plan.total_bytes, files=plan.files, direct=plan.workload.direct
+    ) as directory:
         started = clock()
         run = _Run(plan, runner, directory, tuple(keep_fds), progress)
         try:
             outcome, message, report = run.whole()
+        except FileRefused as error:
+            raise refused_by(error, str(plan.directory)) from error
         except OSError as error:
             where = plan.directory / os.fsdecode(error.filename or "")
             outcome, message, report = Outcome.FAILURE, f"{where}: {error.strerror}", None
-        finally:
-            run.clean_up()
     return ProbeResult(
         probe=plan.probe,
         layer=plan.workload.layer,
@@ -150,8 +163,28 @@ def run_fio(
     )
 
 
+def remove_surplus(plan: FioPlan) -> None:
+    """Remove the data files of jobs that the plan no longer has, and what earlier releases left behind.
+
+    Once after a start and not in each run: another probe of the directory may have more jobs, and would have to write
+    its files anew every time. Raises :class:`ProbeRefused`.
+    """
+    if not is_marked(plan.directory):
+        return
+    with prepare_directory(plan.directory, size_bytes=0, direct=False) as directory:
+        for name in directory.files.names():
+            number = _FILE.fullmatch(name)
+            if _EARLIER.fullmatch(name) or (number and int(number[1]) >= plan.workload.jobs):
+                with contextlib.suppress(FileRefused, OSError):  # what is not ours stays, and so does the rest
+                    directory.files.remove(name)
+
+
+class _LaidOut(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
+    """What :mod:`.fio_files` says at the end."""
+
+
 class _Run:
-    """One run in one open directory: lay out what is missing, measure, leave only the data files."""
+    """One run in one open directory: open the files, lay out what is missing, measure, leave only whole files."""
 
     def __init__(
         self,
@@ -164,77 +197,107 @@ class _Run:
         self._plan, self._runner, self._directory, self._keep_fds = plan, runner, directory, keep_fds
         self._progress = progress
         self.spent_s = 0.0
+        self._hangs = False
 
     def whole(self) -> tuple[Outcome, str, FioReport | None]:
         """Outcome, message, and the report if there is one."""
-        self.clean_up()  # what an earlier daemon left behind when it was killed
-        if not all(self._usable(number) for number in range(self._plan.workload.jobs)):
-            self._progress(Progress(f"writing {self._plan.total_bytes >> 20} MiB to read and overwrite"))
-            completed = self._command(layout_argv(self._plan))
-            outcome, message = judge(completed, "laying out the files", self._plan.timeout_s)
-            if outcome is not Outcome.SUCCESS:
-                return outcome, message, None
-            self._adopt()
-            if self.spent_s + self._plan.runtime_s >= self._plan.timeout_s:
-                return Outcome.TIMEOUT, "laying out the files took all the time; the next run measures", None
-        self._progress(Progress("measuring", lasts_s=self._plan.runtime_s))
-        completed = self._command(measure_argv(self._plan))
-        written = self._read_report()
-        outcome, message = judge(completed, "fio", self._plan.timeout_s, split_notes(written))
-        try:
-            report = parse_report(written, job=JOB, source=REPORT)
-        except ParseError as error:
-            return (outcome, message, None) if message else (Outcome.FAILURE, str(error), None)
-        if outcome is Outcome.SUCCESS:
-            outcome, message = judge_report(report, self._plan.workload)
+        plan = self._plan
+        with contextlib.ExitStack() as stack:
+            fds: dict[int, str] = {}
+            for name in plan.files:
+                fd = self._directory.open(name)
+                stack.callback(self._close, fd, name)
+                fds[fd] = name
+            if not all(is_full(fd, plan.file_size) for fd in fds):
+                outcome, message = self._lay_out(fds)
+                if outcome is not Outcome.SUCCESS:
+                    return outcome, message, None
+                if self.spent_s + plan.runtime_s >= plan.timeout_s:
+                    return Outcome.TIMEOUT, "laying out the files took all the time; the next run measures", None
+            self._progress(Progress("measuring", lasts_s=plan.runtime_s))
+            completed, outcome, message, report = measure(
+                lambda report: measure_argv(plan, tuple(fds), report),
+                plan.workload,
+                runner=self._runner,
+                timeout_s=plan.timeout_s,
+                left_s=plan.timeout_s - self.spent_s,
+                files=fds,
+                keep_fds=self._keep_fds,
+            )
+            self.spent_s += completed.duration_s
         return outcome, message, report
 
-    def clean_up(self) -> None:
-        """Remove the report and half-laid files; the data files stay for the next run, which also cleans up again."""
-        numbers = range(self._plan.workload.jobs)
-        for name in (REPORT, *(f"{PARTIAL}.{number}" for number in numbers)):
-            with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=self._directory.fd)
-
-    def _command(self, argv: Sequence[str]) -> Completed:
+    def _lay_out(self, fds: Mapping[int, str]) -> tuple[Outcome, str]:
+        plan, what = self._plan, "laying out the files"
+        self._progress(Progress(f"writing {plan.total_bytes >> 20} MiB to read and overwrite"))
         completed = self._runner.run(
-            argv,
-            timeout_s=self._plan.timeout_s - self.spent_s,
-            cwd_fd=self._directory.fd,
-            keep_fds=self._keep_fds,
+            argv_of("fio_files", str(plan.directory), str(plan.file_size), str(layout_pace(plan)), *map(str, fds)),
+            timeout_s=plan.timeout_s,
+            keep_fds=(*self._keep_fds, *fds),
         )
         self.spent_s += completed.duration_s
+        self._hangs = completed.returncode is None
         refuse_if_stopped(completed)
-        return completed
-
-    def _usable(self, number: int) -> bool:
-        """Whether the data file is there and long enough. A longer one is used in part: no need to write it anew."""
-        name = f"{FILE}.{number}"
+        outcome, message = judge(completed, what, plan.timeout_s)
+        if outcome is not Outcome.SUCCESS:
+            return outcome, message
         try:
-            found = os.stat(name, dir_fd=self._directory.fd, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
-            raise ProbeRefused(
-                "not-ours",
-                f"{self._directory.path / name}: is not a plain file of this user with one name; move it away",
+            answer: _LaidOut | Refused | Failed = parse_answer(
+                completed.stdout, _LaidOut | Refused | Failed, source=what
             )
-        return found.st_size >= self._plan.file_size
+        except ParseError as error:
+            return Outcome.FAILURE, str(error)
+        if isinstance(answer, Refused) and answer.reason != "io-error":
+            raise ProbeRefused(answer.reason, answer.message)
+        if isinstance(answer, Refused | Failed):
+            return Outcome.FAILURE, f"{what}: {answer.message}"
+        return outcome, message
 
-    def _adopt(self) -> None:
-        """Only complete files get the final name, so a layout that was killed is never taken for one."""
-        for number in range(self._plan.workload.jobs):
-            fd = self._directory.fd
-            os.rename(f"{PARTIAL}.{number}", f"{FILE}.{number}", src_dir_fd=fd, dst_dir_fd=fd)
-
-    def _read_report(self) -> bytes:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    def _close(self, fd: int, name: str) -> None:
+        """Only whole files stay: a layout that failed or was ended gives its space back."""
         try:
-            descriptor = os.open(REPORT, flags, dir_fd=self._directory.fd)
-        except FileNotFoundError:
-            return b""
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read(REPORT_MAX_BYTES)
+            if not self._hangs and not is_full(fd, self._plan.file_size):
+                with contextlib.suppress(FileRefused, OSError):
+                    self._directory.files.remove(name, lambda found: os.path.sameopenfile(found, fd))
+        finally:
+            os.close(fd)
+
+
+def measure(
+    argv: Callable[[str], Sequence[str]],
+    workload: BlockWorkload,
+    *,
+    runner: Runner,
+    timeout_s: float,
+    left_s: float,
+    files: Mapping[int, str],
+    keep_fds: Sequence[int],
+) -> tuple[Completed, Outcome, str, FioReport | None]:
+    """Run fio on open ``files`` (descriptor → its name for people), its report in memory: ``argv`` is called with the
+    report's path. ``left_s`` of ``timeout_s`` is the time it has. ``keep_fds`` stay open beside them."""
+    report_fd = os.memfd_create("plumbline-fio")
+    try:
+        completed = runner.run(
+            argv(f"/proc/self/fd/{report_fd}"), timeout_s=left_s, keep_fds=(*keep_fds, *files, report_fd)
+        )
+        refuse_if_stopped(completed)
+        written = os.pread(report_fd, REPORT_MAX_BYTES, 0)
+    finally:
+        os.close(report_fd)
+
+    def named(text: str) -> str:
+        return _OPEN_FILE.sub(lambda found: files.get(int(found[1]), found[0]), text)
+
+    outcome, message = judge(completed, "fio", timeout_s, split_notes(written))
+    try:
+        report = parse_report(written, job=JOB, source="fio")
+    except ParseError as error:
+        if not message:
+            outcome, message = Outcome.FAILURE, str(error)
+        return completed, outcome, named(message), None
+    if outcome is Outcome.SUCCESS:
+        outcome, message = judge_report(report, workload)
+    return completed, outcome, named(message), report
 
 
 def judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str] = ()) -> tuple[Outcome, str]:

@@ -5,9 +5,12 @@ taken from a user. What is chosen here, and why:
 
 - ``thread``: fio's job *processes* call ``setsid`` and would escape the kill of the process group.
 - ``ioengine``: psync for one operation in flight (the plain system call, least overhead), libaio above.
-- ``overwrite``, files laid out and flushed before the first run and then reused: every measured write goes to blocks
-  that exist. fio by itself only *allocates* files for a write job, and the first write to an allocated but
-  unwritten block costs a file system transaction. ``allow_file_create=0``: a run never makes a file of its own.
+- Files by descriptor (``/proc/self/fd/N``), one section a job: what is put in the place of a name after the check is
+  never opened. The report goes into memory the same way.
+- ``overwrite``, files laid out (``fio_files.py``) and flushed before the first run and then reused: every measured
+  write goes to blocks that exist. fio by itself only *allocates* files for a write job, and the first write to an
+  allocated but unwritten block costs a file system transaction. ``allow_file_create=0``: a run never makes a file of
+  its own.
 - No ``io_submit_mode=offload`` for a rate-capped workload. It is meant against coordinated omission (a stall delays
   the submissions behind it, so that they are never seen to wait), but it needs free queue slots for that: at queue
   depth 1, against a device throttled to a quarter of the rate, fio 3.33 gave the same 200 ms with and without,
@@ -24,22 +27,21 @@ taken from a user. What is chosen here, and why:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.probe_config import FioConfig
+from plumbline.probes.guard import FILL_BYTES_PER_SECOND
 from plumbline.workloads import BlockWorkload, Pattern, Sync
 
 JOB = "plumbline"
 """The measured job's name in fio's report."""
-REPORT = "fio.json"
 FILE = "fio"
 """Data files are fio.0, fio.1, … one a job; all probes of a directory share them, and one runs at a time."""
-PARTIAL = "fio-partial"
-"""What they are called until they are complete."""
+REPORT, PARTIAL = "fio.json", "fio-partial"
+"""Names that earlier releases gave the report and files not yet complete: no longer made, only removed."""
 PERCENTILES = ("--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99:99.9")
-LAYOUT_BYTES_PER_S = 32 << 20  # a pace that a disk in production hardly notices
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,11 @@ class FioPlan:
         )
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """Their names, one a job."""
+        return tuple(f"{FILE}.{number}" for number in range(self.workload.jobs))
+
+    @property
     def total_bytes(self) -> int:
         """What all files take together."""
         return self.file_size * self.workload.jobs
@@ -109,14 +116,20 @@ class FioPlan:
         return self.workload.config_hash(rate_iops=self.rate_iops)
 
 
-def measure_argv(plan: FioPlan) -> tuple[str, ...]:
-    """fio's command line for the measured run, to be started in the probe's directory.
-
-    File names are relative to it: fio splits a path with a colon into several files.
-    """
+def measure_argv(plan: FioPlan, files: Sequence[int], report: str) -> tuple[str, ...]:
+    """fio's command line for the measured run on open files, one a job."""
     workload = plan.workload
     return (
-        *_common(plan, JOB, FILE),
+        "fio",
+        f"--size={plan.file_size}",
+        f"--ioengine={plan.ioengine}",
+        "--thread=1",
+        "--group_reporting=1",
+        "--refill_buffers=1",
+        "--exitall_on_error=1",
+        "--allow_mounted_write=0",
+        "--unlink=0",
+        "--eta=never",
         f"--rw={workload.pattern.value}",
         f"--bs={workload.block_size}",
         f"--iodepth={workload.iodepth}",
@@ -132,41 +145,15 @@ def measure_argv(plan: FioPlan) -> tuple[str, ...]:
         *(plan.search.options() if plan.search else ()),
         *PERCENTILES,
         "--output-format=json+",
-        f"--output={REPORT}",
+        f"--output={report}",
+        # what stands before the first name holds for all
+        *(word for fd in files for word in (f"--name={JOB}", f"--filename=/proc/self/fd/{fd}")),
     )
 
 
-def layout_argv(plan: FioPlan) -> tuple[str, ...]:
-    """fio's command line that writes every file once, to stable media, at a gentle pace where time allows it."""
-    block = min(plan.file_size & -plan.file_size, 1 << 20)  # O_DIRECT wants the size to be a multiple
-    needed = 2 * plan.total_bytes / (plan.timeout_s - plan.runtime_s)
-    pace = max(LAYOUT_BYTES_PER_S, needed) / plan.workload.jobs
-    return (
-        *_common(plan, "layout", PARTIAL),
-        "--rw=write",
-        f"--bs={block}",
-        f"--direct={int(plan.workload.direct)}",
-        f"--rate={max(block, int(pace))}",
-        "--end_fsync=1",
-    )
-
-
-def _common(plan: FioPlan, job: str, file: str) -> tuple[str, ...]:
-    return (
-        "fio",
-        f"--name={job}",
-        f"--filename_format={file}.$jobnum",
-        f"--size={plan.file_size}",
-        f"--numjobs={plan.workload.jobs}",
-        f"--ioengine={plan.ioengine if job == JOB else 'psync'}",
-        "--thread=1",
-        "--group_reporting=1",
-        "--refill_buffers=1",
-        "--exitall_on_error=1",
-        "--allow_mounted_write=0",
-        "--unlink=0",
-        "--eta=never",
-    )
+def layout_pace(plan: FioPlan) -> int:
+    """Bytes a second for writing every file once: gentle where time allows it."""
+    return int(max(FILL_BYTES_PER_SECOND, 2 * plan.total_bytes / (plan.timeout_s - plan.runtime_s)))
 
 
 def rate_options(workload: BlockWorkload, rate_iops: int | None) -> Iterator[str]:

@@ -17,15 +17,12 @@ The report goes to memory: nothing is written anywhere.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from plumbline.errors import ParseError
 from plumbline.probe_config import FioConfig
 from plumbline.probes import fio
 from plumbline.probes.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
-from plumbline.probes.fio_output import REPORT_MAX_BYTES, FioReport, parse_report, split_notes
 from plumbline.probes.model import Host, Identity, Plan, Run
 from plumbline.probes.raw_device import RawDevice, open_device
 from plumbline.probes.raw_disks import raw_disks
@@ -137,29 +134,19 @@ def run_raw_fio(
     """
     version = tool.version(runner)
     device = open_device(plan.device, dev=plan.dev, sys=plan.sys, block_bytes=plan.workload.block_size)
-    report_fd = -1
     try:
-        report_fd = os.memfd_create("plumbline-fio")
         started = clock()
-        completed = runner.run(
-            argv(plan, device, report=f"/proc/self/fd/{report_fd}"),
+        completed, outcome, message, report = fio.measure(
+            lambda report: argv(plan, device, report=report),
+            plan.workload,
+            runner=runner,
             timeout_s=plan.timeout_s,
-            keep_fds=(*keep_fds, device.fd, report_fd),
+            left_s=plan.timeout_s,
+            files={device.fd: plan.device},
+            keep_fds=keep_fds,
         )
-        fio.refuse_if_stopped(completed)
-        written = os.pread(report_fd, REPORT_MAX_BYTES, 0)
     finally:
         device.close()
-        if report_fd >= 0:
-            os.close(report_fd)
-    outcome, message = fio.judge(completed, "fio", plan.timeout_s, split_notes(written))
-    report: FioReport | None = None
-    try:
-        report = parse_report(written, job=JOB, source="fio")
-    except ParseError as error:
-        outcome, message = (outcome, message) if message else (Outcome.FAILURE, str(error))
-    if outcome is Outcome.SUCCESS and report is not None:
-        outcome, message = fio.judge_report(report, plan.workload)
     return ProbeResult(
         probe=plan.probe,
         layer=plan.workload.layer,

@@ -8,17 +8,21 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from plumbline.config_types import QuietHours
-from plumbline.errors import ParseError, PlumblineError, ProbeRefused, StateError, Unavailable
+from plumbline.core.files import OwnDirectory
+from plumbline.core.kernel import read_kernel
+from plumbline.errors import FileRefused, ParseError, PlumblineError, ProbeRefused, StateError, Unavailable
 from plumbline.roots import Roots
 
 BUSY_WINDOW_S = 2.0
 """Long enough to see load that comes in bursts, short enough to be current."""
 _COPIES_GONE_WITHIN_S, _LOOK_AGAIN_S = 0.5, 0.02
+_HELD = re.compile(rb"[^\n]+, pid \d+\n")
 
 Gate = Callable[[], None]
 """Returns when the probe may start, raises :class:`ProbeRefused` when not."""
@@ -92,7 +96,7 @@ def check_load(roots: Roots, *, limit: float, cpus: int) -> None:
     """Refuse (``load``) while the one-minute load average per CPU is above ``limit``."""
     path = roots.proc / "loadavg"
     try:
-        load = parse_loadavg(path.read_text("ascii", "replace"), source=str(path))
+        load = parse_loadavg(read_kernel(path).decode("ascii", "replace"), source=str(path))
     except OSError as error:
         raise ProbeRefused("load", f"{path}: {error.strerror}; the load of this node is unknown") from error
     except ParseError as error:
@@ -121,11 +125,6 @@ def parse_loadavg(text: str, *, source: str = "/proc/loadavg") -> float:
     return float(first)
 
 
-HEAVY_LOCK, RECORD_LOCK = "heavy-probe.lock", "record.lock"
-"""Files in the storage path. The daemon and a recording beside it have to mean the same first one; the second is a
-recording's alone: two of them would keep their runs in one file."""
-
-
 class HeavyLock:
     """One heavy probe at a time on this host: an advisory lock (flock(2)) on a file in the storage path.
 
@@ -142,19 +141,29 @@ class HeavyLock:
     def hold(self, holder: str) -> Iterator[int]:
         """Hold the lock and give its descriptor, or refuse (``locked``): at once where another process has it.
         ``holder`` names us to others."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            descriptor = os.open(self._path, flags, 0o600)
+            with OwnDirectory.at(self._path.parent, follow=True) as directory:
+                descriptor = directory.open(self._path.name, os.O_RDWR, create=True)
         except OSError as error:
             raise StateError(f"{self._path}: can't be opened: {error.strerror}; check its owner") from error
+        except FileRefused as error:
+            raise StateError(str(error)) from error
         try:
             if other := _taken(descriptor):
                 raise ProbeRefused("locked", f"{self._path}: held by {other}; the next run will try again")
+            if not is_lock_text(descriptor):
+                raise StateError(f"{self._path}: is not a lock of Plumbline's; move it away")
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{holder}, pid {os.getpid()}\n".encode(), 0)
             yield descriptor
         finally:
             os.close(descriptor)  # not LOCK_UN: that would take the lock from a command that still hangs
+
+
+def is_lock_text(descriptor: int) -> bool:
+    """Whether a file holds what :class:`HeavyLock` writes: nothing, or who has it."""
+    text = os.pread(descriptor, 4096, 0)
+    return not text or _HELD.fullmatch(text) is not None
 
 
 def _taken(descriptor: int) -> str:

@@ -1,7 +1,7 @@
 """The guard: a probe writes only inside a directory that Plumbline made, or was given empty, and marked.
 
-Everything goes through file descriptors of the directory: once it is open, a symbolic link or another directory
-put in its place changes nothing. The canary's worker imports this module, so it keeps to light modules
+Everything goes through file descriptors (:mod:`plumbline.core.files`): once the directory is open, a symbolic link or
+another directory put in its place changes nothing. The canary's worker imports this module, so it keeps to light ones
 (``dataclasses``, ``pathlib``, ``typing`` and ``contextlib`` would double the memory that is the worker's own).
 
 Every call here may block for as long as the disk below does: call it where that hurts nobody.
@@ -15,22 +15,28 @@ import os
 import stat
 import time
 
-from plumbline.errors import ProbeRefused
+from plumbline.core.files import OwnDirectory, check_directory, is_temporary
+from plumbline.errors import FileRefused, ProbeRefused
+from plumbline.probes.filesystem_type import filesystem_type, mount_of
 
 TYPE_CHECKING = False  # as typing's, without loading typing
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from pathlib import Path
     from types import TracebackType
 
 MARKER = ".plumbline-probe"
 MARKER_TEXT = b"Plumbline's probes write here. Nothing else should: any file in this directory may be overwritten.\n"
 RESERVE_BYTES = 64 * 2**20
-"""Space a probe leaves free beside twice its own size, so that it is never the one that fills a disk."""
+"""Space a probe leaves free beside twice what it adds, so that it is never the one that fills a disk."""
 FILL_BYTES_PER_SECOND = 32 * 2**20
 """Pace at which a new file is written full: a disk in production hardly notices."""
 _CHUNK_BYTES = 64 * 2**10
 """Small enough that the C library gives the memory back: a few of 1 MiB would stay with the worker for ever."""
+_LOOK_BYTES = 4 * 2**20
+"""After so many a new file is flushed, and the free space asked for again."""
+_TRIES = 5
+"""How often a marker is looked for that another probe has just taken away."""
 
 MEMORY_FILESYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "rootfs"})
 
@@ -65,52 +71,63 @@ _BY_ERRNO = {
 class ProbeDirectory:
     """A marked directory, open and locked until :meth:`close`: one probe at a time writes in it.
 
-    ``fd`` is the directory itself. ``path`` is the name it was opened by, for messages and for tools that want one.
+    ``files`` is the directory itself, ``fd`` its descriptor. ``path`` is the name it was opened by, for messages.
     """
 
-    __slots__ = ("_marker_fd", "_name", "fd")
+    __slots__ = ("_marker_fd", "files")
 
-    def __init__(self, name: str, fd: int, marker_fd: int) -> None:
-        self._name, self.fd, self._marker_fd = name, fd, marker_fd
+    def __init__(self, files: OwnDirectory, marker_fd: int) -> None:
+        self.files, self._marker_fd = files, marker_fd
+
+    @property
+    def fd(self) -> int:
+        """Of the directory, -1 once it is closed."""
+        return self.files.fd
 
     @property
     def path(self) -> Path:
         from pathlib import Path  # not for the worker, see the module's docstring  # noqa: PLC0415
 
-        return Path(self._name)
+        return Path(self.files.name)
+
+    def open(self, name: str) -> int:
+        """A file of ours as it is, made where it is missing, open for reading and writing.
+
+        Raises ``OSError``, :class:`FileRefused`, and :class:`ProbeRefused` where something is mounted on the name.
+        """
+        fd = self.files.open(name, os.O_RDWR, create=True)
+        if mount_of(fd) != mount_of(self.files.fd):
+            os.close(fd)
+            raise refused("not-ours", self.files.where(name), "is a mount of its own")
+        return fd
 
     def open_file(
         self, name: str, size_bytes: int, *, direct: bool, dsync: bool, pause: Callable[[float], None] = time.sleep
     ) -> int:
         """A file of ours, ``size_bytes`` long with every block allocated, open for reading and writing.
 
-        A file that is new, of another size or has holes is first written full with random bytes (reading a hole
-        never reaches the disk, and a compressing disk makes nothing of zeros) and flushed. ``pause`` is called
-        with seconds between its chunks to keep :data:`FILL_BYTES_PER_SECOND`. Raises :class:`ProbeRefused` when
-        what stands there is not a plain, single-linked file of this user.
+        A file that is new, of another size or has holes is first written full (:func:`fill`). Raises
+        :class:`ProbeRefused` when what stands there is not a plain, single-linked file of this user.
         """
-        if "/" in name or name in {"", ".", "..", MARKER}:
+        if name == MARKER:
             raise ValueError(f"not a plain file name: {name!r}")
-        where = f"{self._name}/{name}"
+        where = self.files.where(name)
         try:
-            self._check_plain(name, where)
-            fd = os.open(name, os.O_RDWR | os.O_CREAT | _SAFE, 0o600, dir_fd=self.fd)
-        except OSError as error:
+            fd = self.open(name)
+        except (OSError, FileRefused) as error:
             raise refused_by(error, where) from error
         try:
-            found = self._check_open(fd, where)
+            found = os.fstat(fd)
             if found.st_size != size_bytes or found.st_blocks * 512 < size_bytes:
-                _fill(fd, size_bytes, pause)
+                fill(fd, size_bytes, where, pause)
             if not (direct or dsync):
-                os.set_blocking(fd, True)
                 return fd
             wanted = (os.O_DIRECT if direct else 0) | (os.O_DSYNC if dsync else 0)
-            other = _open_direct(name, os.O_RDWR | wanted, self.fd, where)
-            again = os.fstat(other)
-            if (again.st_dev, again.st_ino) != (found.st_dev, found.st_ino):
+            other = _open_direct(self.files, name, os.O_RDWR | wanted)
+            if not os.path.samestat(os.fstat(other), found):
                 os.close(other)
                 raise refused("not-ours", where, "was replaced by another file while it was opened")
-        except OSError as error:
+        except (OSError, FileRefused) as error:
             os.close(fd)
             raise refused_by(error, where) from error
         except BaseException:
@@ -121,10 +138,10 @@ class ProbeDirectory:
 
     def close(self) -> None:
         """Let go of the directory; its lock ends with it."""
-        for fd in (self._marker_fd, self.fd):
-            if fd >= 0:
-                os.close(fd)
-        self._marker_fd = self.fd = -1
+        if self._marker_fd >= 0:
+            os.close(self._marker_fd)
+        self._marker_fd = -1
+        self.files.close()
 
     def __enter__(self) -> ProbeDirectory:
         return self
@@ -134,34 +151,16 @@ class ProbeDirectory:
     ) -> None:
         self.close()
 
-    def _check_plain(self, name: str, where: str) -> None:
-        """Before opening: opening a device node or a pipe could already do something."""
-        try:
-            found = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
-        except FileNotFoundError:
-            return
-        if stat.S_ISLNK(found.st_mode):
-            raise refused("symlink", where, "is a symbolic link")
-        if not stat.S_ISREG(found.st_mode):
-            raise refused("not-ours", where, "is not a regular file")
 
-    def _check_open(self, fd: int, where: str) -> os.stat_result:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise refused("not-ours", where, "is not a regular file")
-        if found.st_nlink != 1:
-            raise refused("not-ours", where, f"has {found.st_nlink} names (hard links)")
-        if found.st_uid != os.geteuid():
-            raise refused("not-ours", where, f"belongs to user {found.st_uid}")
-        return found
-
-
-def prepare_directory(path: str | os.PathLike[str], *, size_bytes: int, direct: bool = True) -> ProbeDirectory:
+def prepare_directory(
+    path: str | os.PathLike[str], *, size_bytes: int, files: Collection[str] = (), direct: bool = True
+) -> ProbeDirectory:
     """Make (its last component) or take the directory, check it, mark it, lock it.
 
-    ``size_bytes`` is what the probe will write in all; twice that and :data:`RESERVE_BYTES` must be free, unless
-    the directory already holds as much. ``direct`` asks for a file system with O_DIRECT. Anything that is not
-    right raises :class:`ProbeRefused` with a reason of :data:`ADVICE`, and leaves nothing behind.
+    ``size_bytes`` is what the probe will write in all, in equal shares in ``files`` if they are named: what those
+    already hold is overwritten in place. Of what comes on top of that, twice as much and :data:`RESERVE_BYTES` must be
+    free; with 0 ``size_bytes`` nothing needs to be. ``direct`` asks for a file system with O_DIRECT. Anything that is
+    not right raises :class:`ProbeRefused` with a reason of :data:`ADVICE`, and leaves nothing behind.
     """
     where = os.fspath(path).rstrip("/")
     parent_name, name = os.path.split(where)
@@ -178,38 +177,65 @@ def prepare_directory(path: str | os.PathLike[str], *, size_bytes: int, direct: 
             fd = _open_directory(name, parent, where)
         except FileNotFoundError:
             # judged on the parent, so that a refusal leaves no new directory
-            _check_filesystem(parent, where, needed=2 * size_bytes + RESERVE_BYTES)
+            _check_filesystem(parent, where, growth=size_bytes)
             os.mkdir(name, 0o700, dir_fd=parent)
             made = True
             fd = _open_directory(name, parent, where)
-        marker_fd = _check_and_mark(fd, where, size_bytes, direct)
+        directory = OwnDirectory(fd, where, os.geteuid())
+        marker_fd = _check_and_mark(directory, size_bytes, files, direct)
     except BaseException as error:
         if fd >= 0:
+            if made:
+                _remove_made(name, parent, fd)
             os.close(fd)
-        if made:
-            try:  # contextlib is not light  # noqa: SIM105
-                os.rmdir(name, dir_fd=parent)
-            except OSError:
-                pass  # the first error is the one to report
-        if isinstance(error, OSError):
+        if isinstance(error, OSError | FileRefused):
             raise refused_by(error, where) from error
         raise
     finally:
         os.close(parent)
-    return ProbeDirectory(where, fd, marker_fd)
+    return ProbeDirectory(directory, marker_fd)
 
 
-def filesystem_of(mountinfo: str, mount_id: int) -> tuple[str, str] | None:
-    """Type and super-block options of one mount, from the text of ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)).
+def is_marked(path: str | os.PathLike[str]) -> bool:
+    """Whether a probe has been at work there, as far as the name of the mark can tell."""
+    try:
+        return MARKER in os.listdir(path)  # not through pathlib  # noqa: PTH208
+    except OSError:
+        return False
 
-    ``36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``
+
+def holds_mark(fd: int) -> bool:
+    """Whether an open file is a mark of ours, by its content."""
+    return os.pread(fd, len(MARKER_TEXT) + 1, 0) == MARKER_TEXT
+
+
+def fill(fd: int, size_bytes: int, where: str, pause: Callable[[float], None]) -> None:
+    """Write the whole file once and flush it; on failure give its blocks back.
+
+    With random bytes: reading a hole never reaches the disk, and a compressing disk makes nothing of zeros. ``pause``
+    is called with seconds between its chunks to keep :data:`FILL_BYTES_PER_SECOND`. Ends with :class:`ProbeRefused`
+    (``no-space``) before :data:`RESERVE_BYTES` are no longer free: others may fill the disk meanwhile.
     """
-    for line in mountinfo.splitlines():
-        head, dash, tail = line.partition(" - ")
-        if dash and head.split(" ", 1)[0] == str(mount_id):
-            words = tail.split(" ")
-            return words[0], words[-1]
-    return None
+    try:
+        os.ftruncate(fd, min(size_bytes, os.fstat(fd).st_size))
+        at = looked = 0
+        while at < size_bytes:
+            if at >= looked:
+                os.fdatasync(fd)  # the disk gets it evenly, and the file system knows what it takes
+                _check_free(os.fstatvfs(fd), where, needed=RESERVE_BYTES)
+                looked = at + _LOOK_BYTES
+            length = min(_CHUNK_BYTES, size_bytes - at)
+            written = os.pwrite(fd, os.urandom(length), at)
+            at += written
+            pause(written / FILL_BYTES_PER_SECOND)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    except (OSError, ProbeRefused):
+        try:  # contextlib is not light  # noqa: SIM105
+            os.ftruncate(fd, 0)
+        except OSError:
+            pass  # the first error is the one to report
+        raise
 
 
 def refused(reason: str, where: str, what: str) -> ProbeRefused:
@@ -217,12 +243,11 @@ def refused(reason: str, where: str, what: str) -> ProbeRefused:
     return ProbeRefused(reason, f"{where}: {what}; {ADVICE[reason]}")
 
 
-def refused_by(error: OSError, where: str) -> ProbeRefused:
-    """The refusal that a failed system call amounts to."""
+def refused_by(error: OSError | FileRefused, where: str) -> ProbeRefused:
+    """The refusal that a failed system call, or a file that is not ours, amounts to."""
+    if isinstance(error, FileRefused):
+        return ProbeRefused("symlink" if error.reason == "symlink" else "not-ours", str(error))
     return refused(_BY_ERRNO.get(error.errno or 0, "io-error"), where, error.strerror or str(error))
-
-
-_SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 def _open_directory(name: str, parent: int, where: str) -> int:
@@ -235,111 +260,116 @@ def _open_directory(name: str, parent: int, where: str) -> int:
         raise refused("not-a-directory", where, "is not a directory") from None
 
 
-def _check_and_mark(fd: int, where: str, size_bytes: int, direct: bool) -> int:
-    """The open, locked marker."""
-    found = os.fstat(fd)
-    if found.st_uid != os.geteuid():
-        raise refused("not-ours", where, f"belongs to user {found.st_uid}")
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        # whoever may write here could move a file of this user in under our name
-        raise refused("not-ours", where, "may be written by other users (chmod go-w)")
-    names = os.listdir(fd)
-    if names and MARKER not in names:
-        raise refused("not-ours", where, f"is not empty and has no {MARKER}")
-    held = sum(os.stat(entry, dir_fd=fd, follow_symlinks=False).st_blocks * 512 for entry in names)
-    _check_filesystem(fd, where, needed=0 if held >= size_bytes else 2 * size_bytes + RESERVE_BYTES)
-    if not os.access(".", os.W_OK | os.X_OK, dir_fd=fd, effective_ids=True):
-        raise refused("permission", where, "may not be written by this user")
-    marked_now = MARKER not in names
-    # O_CREAT waits on a frozen file system even where the marker is there, and the lock should be asked without
-    create = os.O_CREAT | os.O_EXCL if marked_now else 0
-    marker = os.open(MARKER, os.O_RDWR | create | _SAFE, 0o600, dir_fd=fd)
+def _remove_made(name: str, parent: int, fd: int) -> None:
+    """Remove the directory that was just made, if it is still there and empty."""
     try:
-        found = os.fstat(marker)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
-            raise refused("not-ours", f"{where}/{MARKER}", "is not a plain file of this user")
+        if os.path.samestat(os.stat(name, dir_fd=parent, follow_symlinks=False), os.fstat(fd)):
+            os.rmdir(name, dir_fd=parent)
+    except OSError:
+        pass  # the first error is the one to report
+
+
+def _check_and_mark(directory: OwnDirectory, size_bytes: int, files: Collection[str], direct: bool) -> int:
+    """The open, locked marker."""
+    where = directory.name
+    check_directory(os.fstat(directory.fd), where, os.geteuid())
+    growth = size_bytes - sum(_held(directory, name, size_bytes // len(files)) for name in files)
+    _check_foreign(directory)
+    _check_filesystem(directory.fd, where, growth=growth if size_bytes else None)
+    if not os.access(".", os.W_OK | os.X_OK, dir_fd=directory.fd, effective_ids=True):
+        raise refused("permission", where, "may not be written by this user")
+    for _ in range(_TRIES):
+        made = _check_foreign(directory)
+        if made:
+            try:
+                directory.create(MARKER, MARKER_TEXT)  # whole or not at all
+            except FileExistsError:
+                made = False  # another probe was faster
         try:
-            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise refused("locked", where, "another probe is at work here") from None
-        if marked_now:
-            os.write(marker, MARKER_TEXT)
+            marker = _locked_marker(directory)
+        except FileNotFoundError:
+            continue  # the one that made it was refused, and has just taken it away
+        if marker >= 0:
+            break
+    else:
+        raise refused("locked", where, "other probes begin and end here all the time")
+    try:
         if direct:
-            os.close(_open_direct(MARKER, os.O_RDONLY | os.O_DIRECT, fd, where))
+            os.close(_open_direct(directory, MARKER, os.O_RDONLY | os.O_DIRECT))
     except BaseException:
+        if made:
+            try:  # under its lock: nobody else relies on it  # noqa: SIM105
+                directory.remove(MARKER, holds_mark)
+            except (OSError, FileRefused):
+                pass  # the first error is the one to report
         os.close(marker)
-        if marked_now:
-            os.unlink(MARKER, dir_fd=fd)
         raise
     return marker
 
 
-def _check_filesystem(fd: int, where: str, *, needed: int) -> None:
-    kind = _filesystem_type(fd)
+def _check_foreign(directory: OwnDirectory) -> bool:
+    """Whether the marker is still to be made; refuses where there is none, but something else."""
+    names = directory.names()
+    if MARKER in names:
+        return False
+    if not all(map(is_temporary, names)):
+        raise refused("not-ours", directory.name, f"is not empty and has no {MARKER}")
+    return True
+
+
+def _locked_marker(directory: OwnDirectory) -> int:
+    """The marker, which must be ours by its content, under its lock; -1 where another took its place meanwhile."""
+    where = directory.where(MARKER)
+    marker = directory.open(MARKER, os.O_RDWR)
+    try:
+        if not holds_mark(marker):
+            raise refused("not-ours", where, "does not hold what Plumbline writes into it")
+        try:
+            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise refused("locked", directory.name, "another probe is at work here") from None
+        if os.path.samestat(os.stat(MARKER, dir_fd=directory.fd, follow_symlinks=False), os.fstat(marker)):
+            return marker
+    except BaseException:
+        os.close(marker)
+        raise
+    os.close(marker)
+    return -1
+
+
+def _held(directory: OwnDirectory, name: str, size_bytes: int) -> int:
+    """Of ``size_bytes`` those for which a file of ours already has blocks."""
+    try:
+        found = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return 0
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
+        return 0  # refused when it is opened
+    return min(size_bytes, found.st_size, found.st_blocks * 512)
+
+
+def _check_filesystem(fd: int, where: str, *, growth: int | None) -> None:
+    """``growth``: bytes that will come on top; ``None``: nothing is to be written."""
+    kind = filesystem_type(fd)
     if kind in MEMORY_FILESYSTEMS:
         raise refused("memory-filesystem", where, f"stands on {kind}, where memory would be measured")
     space = os.fstatvfs(fd)
     if space.f_flag & os.ST_RDONLY:
         raise refused("read-only", where, "the file system is read-only")
+    if growth is not None:
+        _check_free(space, where, needed=2 * growth + RESERVE_BYTES)
+
+
+def _check_free(space: os.statvfs_result, where: str, *, needed: int) -> None:
     free = space.f_bavail * space.f_frsize
     if free < needed:
         raise refused("no-space", where, f"{free >> 20} MiB free, {-(-needed >> 20)} MiB needed")
 
 
-def _filesystem_type(fd: int) -> str | None:
-    """The type of the file system below; for overlayfs that of its upper layer, where it can be seen.
-
-    ``/proc/self`` and not the configured root: a descriptor means something only in this process's own view.
-    """
+def _open_direct(directory: OwnDirectory, name: str, flags: int) -> int:
     try:
-        facts = _read(f"/proc/self/fdinfo/{fd}").splitlines()
-        mount_id = next(int(line.split()[1]) for line in facts if line.startswith("mnt_id:"))
-        found = filesystem_of(_read("/proc/self/mountinfo"), mount_id)
-    except (OSError, StopIteration, ValueError):
-        return None  # no /proc: then nothing is known against it
-    if found and found[0] == "overlay":
-        upper = [option[9:] for option in found[1].split(",") if option.startswith("upperdir=")]
-        try:
-            below = os.open(upper[0], os.O_PATH | os.O_CLOEXEC) if upper else -1
-        except OSError:
-            below = -1  # in a container the upper layer's name belongs to the host
-        if below >= 0:
-            try:
-                return _filesystem_type(below)
-            finally:
-                os.close(below)
-    return found[0] if found else None
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:  # not through pathlib  # noqa: PTH123
-        return file.read()
-
-
-def _open_direct(name: str, flags: int, directory: int, where: str) -> int:
-    try:
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        return directory.open(name, flags)
     except OSError as error:
         if error.errno == errno.EINVAL and flags & os.O_DIRECT:
-            raise refused("no-direct-io", where, "the file system refuses O_DIRECT") from error
-        raise
-
-
-def _fill(fd: int, size_bytes: int, pause: Callable[[float], None]) -> None:
-    """Write the whole file once; on failure give its blocks back."""
-    try:
-        os.ftruncate(fd, min(size_bytes, os.fstat(fd).st_size))
-        at = 0
-        while at < size_bytes:
-            length = min(_CHUNK_BYTES, size_bytes - at)
-            written = os.pwrite(fd, os.urandom(length), at)
-            at += written
-            pause(written / FILL_BYTES_PER_SECOND)
-        os.fsync(fd)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    except OSError:
-        try:  # noqa: SIM105
-            os.ftruncate(fd, 0)
-        except OSError:
-            pass  # the first error is the one to report
+            raise refused("no-direct-io", directory.where(name), "the file system refuses O_DIRECT") from error
         raise

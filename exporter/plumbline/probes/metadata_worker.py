@@ -18,14 +18,16 @@ import re
 import sys
 import time
 
-from plumbline.errors import ProbeRefused
+from plumbline.core.files import OwnDirectory, check_directory, is_temporary
+from plumbline.errors import FileRefused, ProbeRefused
 from plumbline.probes import guard
+from plumbline.probes.filesystem_type import mount_of
 from plumbline.probes.statx import stat_synced
 
 FOLDER = "metadata"
 SWEEP_MAX = 200_000
 """So many leftovers are removed in one go; no workload makes more."""
-_OURS = re.compile(r"plumbline-\d{6}")
+_OURS = re.compile(r"plumbline-[0-9]{6}")
 _MEASURE_SHARE = 0.8
 """Of the time: the rest is for removing what is there."""
 
@@ -52,7 +54,7 @@ def main(argv: list[str]) -> int:
 def run(directory: str, files: int, file_size: int, timeout_s: float) -> dict[str, object]:
     """The answer of a run that went well."""
     began = time.monotonic()
-    if not files and not _is_ours(directory):
+    if not files and not guard.is_marked(directory):
         return {"kind": "done"}
     needed = files * max(file_size, 4096)
     with guard.prepare_directory(directory, size_bytes=needed, direct=False) as place:
@@ -60,11 +62,10 @@ def run(directory: str, files: int, file_size: int, timeout_s: float) -> dict[st
         if not files:
             return {"kind": "done"}
         os.mkdir(FOLDER, 0o700, dir_fd=place.fd)
-        folder = _open_folder(place.fd)
         try:
-            measured = measure(folder, files, file_size, began + _MEASURE_SHARE * timeout_s)
+            with _open_folder(place.fd, directory) as folder:
+                measured = measure(folder.fd, files, file_size, began + _MEASURE_SHARE * timeout_s)
         finally:
-            os.close(folder)
             sweep(place.fd, directory, began + timeout_s)
     return {"kind": "done", **measured}
 
@@ -101,39 +102,41 @@ def measure(folder: int, files: int, file_size: int, deadline: float) -> dict[st
 
 
 def sweep(place: int, directory: str, deadline: float) -> None:
-    """Remove our subdirectory with what an earlier life left in it. A name that is not ours is left, and refused."""
+    """Remove our subdirectory with what an earlier life left in it. What is not ours is left, and refused."""
     try:
-        folder = _open_folder(place)
+        folder = _open_folder(place, directory)
     except FileNotFoundError:
         return
+    except FileRefused as error:
+        raise guard.refused_by(error, directory) from error
     except OSError as error:
         raise guard.refused("not-ours", f"{directory}/{FOLDER}", error.strerror or "is none of ours") from error
-    try:
-        names = os.listdir(folder)  # noqa: PTH208  (pathlib is not light)
+    with folder:
+        names = folder.names()
         for name in names[:SWEEP_MAX]:
-            if not _OURS.fullmatch(name):
+            if not _OURS.fullmatch(name) and not is_temporary(name):
                 raise guard.refused("not-ours", f"{directory}/{FOLDER}/{name}"[:300], "is none of the probe's files")
             if time.monotonic() > deadline:
                 raise OutOfTime(f"{len(names)} files of an earlier run are left; the next one goes on removing them")
-            os.unlink(name, dir_fd=folder)
-    finally:
-        os.close(folder)
-    os.rmdir(FOLDER, dir_fd=place)
+            try:
+                folder.remove(name)
+            except FileRefused as error:
+                raise guard.refused_by(error, directory) from error
+        same = os.stat(FOLDER, dir_fd=place, follow_symlinks=False)
+        if os.path.samestat(same, os.fstat(folder.fd)):
+            os.rmdir(FOLDER, dir_fd=place)
 
 
-def _open_folder(place: int) -> int:
-    folder = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
-    if os.fstat(folder).st_uid != os.geteuid():
-        os.close(folder)
-        raise OSError(errno.EPERM, "belongs to another user")
-    return folder
-
-
-def _is_ours(directory: str) -> bool:
+def _open_folder(place: int, directory: str) -> OwnDirectory:
+    fd = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
     try:
-        return guard.MARKER in os.listdir(directory)  # noqa: PTH208  (as above)
-    except OSError:
-        return False
+        check_directory(os.fstat(fd), f"{directory}/{FOLDER}", os.geteuid())
+        if mount_of(fd) != mount_of(place):
+            raise guard.refused("not-ours", f"{directory}/{FOLDER}", "is a mount of its own")
+    except BaseException:
+        os.close(fd)
+        raise
+    return OwnDirectory(fd, f"{directory}/{FOLDER}", os.geteuid())
 
 
 TYPE_CHECKING = False  # as typing's, without loading typing

@@ -7,7 +7,6 @@ the cluster is back, and asks to be planned anew.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import re
@@ -17,18 +16,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plumbline.config import CephConfig
-from plumbline.errors import ConfigError, ProbeRefused, Unavailable
+from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.errors import ConfigError, FileRefused, ProbeRefused, Unavailable
 from plumbline.probes import ceph_task
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.cluster_osds import ALL, HOST, ClusterOsds, from_json, to_json
 from plumbline.probes.model import Host
 from plumbline.probes.runner import ProcessRunner
+from plumbline.storage_names import OSDS_FILE
 
 log = logging.getLogger(__name__)
 
 ANSWER_WITHIN_S = 5.0
 _MAX_BYTES = 16 << 20
-_REMEMBERED = "ceph-osds.json"
 _NAME = re.compile(r"osd\.(0|[1-9]\d{0,5})")
 
 
@@ -84,17 +84,32 @@ def only_class(host: Host) -> str:
 
 def remember(storage: Path, osds: ClusterOsds) -> None:
     """For starts and reloads while the cluster does not answer; a storage that can't be written to is no fault."""
-    with contextlib.suppress(OSError):
-        new = storage / f"{_REMEMBERED}.new"
-        new.write_text(json.dumps(to_json(osds)), "utf-8")
-        new.replace(storage / _REMEMBERED)
+
+    def is_ours(descriptor: int) -> bool:
+        return read_osds(read_whole(descriptor, _MAX_BYTES, OSDS_FILE)) is not None
+
+    data = json.dumps(to_json(osds)).encode()
+    try:
+        with OwnDirectory.at(storage, follow=True) as directory:
+            directory.replace(OSDS_FILE, data, mode=0o640, is_ours=is_ours)
+    except (OSError, FileRefused) as error:
+        log.debug("%s: what the cluster says is not kept: %s", storage, error)
 
 
 def remembered(storage: Path) -> ClusterOsds | None:
     """What was remembered, if anything."""
     try:
-        return from_json(json.loads((storage / _REMEMBERED).read_text("utf-8")))
-    except (OSError, ValueError, TypeError, KeyError, IndexError):
+        with OwnDirectory.at(storage, owner=storage.stat().st_uid, follow=True) as directory:
+            return read_osds(directory.read(OSDS_FILE, _MAX_BYTES))
+    except (OSError, FileRefused):
+        return None
+
+
+def read_osds(data: bytes) -> ClusterOsds | None:
+    """What :func:`remember` wrote; ``None`` for all else."""
+    try:
+        return from_json(json.loads(data))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         return None
 
 

@@ -29,6 +29,7 @@ from bisect import bisect_left
 from random import Random
 
 from plumbline.core import threads
+from plumbline.core.memory import LIBRADOS, limit_memory
 from plumbline.errors import ParseError, ProbeRefused, Unavailable
 from plumbline.privacy import keep_memory_private
 from plumbline.probes import canary_memory, placement
@@ -64,6 +65,7 @@ _QUESTION_GAP_S = 0.002
 def main(argv: list[str]) -> int:
     """Work until ended; never returns while it goes well."""
     keep_memory_private()  # it will hold a key
+    limit_memory(LIBRADOS)
     lifeline, memory_fd, order = os.dup(int(argv[0])), int(argv[1]), Order(json.loads(argv[2]))
     try:  # contextlib is not light  # noqa: SIM105
         os.nice(10)

@@ -29,7 +29,7 @@ from typing import TypeVar
 
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph_access import IMAGE_PREFIX, CephAccess
-from plumbline.probes.fio_job import LAYOUT_BYTES_PER_S
+from plumbline.probes.guard import FILL_BYTES_PER_SECOND
 from plumbline.probes.model import Progress
 from plumbline.probes.rbd_answers import (
     ImageInfo,
@@ -171,7 +171,7 @@ def lay_out(
             return True, _came_to(image, done)
         progress(Progress("laying out the image", done / image.size_bytes, f"{done >> 20} MiB"))
         length = min(_PIECE_BYTES, image.size_bytes - done)
-        pace = max(LAYOUT_BYTES_PER_S, 2 * (image.size_bytes - done) / left)
+        pace = max(FILL_BYTES_PER_SECOND, 2 * (image.size_bytes - done) / left)
         completed = commands.run(layout_argv(image, done, length, bytes_per_s=pace), limit_s=left)
         if completed.timed_out:
             return True, _came_to(image, done)

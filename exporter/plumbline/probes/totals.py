@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -21,13 +22,17 @@ BEYOND_NS = 0
 """Stands for the bucket above the last edge."""
 
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""Of what only grows; what a damaged file says instead is refused where it is read."""
+
+
 class OperationTotals(msgspec.Struct, frozen=True, kw_only=True):
     """How long the operations of many runs took. Bounded: a number for each standard edge at most."""
 
-    counts: dict[int, int] = {}
+    counts: dict[int, Count] = {}
     """Operations by the upper edge of their bucket in nanoseconds; by its value, so that it stays true when a later
     release has other edges. 0: above the last edge."""
-    sum: float = 0.0
+    sum: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Seconds."""
 
     def plus(self, bins: Iterable[tuple[float, int]]) -> OperationTotals:

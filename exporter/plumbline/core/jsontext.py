@@ -1,0 +1,63 @@
+r"""Structs as JSON and back, for any text and any input.
+
+Names of disks and files need not be UTF-8; Python holds their odd bytes as lone surrogates, which JSON can't carry.
+Such a character is written as NUL and its four hexadecimal digits (``sd\xff``: ``"sd\u0000dcff"``), and NUL itself as
+``\u00000000``. An earlier release reads that as a name like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+_ODD = re.compile("[\0\ud800-\udfff]")
+_WRITTEN = re.compile("\0([0-9a-f]{4})")
+
+
+def encode(value: msgspec.Struct) -> bytes:
+    """The struct as JSON."""
+    try:
+        data = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        data = b"\\u0000"
+    if b"\\u0000" not in data:
+        return data
+    return msgspec.json.encode(_each_text(msgspec.to_builtins(value, str_keys=True), _escaped))
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    """What :func:`encode` made; :class:`msgspec.DecodeError` for all else."""
+    try:
+        value = msgspec.json.decode(data, type=kind)
+        if b"\\u0000" in data:
+            value = msgspec.convert(_each_text(msgspec.to_builtins(value, str_keys=True), _read), kind, str_keys=True)
+    except UnicodeDecodeError as error:  # a damaged byte in a text; msgspec lets it through as it is
+        raise msgspec.DecodeError(str(error)) from error
+    except RecursionError:
+        raise msgspec.DecodeError("nested too deeply") from None
+    return value
+
+
+def _escaped(text: str) -> str:
+    return _ODD.sub(lambda found: f"\0{ord(found[0]):04x}", text)
+
+
+def _read(text: str) -> str:
+    return _WRITTEN.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """The same tree with every text changed, keys as well."""
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            return {_each_text(key, change): _each_text(item, change) for key, item in value.items()}
+        case list() | tuple():
+            return [_each_text(item, change) for item in value]
+    return value
