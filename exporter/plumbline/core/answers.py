@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from plumbline.core import threads
+
 T = TypeVar("T")
 
 WITHIN_S = 5.0
@@ -47,8 +49,7 @@ class Beside(Generic[T]):
                 self._error = error
             self._ready()
 
-        self._thread = threading.Thread(target=run, name=name, daemon=True)
-        self._thread.start()
+        self._thread = threads.start("read", run, of=name)
 
     def fetch(self) -> T | None:
         """The answer, or ``None`` where there is none yet; what the question raised is raised."""
@@ -61,16 +62,19 @@ class Beside(Generic[T]):
         return answer
 
 
-class _Question(threading.Thread, Generic[T]):
-    def __init__(self, what: str, ask: Callable[[], T], late: Callable[[T], object]) -> None:
-        super().__init__(name=f"ask {what}"[:60], daemon=True)
-        self.what, self.given_up = what, False
+_UNANSWERED: dict[str, threading.Thread] = {}
+"""What got no answer in time → the thread of this process that waits for it still."""
+
+
+class _Question(Generic[T]):
+    def __init__(self, ask: Callable[[], T], late: Callable[[T], object]) -> None:
+        self.given_up = False
         self.answers: list[T] = []
         self.error: BaseException | None = None
         self._ask, self._late = ask, late
         self._told = threading.Lock()
 
-    def run(self) -> None:
+    def _run(self) -> None:
         try:
             answer = self._ask()
         except BaseException as error:  # noqa: BLE001  (raised where it was asked)
@@ -82,10 +86,13 @@ class _Question(threading.Thread, Generic[T]):
                 return
         self._late(answer)
 
-    def answered(self, within_s: float) -> bool:
-        self.join(within_s)
+    def answered(self, what: str, within_s: float) -> bool:
+        thread = threads.start("ask", self._run, of=what)
+        thread.join(within_s)
         with self._told:
-            self.given_up = self.is_alive() and not self.answers
+            self.given_up = thread.is_alive() and not self.answers
+            if self.given_up:
+                _UNANSWERED[what] = thread
         return not self.given_up
 
 
@@ -97,11 +104,11 @@ def ask_in_time(
     ``what``: a path. At once while an earlier question about the same is unanswered. ``late``: what is to be done with
     an answer that nobody waits for any more.
     """
-    if any(isinstance(each, _Question) and each.what == what and each.given_up for each in threading.enumerate()):
+    if (waiting := _UNANSWERED.get(what)) is not None and waiting.is_alive():
         raise TimeoutError(errno.ETIMEDOUT, "still no answer; does what it lies on hang?", what)
-    question = _Question(what, ask, late)
-    question.start()
-    if not question.answered(within_s):
+    _UNANSWERED.pop(what, None)
+    question = _Question(ask, late)
+    if not question.answered(what, within_s):
         raise TimeoutError(errno.ETIMEDOUT, f"no answer within {within_s:g} s; does what it lies on hang?", what)
     if question.error is not None:
         raise question.error
