@@ -139,7 +139,7 @@ def earlier_locks(storage: Path) -> None:
 
 def earlier_recording(storage: Path) -> None:
     (storage / "record.lock").write_text("plumbline baseline record, pid 12\n")
-    (storage / "baseline.yaml").write_text("schema_version: 1\nsource: site\nname: mine\nentries: []\n")
+    (storage / "baseline.yaml").write_text("schema_version: 1\nsource: measured\nname: mine\nentries: []\n")
     work(storage).keep(KeptRun(step="rtt", parameters="aaaaaaaaaaaa", finished=1.0, figures=()))
 
 
