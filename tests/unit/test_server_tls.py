@@ -433,6 +433,7 @@ def test_nor_does_one_that_leaves_tls_alone(made: Certificates) -> None:
         ("", users(a="x"), {"client certificates", "client_allowed_sans", "rate_limit"}),
         (None, users(a="x") + LIMIT, {"TLS", "client certificates", "client_allowed_sans"}),
     ],
+    ids=["passwords", "passwords and names", "clients and limit", "TLS"],  # a hash differs in each process of xdist
 )
 def test_a_guard_that_goes_is_remembered_until_it_is_back(
     made: Certificates, tls: str | None, more: str, lost: set[str]
