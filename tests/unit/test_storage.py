@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -138,7 +139,7 @@ def earlier_locks(storage: Path) -> None:
 
 def earlier_recording(storage: Path) -> None:
     (storage / "record.lock").write_text("plumbline baseline record, pid 12\n")
-    (storage / "baseline.yaml").write_text("schema_version: 1\nsource: site\nname: mine\nentries: []\n")
+    (storage / "baseline.yaml").write_text("schema_version: 1\nsource: measured\nname: mine\nentries: []\n")
     work(storage).keep(KeptRun(step="rtt", parameters="aaaaaaaaaaaa", finished=1.0, figures=()))
 
 
@@ -399,3 +400,35 @@ def test_a_probe_called_like_a_file_of_ours_is_refused(name, kind) -> None:
         parse(f"probes: [{{type: {kind}, name: {name}}}]", where="c.yaml", catalogue=catalogue)
     parse(f"probes: [{{type: {kind}, name: {name}, directory: /srv/x}}]", where="c.yaml", catalogue=catalogue)
     parse(f"probes: [{{type: {kind}, name: a-{name}}}]", where="c.yaml", catalogue=catalogue)
+
+
+# --- the disk below
+
+
+@needs_root
+def test_a_disk_that_turns_read_only_under_a_running_daemon(storage, tmp_path, caplog) -> None:
+    """As ext4 does by itself when it meets an error."""
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop,errors=remount-ro", image, storage], check=True)
+    try:
+        found = subprocess.run(["findmnt", "-no", "SOURCE", storage], check=True, capture_output=True, text=True)
+        fail = Path("/sys/fs/ext4") / Path(found.stdout.strip()).name / "trigger_fs_error"
+        if not fail.exists():
+            pytest.skip("this kernel's ext4 can't be told to fail")
+        store = opened(storage)
+        store.put("fio", ProbeRecord().with_skip("load", "before"))
+        fail.write_text("test")
+        for _ in range(2):
+            store.put("fio", ProbeRecord().with_skip("load", "meanwhile"))
+            assert store.save_failed
+        assert caplog.text.count("state.json: can't be written: Read-only file system") == 1
+        assert read_state(storage)["fio"].last_skip == "before"
+        assert store.get("fio").last_skip == "meanwhile"
+        store.close()
+        with pytest.raises(StateError, match="can't be used for state: Read-only file system"):
+            opened(storage)
+    finally:
+        subprocess.run(["umount", "-l", storage], check=True)
