@@ -29,6 +29,7 @@ from plumbline.checks.model import Finding
 from plumbline.collectors import daemon
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, NetworkServerConfig, WebConfig, split_address
+from plumbline.core import threads
 from plumbline.core.answers import Beside
 from plumbline.diskpresence import DISK_PRESENCE
 from plumbline.door import Door
@@ -300,8 +301,8 @@ class Daemon:
         while left and time.monotonic() < deadline and not cancel.wait(0.02):
             left &= self._housekeeping.owing()
         if left and not cancel.is_set():
-            hanging = ", ".join(sorted(left))
-            log.warning("the first page comes without: %s; no answer for %g s, see dmesg", hanging, FIRST_READINGS_WITHIN_S)
+            named, within_s = ", ".join(sorted(left)), FIRST_READINGS_WITHIN_S
+            log.warning("the first page comes without: %s; no answer for %g s, see dmesg", named, within_s)
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
@@ -360,10 +361,8 @@ class Daemon:
 
     def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
         began = time.monotonic()
-        closing = threading.Thread(target=self._server.stop, kwargs={"timeout_s": 1.0}, daemon=True)
-        closing.start()
-        serving = threading.Thread(target=self._serve_network, args=(None,), daemon=True)
-        serving.start()
+        closing = threads.start("end", partial(self._server.stop, timeout_s=1.0), of="http")
+        serving = threads.start("end", partial(self._serve_network, None), of="iperf3-server")
         for name in self._probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
         self._cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
@@ -473,6 +472,7 @@ class Daemon:
                 server_up=None if server is None else server.up,
                 server_listen="" if server is None else server.plan.listen,
                 web=self._door(),
+                thread_failures=threads.PROCESS.failures,
                 web_refused={why.value: count for why, count in self._server.refused.items()},
             )
         )

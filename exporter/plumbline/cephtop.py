@@ -18,7 +18,7 @@ from math import inf
 
 import msgspec
 
-from plumbline.catalogue import HistogramValue, added, difference
+from plumbline.catalogue import added, difference
 from plumbline.probes.histogram import quantile
 from plumbline.sources.osd_latency import LongRunAverage
 from plumbline.sources.osd_stages import READ, OperationStages
@@ -228,5 +228,3 @@ def _since(before: LongRunAverage | None, after: LongRunAverage | None) -> LongR
 
 def _mean(counter: LongRunAverage | None) -> float | None:
     return counter.sum / counter.avgcount if counter is not None and counter.avgcount else None
-
-

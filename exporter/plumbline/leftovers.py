@@ -29,7 +29,7 @@ from plumbline.probes.fio_job import FILE as FIO
 from plumbline.probes.fio_job import PARTIAL, REPORT
 from plumbline.probes.gates import is_lock_text
 from plumbline.probes.metadata_worker import FOLDER as METADATA
-from plumbline.state import MAX_BYTES, is_state
+from plumbline.state import MAX_BYTES, READABLE_VERSIONS, is_state
 from plumbline.storage import MARKER_TEXT, is_baseline, of_earlier_release
 from plumbline.storage_names import LOCKS, MARKER, OSDS_FILE, RECORDED, STATE_FILE, WORK_FILE, reserved
 
@@ -263,9 +263,17 @@ def _is_recorded(descriptor: int) -> bool:
 def _was_being_written(descriptor: int) -> bool:
     """A write that was interrupted: the file has at least a part of how a file of ours begins."""
     text = os.pread(descriptor, 200, 0)
-    begun = (b'{"schema_version":', b'{"version":', b'{"osds": [', b"# Baseline of ", MARKER_TEXT)
-    return any(text.startswith(each) or each.startswith(text) for each in begun) or is_lock_text(descriptor)
+    return any(text.startswith(each) or each.startswith(text) for each in _BEGINNINGS) or is_lock_text(descriptor)
 
+
+_BEGINNINGS = (
+    *(b'{"schema_version":%d,"probes":{' % version for version in READABLE_VERSIONS),
+    b'{"version":1,"release":"',
+    b'{"osds": [[',
+    b'{"osds": []',
+    b"# Baseline of ",
+    MARKER_TEXT,
+)
 
 _STORAGE: tuple[tuple[str, IsOurs], ...] = (
     (re.escape(MARKER), _is_storage_marker),

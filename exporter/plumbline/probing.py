@@ -8,11 +8,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from plumbline.catalogue import HistogramValue
 from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import GatesConfig
 from plumbline.config_types import Schedule
+from plumbline.core import threads
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.planning import ProbingPlan
 from plumbline.probes import gates
@@ -84,7 +86,7 @@ class Probing:
     ) -> None:
         self._store, self._roots, self._host, self._vantage = store, roots, host, vantage
         self._environment, self._clock = environment, clock
-        self._scheduler = Scheduler()
+        self._scheduler = Scheduler(wall=clock)
         self._canaries: dict[str, Followed] = {}
         self._periodic: tuple[PeriodicProbe, ...] = ()
         self._rules = GatesConfig()
@@ -166,11 +168,8 @@ class Probing:
                 stuck.discard(name)
 
         stopping = [
-            threading.Thread(target=stop, args=(name, each.canary), name=f"stop-{name}", daemon=True)
-            for name, each in self._canaries.items()
+            threads.start("end", partial(stop, name, each.canary), of=name) for name, each in self._canaries.items()
         ]
-        for thread in stopping:
-            thread.start()
         jobs = self._scheduler.stop(timeout_s)
         for thread in stopping:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -186,12 +185,12 @@ class Probing:
             run=_Runs(self, probe, runner),
             cancel=runner.stop,
             config=probe,
-            seconds_to_next=None if at is None else lambda: self._until(at, probe.identity.probe),
+            next_after=None if at is None else partial(self._next_after, at, probe.identity.probe),
         )
 
-    def _until(self, at: Schedule, name: str) -> float:
-        now = self._clock()
-        return at.next_after(now - (late := splay(self._host, name, CALENDAR_SPLAY_S))) + late - now
+    def _next_after(self, at: Schedule, name: str, now: float) -> float:
+        late = splay(self._host, name, CALENDAR_SPLAY_S)
+        return at.next_after(now - late) + late
 
     def _first_delay(self, probe: PeriodicProbe) -> float:
         """A restart goes on where the schedule was; what never ran starts soon, at a moment of this host's own."""

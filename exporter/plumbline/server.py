@@ -16,7 +16,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import partial
 
+from plumbline.core import threads
 from plumbline.crowd import Connection, Crowd, Places, counted_as
 from plumbline.errors import PlumblineError
 from plumbline.http1 import BadRequest, HeadReader, linger, parse_head, send
@@ -115,8 +117,7 @@ class Server:
         self._listener = _listen(*self._wanted)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # inherited by what it accepts
         self._address = format_address(*self._listener.getsockname()[:2])
-        self._acceptor = threading.Thread(target=self._accept, args=(self._listener,), name="http", daemon=True)
-        self._acceptor.start()
+        self._acceptor = threads.start("http", partial(self._accept, self._listener), until=self._stopping)
 
     def stop(self, timeout_s: float = 0.8) -> None:
         """Refuse new connections, close idle ones, let requests under way finish for up to ``timeout_s``."""
@@ -156,7 +157,7 @@ class Server:
     def _start(self, connection: Connection) -> bool:
         for _ in range(_THREAD_TRIES):
             try:
-                threading.Thread(target=self._serve, args=(connection,), name="http-request", daemon=True).start()
+                threads.start("http-request", partial(self._serve, connection))
             except RuntimeError:  # the system gives no more threads: another connection has to give its own back
                 self._connections.make_room(connection)
                 self._stopping.wait(_THREAD_WAIT_S)

@@ -41,7 +41,7 @@ lines = st.lists(st.sampled_from([*REQUEST, b"\r\n", b"\n", b"5", b"\x00", b"\xf
 
 @given(st.one_of(st.binary(max_size=200), lines))
 def test_any_head_is_parsed_or_refused(data: bytes) -> None:
-    assert isinstance(ours(data + b"\r\n\r\n"), (Head, int))
+    assert isinstance(found := ours(data + b"\r\n\r\n"), Head) or 400 <= found <= 505
 
 
 TOKEN = "!#$%&'*+-.^_`|~09azAZ"
@@ -60,7 +60,7 @@ values = st.one_of(
 fields = st.lists(st.tuples(names, st.sampled_from((b":", b": ", b":\t ", b" :")), values), max_size=6)
 targets = st.one_of(
     st.sampled_from((b"/", b"/metrics?name[]=a&name[]=b", b"*", b"http://x/metrics", b"https://[::1]:1/", b"//", b"x")),
-    st.text("/?#%&=[]a.~;@:!|^\\\"<>{}`", max_size=8).map(lambda text: b"/" + text.encode()),
+    st.text('/?#%&=[]a.~;@:!|^\\"<>{}`', max_size=8).map(lambda text: b"/" + text.encode()),
 )
 
 
@@ -83,7 +83,6 @@ def ours(head: bytes) -> Head | int:
     try:
         return parse_head(head)
     except BadRequest as bad:
-        assert 400 <= bad.status <= 505
         return bad.status
 
 

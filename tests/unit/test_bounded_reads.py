@@ -53,13 +53,14 @@ def unbounded(tree: ast.AST) -> Iterator[tuple[int, str]]:
         if alias.name in BOUNDED.get(node.module or "", "").split(", ")
     }
     for node in ast.walk(tree):
-        called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-        name = called.rpartition(".")[2]
-        if name not in READS or called in bounded or called in ("os.open", "sysfs.read_text", "sysfs.read_bytes"):
+        if not isinstance(node, ast.Call):
             continue
-        if name == "read" and isinstance(node, ast.Call) and node.args:
-            continue  # at most so many
-        yield node.lineno, called  # type: ignore[attr-defined]
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name not in READS or (name == "read" and node.args):  # at most so many
+            continue
+        called = ast.unparse(node.func)
+        if called not in bounded and called not in ("os.open", "sysfs.read_text", "sysfs.read_bytes"):
+            yield node.lineno, called
 
 
 def test_nothing_is_read_without_a_bound() -> None:

@@ -121,6 +121,30 @@ BAD = {
         FIO + ", interval: 1m, timeout: 50s}]",
         "c.yaml: probes[0].interval = '60s': must be at least twice the timeout, or the probe never rests",
     ),
+    "no interval and no timeout": (
+        FIO + ", interval: 0s, timeout: 0s, runtime: 0s}]",
+        "c.yaml: probes[0].interval = '0s': at least 1s",
+    ),
+    "an interval of a millisecond": (
+        FIO + ", interval: 1ms, timeout: 0.1ms, runtime: 0s}]",
+        "c.yaml: probes[0].interval = '0.001s': at least 1s",
+    ),
+    "a timeout within which nothing can answer": (
+        FIO + ", timeout: 1ms, runtime: 0s}]",
+        "c.yaml: probes[0].timeout = '0.001s': at least 100ms",
+    ),
+    "a run of no time": (
+        FIO + ", runtime: 0s}]",
+        "c.yaml: probes[0].runtime = '0s': at least 1s",
+    ),
+    "a canary that is always stuck": (
+        "probes: [{type: canary, name: c, stuck_after: 0s}]",
+        "c.yaml: probes[0].stuck_after = '0s': at least 1s",
+    ),
+    "packets without a gap": (
+        "probes: [{type: rtt, name: r, targets: [h], gap: 0s}]",
+        "c.yaml: probes[0].gap = '0s': at least 1ms",
+    ),
     "a file smaller than a block": (
         "probes: [{type: fio, name: f, workload: write-4m-qd4-j4, file_size: 1MiB}]",
         "c.yaml: probes[0].file_size = 1048576: smaller than the workload's block",

@@ -28,7 +28,7 @@ _VERSION = 1
 _MAX_BYTES = 256 << 20
 """A thousand runs with a thousand bins each are 30 MiB."""
 _CLOCK_SLACK_S = 60.0
-_BEGINNING = b'{"version":'
+_BEGINNING = b'{"version":1,"release":"'
 
 
 class KeptRun(msgspec.Struct, frozen=True, kw_only=True):

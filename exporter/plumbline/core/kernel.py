@@ -27,7 +27,7 @@ def read_kernel(path: "str | os.PathLike[str]", limit: int = ATTRIBUTE) -> bytes
             return data if len(data) <= limit else _too_long(path, limit)
         parts, length = [data, more], len(data) + len(more)
         while more and length <= limit:
-            more = os.read(fd, min(limit + 1 - length, 1 << 20))
+            more = os.read(fd, min(limit + 1 - length, 1 << 16))
             parts.append(more)
             length += len(more)
         return b"".join(parts) if length <= limit else _too_long(path, limit)

@@ -18,11 +18,12 @@ import select
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from plumbline.core import threads
 from plumbline.core.memory import LIBRADOS, limit_memory
 from plumbline.errors import PlumblineError
 from plumbline.privacy import keep_memory_private
@@ -124,7 +125,7 @@ def main(argv: list[str]) -> int:
             return 0
         access = Access(**json.loads(first))
         limit_s = _GRACE_S + access.operation_timeout_s
-        threading.Thread(target=_end_with, args=(connection.fileno(), limit_s), daemon=True).start()
+        threads.start("end", partial(_end_with, connection.fileno(), limit_s))
         worker = Worker(access)
         try:
             for line in lines:

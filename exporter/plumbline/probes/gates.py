@@ -22,7 +22,7 @@ from plumbline.roots import Roots
 BUSY_WINDOW_S = 2.0
 """Long enough to see load that comes in bursts, short enough to be current."""
 _COPIES_GONE_WITHIN_S, _LOOK_AGAIN_S = 0.5, 0.02
-_HELD = re.compile(rb"[^\n]{1,300}, pid \d+\n")
+_HELD = re.compile(rb"[^\n]+, pid \d+\n")
 
 Gate = Callable[[], None]
 """Returns when the probe may start, raises :class:`ProbeRefused` when not."""
@@ -162,7 +162,7 @@ class HeavyLock:
 
 def is_lock_text(descriptor: int) -> bool:
     """Whether a file holds what :class:`HeavyLock` writes: nothing, or who has it."""
-    text = os.pread(descriptor, 500, 0)
+    text = os.pread(descriptor, 4096, 0)
     return not text or _HELD.fullmatch(text) is not None
 
 
