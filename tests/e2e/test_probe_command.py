@@ -159,11 +159,13 @@ def test_killed_in_the_middle_fio_dies_with_it_and_the_next_run_tidies_up(folder
         process.kill()
         process.wait()
     eventually(lambda: not any(map(alive, below)))
-    (folder / "state" / "fio-a" / "fio-partial.0").touch()  # as if it had been killed while laying out
+    data = folder / "state" / "fio-a" / "fio.0"
+    whole = data.stat().st_size
+    os.truncate(data, whole // 2)  # as if it had been killed while laying out
     write_config(folder, {"probes": [fio()]})
     assert run(folder, "fio-a")[0] == 0
-    left = sorted(path.name for path in (folder / "state" / "fio-a").iterdir())
-    assert left == [".plumbline-probe", "fio.0"]
+    assert data.stat().st_size == whole
+    assert sorted(path.name for path in data.parent.iterdir()) == [".plumbline-probe", "fio.0"]
 
 
 def test_a_failure_is_one(folder: Path) -> None:
