@@ -13,25 +13,17 @@ _LACKING = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 def rename_new(name: str, new: str, directory: int) -> None:
     """Rename inside ``directory``, never over anything: :class:`FileExistsError`.
 
-    Where the file system lacks the flag, a second name is made and the first one taken away, which replaces nothing
-    either, but for a moment the file has two names. Where it lacks hard links as well, the name is looked at first:
-    what comes to stand there in between is replaced.
+    Where the file system lacks the flag (NFS, some FUSE), the name is looked at first: what comes to stand there in
+    between is replaced. A second name instead (link, then unlink) would stay: FUSE keeps both while the file is open.
     """
     if _renameat2(name, new, directory, _NOREPLACE):
         return
     try:
-        os.link(name, new, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
-    except OSError as error:
-        if error.errno not in {errno.EPERM, *_LACKING}:
-            raise
-        try:
-            os.stat(new, dir_fd=directory, follow_symlinks=False)
-        except FileNotFoundError:
-            os.rename(name, new, src_dir_fd=directory, dst_dir_fd=directory)
-        else:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
+        os.stat(new, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        os.rename(name, new, src_dir_fd=directory, dst_dir_fd=directory)
     else:
-        os.unlink(name, dir_fd=directory)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
 
 
 def exchange(name: str, other: str, directory: int) -> bool:
