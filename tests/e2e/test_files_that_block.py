@@ -234,10 +234,12 @@ def _workers(daemon: Daemon) -> list[int]:
 
 
 def test_a_recorded_baseline_that_is_a_pipe_is_said_and_the_daemon_starts(tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir(mode=0o700)
+    config = {"probes": [{"type": "canary", "name": "canary", "enabled": False}]}
+    with running(tmp_path, config=config) as daemon:  # it makes its directory, and marks it
+        assert daemon.stop()[0] == 0
     os.mkfifo(tmp_path / "state" / "baseline.yaml")
     began = time.monotonic()
-    with running(tmp_path, config={"probes": [{"type": "canary", "name": "canary", "enabled": False}]}) as daemon:
+    with running(tmp_path, config=config) as daemon:
         assert time.monotonic() - began < SOON_S
         assert "it is no regular file" in daemon.page()
         assert daemon.stop()[0] == 0
