@@ -226,6 +226,13 @@ test-packages: packages $(TEST_VENV)/.deps-$(KEY) ## install them on a fresh Deb
 	@$(TEST_VENV)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall dist/*.whl
 	@$(TEST_VENV)/bin/python -m pytest -m packages tests/packages $(ARGS)
 
+# What is committed, on a root with nothing of ours. Its tree and logs of the last run stay in .debian/.
+SUITE ?= bookworm
+.PHONY: test-newcomer
+test-newcomer: $(TEST_VENV)/.installed-$(KEY) ## make run, test and demo-slow on a bare Debian: SUITE=bookworm or trixie (root; half an hour)
+	@requirements/need-debian -f requirements/debian-hosts.txt || true
+	@SUITE=$(SUITE) $(TEST_VENV)/bin/python -m pytest -s -v tests/newcomer $(ARGS)
+
 # make lock UPGRADE= keeps the pins and only adds what is missing.
 UPGRADE ?= --upgrade
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(LOCK_VENV)/bin/pip-compile --quiet --generate-hashes --allow-unsafe \

@@ -1,9 +1,11 @@
 """For all tests: Hypothesis without a deadline, because a time is a matter of the machine's load and not of ours; one
-real Ceph cluster for all that ask for it; which of them may run beside each other, and which are tried twice."""
+real Ceph cluster for all that ask for it; which of them may run beside each other, and which are tried twice; and no
+program that a fresh machine would lack."""
 
 import logging
 import os
 import re
+import sys
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -12,6 +14,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from support.ceph_cluster import CephCluster, ceph_cluster, missing
+from support.programs import Started, known
 
 settings.register_profile("plumbline", deadline=None)
 settings.load_profile("plumbline")
@@ -87,6 +90,22 @@ def _logging_as_it_was() -> Iterator[None]:
     for handler in root.handlers[:]:
         if type(handler) is logging.StreamHandler and handler not in before:  # pytest's own are others
             root.removeHandler(handler)
+
+
+@pytest.fixture(scope="session")
+def started_programs() -> tuple[Started, frozenset[str] | None]:
+    started = Started()
+    sys.addaudithook(started)  # stays until the process ends
+    return started, known()
+
+
+@pytest.fixture(autouse=True)
+def _only_listed_programs(started_programs: tuple[Started, frozenset[str] | None]) -> Iterator[None]:
+    """What a test starts, a fresh machine has: that is how a missing ``iperf3`` is seen where it is installed."""
+    started, names = started_programs
+    yield
+    strange = started.strange(names or started.names)
+    assert not strange, f"started {sorted(strange)}: list the package that brings it in requirements/debian-test.txt"
 
 
 @pytest.fixture(scope="session")

@@ -35,10 +35,10 @@ local promql = import '../lib/promql.libsonnet';
       %(operator)s floor(count by (%(cluster)s) (%(monitors)s) / 2) + 1
     ||| % (labels { monitors: monitors, operator: if atRisk then '<=' else '>' }),
     { layer: 'rados', signal: 'health' },
-    if atRisk then 'One more monitor, and the Ceph cluster stands.' else 'A Ceph monitor is out of the quorum.',
+    if atRisk then 'Losing one more monitor stops the Ceph cluster.' else 'A Ceph monitor is out of the quorum.',
     'Monitors%s in the quorum: {{ $value }}, not all. ' % ofCluster
-    + if atRisk then 'A majority of all must be; when one more ends, every client waits.'
-    else 'A majority would be left without one more.',
+    + if atRisk then 'A majority is required: if one more is lost, every client waits.'
+    else 'A majority would remain if one more were lost.',
   ),
 
   // Where the OSD's host is not one of ours, Ceph's name for it; looked up when the alert is sent.

@@ -32,7 +32,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels { longest: config.recovery.longest }),
           { layer: 'rados', signal: 'health' },
           'The cluster moves data; tickets about latency wait.',
-          "Recovery or backfill is under way{{ with $labels.cluster }} in cluster {{ . }}{{ end }}: disks and network carry more than the clients' load. Warnings about latency are held back; pages, losses and errors are not.",
+          "Recovery or backfill is under way{{ with $labels.cluster }} in cluster {{ . }}{{ end }}: disks and network carry more than the clients' load. Warnings about latency are held back, and so are pages about latency but the extreme; losses and errors are not.",
         ),
         alert.new(
           config,

@@ -107,6 +107,14 @@ local promql = import '../lib/promql.libsonnet';
         ),
         alert.new(
           config,
+          'PlumblineThreadFailing',
+          grown('plumbline_thread_failures_total', 'PlumblineThreadFailing', by=', thread'),
+          { layer: 'self', signal: 'error' },
+          'A thread of a Plumbline daemon fails.',
+          'On {{ $labels.instance }} the thread {{ $labels.thread }} ended by a mistake {{ printf "%.0f" $value }} times: what it does is late or missing, and the log says why.',
+        ),
+        alert.new(
+          config,
           'PlumblineScrapeSlow',
           'scrape_duration_seconds{%s} > %g' % [config.plumblineSelector, alerts.PlumblineScrapeSlow.seconds],
           { layer: 'self', signal: 'capacity' },

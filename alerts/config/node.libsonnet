@@ -33,6 +33,10 @@
         descriptors: 0.8,
       },
 
+      // Any is a mistake in Plumbline that should be reported, and none ends what the thread does for longer than a
+      // minute: a to-do, told once it has stood for a quarter of an hour.
+      PlumblineThreadFailing: { severity: 'warning', 'for': '15m', window: '1h' },
+
       // Half of Prometheus's own default timeout of 10 s, beyond which the node is down to it.
       PlumblineScrapeSlow: { severity: 'warning', 'for': '15m', seconds: 5 },
 

@@ -8,6 +8,7 @@ throttled: nothing else on the host becomes slower.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,8 +17,9 @@ from typing import Protocol
 
 from deploy.demo.processes import DemoError, Process, Processes, program
 
-IOPS = 1
-"""Operations a second the worker may do: about a second each, hundreds of times a healthy disk's latency."""
+IOPS = 2
+"""Operations a second the worker may do: about half a second each, hundreds of times a healthy disk's latency. Linux
+6.12 refuses one operation a second in ``io.max`` (EINVAL)."""
 
 WORKER = b"canary_worker"
 
@@ -53,11 +55,12 @@ class Throttle:
     _homes: dict[int, Path] = field(default_factory=dict)
 
     def apply(self, workers: Iterable[int]) -> None:
-        """Create the cgroup at the first call; move workers that are not in it yet."""
+        """Create the cgroup at the first call; move workers that are not in it yet. :class:`DemoError` with the limit
+        that the kernel refused."""
         if not self.cgroup.is_dir():
             self.cgroup.mkdir()
             for name, limit in self.limits.items():
-                (self.cgroup / name).write_text(limit)
+                _write(self.cgroup / name, limit)
         for pid in workers:
             if pid not in self._homes:
                 try:
@@ -145,7 +148,7 @@ def _throttle(disk: Disk, mountinfo: str, proc: Path) -> Throttle | None:
             cgroup=mount / group,
             limits={f"blkio.throttle.{way}_iops_device": limit for way in ("read", "write")},
             home=lambda pid: mount / membership((proc / str(pid) / "cgroup").read_text(), "blkio"),
-            description=f"blkio throttle (cgroup v1): {IOPS} operation/s on {disk.name} for the canary's worker",
+            description=f"blkio throttle (cgroup v1): {IOPS} operations/s on {disk.name} for the canary's worker",
         )
     if v2 is not None and _io_enabled(v2):
         mount = v2
@@ -153,9 +156,17 @@ def _throttle(disk: Disk, mountinfo: str, proc: Path) -> Throttle | None:
             cgroup=mount / group,
             limits={"io.max": f"{disk.number} riops={IOPS} wiops={IOPS}"},
             home=lambda pid: mount / membership((proc / str(pid) / "cgroup").read_text(), ""),
-            description=f"io.max (cgroup v2): {IOPS} operation/s on {disk.name} for the canary's worker",
+            description=f"io.max (cgroup v2): {IOPS} operations/s on {disk.name} for the canary's worker",
         )
     return None
+
+
+def _write(file: Path, limit: str) -> None:
+    try:
+        file.write_text(limit)
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, error.errno)
+        raise DemoError(f"the kernel refuses the I/O limit {limit!r} in {file}: {name} ({error.strerror})") from error
 
 
 def _io_enabled(mount: Path) -> bool:

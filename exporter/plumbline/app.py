@@ -2,12 +2,14 @@
 
 scrape    sources.read_x() → Reading → collectors.samples() → exposition → server
 probes    probing (canary processes, scheduled jobs) → state → collectors
-reload    new file → checked → planned → applied; whatever fails before "applied" leaves the old one running
+reload    new file → checked → planned → applied; whatever fails before "applied" leaves the old one running, and all
+          before it is done beside the main loop: a file may lie on a mount that hangs
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 import threading
@@ -27,6 +29,8 @@ from plumbline.checks.model import Finding
 from plumbline.collectors import daemon
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, NetworkServerConfig, WebConfig, split_address
+from plumbline.core import threads
+from plumbline.core.answers import Beside
 from plumbline.diskpresence import DISK_PRESENCE
 from plumbline.door import Door
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
@@ -60,7 +64,7 @@ from plumbline.sources.routes import networks_of
 from plumbline.sources.vantage import Vantage, read_vantage
 from plumbline.state import StateStore
 from plumbline.status import render_status
-from plumbline.webguard import make_guard
+from plumbline.webguard import Guard, make_guard
 from plumbline.workloads import WorkloadCatalogue, load_catalogue
 
 log = logging.getLogger("plumbline")
@@ -69,10 +73,14 @@ JUDGE_EVERY_S = 60.0
 """Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
 FACTS_WITHIN_S = 3.0
 """What the first look at them may take before the daemon goes on without."""
+FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 7.0
+"""After the start there is a page of metrics, whatever hangs; of that, what the slow tier is waited for; the rest is
+what collectors may take altogether."""
 CHECK_WITHIN_S = 10.0
 """What `plumbline check` waits for facts at each of its looks; a disk that hangs must not hang it."""
 SERVER_STOPS_WITHIN_S = 1.0
 """It ends on SIGTERM at once, on SIGKILL half a second later."""
+FINDINGS = "findings"
 CEPH, CEPH_EVERY_S = "ceph", 15.0
 """The cluster's state for the metrics, asked for only where a probe needs the cluster."""
 FINGERPRINT, FINGERPRINT_EVERY_S = "fingerprint", 600.0
@@ -162,7 +170,10 @@ class Daemon:
         self._host = socket.gethostname()
         self._world = World(config_file, store.directory, roots, catalogue, environment, self._host)
         self._signals = Signals()
-        self._started_at: float | None = None
+        self._beside = Beside[Callable[[], object]](self._signals.wake)
+        """What reads files; its answer is what to do in the main loop."""
+        self._began_s = self._page_from_s = math.inf
+        """Monotonic: the start, and from when there is a page of metrics."""
         self._environment = environment
         self._reload_error = ""
         self._overview = Overview(host=self._host, started=time.time())
@@ -232,6 +243,7 @@ class Daemon:
 
     def run(self) -> int:
         """Serve until told to stop; 0."""
+        self._began_s = time.monotonic()
         self._signals.install()
         keep_memory_private()
         given_up = self._watch.use_capabilities()  # before there is a second thread: capabilities belong to threads
@@ -245,17 +257,17 @@ class Daemon:
             BlockHotplug(self._roots, lambda: self._kick(DISKS_CHANGED)),
         ]
         try:
-            findings = Job("findings", JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
+            findings = Job(FINDINGS, JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
             fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
             self._housekeeping.replace([*self._slow_tier(), *self._ceph_map.jobs(), findings, fingerprint])
             for each in events:
                 _start_events(each)
             self._await_facts()
             self._apply(self._running)
-            kick("findings")
             kick(CEPH)  # now it is known whether a probe needs it
             kick(DISK_PRESENCE)  # by now it can tell serial numbers
-            self._started_at = time.time()
+            self._page_from_s = self._began_s + FIRST_PAGE_WITHIN_S
+            kick(FINDINGS)  # last: at first it waits for all that is owed
             url = f"{'https' if self._guard.encrypts else 'http'}://{self._server.address}"
             print(f"plumbline {__version__}: status page {url}/  metrics {url}/metrics", flush=True)
             self._loop()
@@ -268,11 +280,29 @@ class Daemon:
         """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
         return [*self._watch.jobs(), Job(CEPH, CEPH_EVERY_S, 0.0, self._ceph.refresh)]
 
-    def _look(self, _cancel: threading.Event) -> None:
-        """Judge the host as it is now."""
-        snapshot = self._exposition.scrape()
-        self._judge.look(snapshot, time.monotonic())
-        self._overview.remember(snapshot)
+    def _look(self, cancel: threading.Event) -> None:
+        """Judge the host as it is now; the first time, once the slow tier has been read. Then there are metrics."""
+        first = self._not_ready_because() is not None
+        if first:
+            self._await_readings(cancel)
+        try:
+            snapshot = self._exposition.scrape()
+            self._judge.look(snapshot, time.monotonic())
+            self._overview.remember(snapshot)
+        finally:
+            if first:
+                self._page_from_s = time.monotonic()
+                log.info("the first page of metrics is there after %.1f s", self._page_from_s - self._began_s)
+
+    def _await_readings(self, cancel: threading.Event) -> None:
+        """Until every other job has run once; what hangs is named, and the first page comes without it."""
+        left = self._housekeeping.owing() - {FINDINGS}
+        deadline = self._began_s + FIRST_READINGS_WITHIN_S
+        while left and time.monotonic() < deadline and not cancel.wait(0.02):
+            left &= self._housekeeping.owing()
+        if left and not cancel.is_set():
+            named, within_s = ", ".join(sorted(left)), FIRST_READINGS_WITHIN_S
+            log.warning("the first page comes without: %s; no answer for %g s, see dmesg", named, within_s)
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
@@ -316,25 +346,23 @@ class Daemon:
         while not asked.stop:
             asked.wait(1.0)
             self._probing.poll()
+            if (then := self._beside.fetch()) and not asked.stop:
+                then()
             self._follow_disks()
             if self._watch.network.wants_refresh:
                 self._housekeeping.kick(NETWORK_FACTS)
-            if time.monotonic() >= next_check:
-                next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
-                asked.reload |= self._files.changed
-            if time.monotonic() >= next_plan and self._probing.outdated:
+            if self._beside.idle and time.monotonic() >= next_plan and self._probing.outdated:
                 next_plan = time.monotonic() + PLAN_ANEW_EVERY_S
                 self._plan_anew("the OSDs changed")
-            if asked.reload and not asked.stop:
-                asked.reload = False
-                self._files.take(self.reload)
+            if self._beside.idle and (asked.reload or time.monotonic() >= next_check):
+                next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
+                whatever, asked.reload = asked.reload, False
+                self._beside.ask(partial(self._look_for_changes, whatever=whatever), name="reload")
 
     def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
         began = time.monotonic()
-        closing = threading.Thread(target=self._server.stop, kwargs={"timeout_s": 1.0}, daemon=True)
-        closing.start()
-        serving = threading.Thread(target=self._serve_network, args=(None,), daemon=True)
-        serving.start()
+        closing = threads.start("end", partial(self._server.stop, timeout_s=1.0), of="http")
+        serving = threads.start("end", partial(self._serve_network, None), of="iperf3-server")
         for name in self._probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
         self._cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
@@ -349,17 +377,26 @@ class Daemon:
 
     # --- configuration
 
-    def reload(self) -> bool:
-        """Take the files as they are now; whatever is wrong with them leaves everything as it was."""
+    def _look_for_changes(self, *, whatever: bool) -> Callable[[], object]:
+        """Read the files if they changed, or ``whatever`` they are; what to do about it. Beside the main loop."""
+        return self._files.take(self._read_anew) if whatever or self._files.changed else _nothing
+
+    def _read_anew(self) -> Callable[[], object]:
+        """Whatever is wrong with the files leaves everything as it was."""
         try:
             config = self._reread()
             self._named_files = named(config)
             guard = make_guard(web_file(config), self._guard)
             running = self._world.prepare(config, self._watch.disks)
         except PlumblineError as error:
-            self._reload_error = str(error)
-            log.error("reload refused, the running configuration stays: %s", error)
-            return False
+            return partial(self._refuse, error)
+        return partial(self._take, running, guard)
+
+    def _refuse(self, error: PlumblineError) -> None:
+        self._reload_error = str(error)
+        log.error("reload refused, the running configuration stays: %s", error)
+
+    def _take(self, running: Running, guard: Guard) -> None:
         old = self._running.config
         web = msgspec.structs.replace(running.config.web, config_file=old.web.config_file)
         if web != old.web or running.config.storage_path != old.storage_path:
@@ -373,11 +410,10 @@ class Daemon:
         self._kick((CEPH, CEPH_MAP))
         self._reload_error = ""
         log.info("configuration reloaded")
-        return True
 
     def _follow_disks(self) -> None:
         """Plan again when disks or OSDs came or went: some probes are one for each of them."""
-        if not self._watch.facts_read:
+        if not (self._watch.facts_read and self._beside.idle):
             return
         disks = (frozenset(each.name for each in self._watch.disks), dict(self._watch.storage.osds))
         if disks == self._planned_for:
@@ -387,11 +423,17 @@ class Daemon:
 
     def _plan_anew(self, because: str, *, level: int = logging.INFO) -> None:
         """The configuration in force may mean something else here by now. No reload: the file may be half edited."""
-        try:
-            running = self._world.prepare(self._running.config, self._watch.disks)
-        except PlumblineError as error:
-            log.warning("%s, the probes stay as they are: %s", because, error)
-            return
+        config = self._running.config
+
+        def plan() -> Callable[[], object]:
+            try:
+                return partial(self._take_plan, self._world.prepare(config, self._watch.disks), because, level)
+            except PlumblineError as error:
+                return partial(log.warning, "%s, the probes stay as they are: %s", because, error)
+
+        self._beside.ask(plan, name="plan")
+
+    def _take_plan(self, running: Running, because: str, level: int) -> None:
         if running.plan != self._running.plan:
             log.log(level, "%s: probes planned anew", because)
             self._apply(replace(running, since=self._running.since))
@@ -430,6 +472,7 @@ class Daemon:
                 server_up=None if server is None else server.up,
                 server_listen="" if server is None else server.plan.listen,
                 web=self._door(),
+                thread_failures=threads.PROCESS.failures,
                 web_refused={why.value: count for why, count in self._server.refused.items()},
             )
         )
@@ -453,7 +496,7 @@ class Daemon:
             return Fingerprint()  # not read yet, or it hangs: nothing is compared
 
     def _not_ready_because(self) -> str | None:
-        return None if self._started_at else "the host's facts are being read"
+        return None if time.monotonic() >= self._page_from_s else "the host is being read for the first time"
 
     def _status_page(self) -> str:
         return render_status(
@@ -492,6 +535,10 @@ def _run_all(jobs: list[Job], within_s: float) -> list[Job]:
     never = threading.Event()
     _, silent = ask_side_by_side({job.name: partial(job.run, never) for job in jobs}, within_s, what="look")
     return [job for job in jobs if job.name not in silent]
+
+
+def _nothing() -> None:
+    """There is nothing to do."""
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

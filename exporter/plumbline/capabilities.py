@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from enum import IntEnum
 
+from plumbline.core.kernel import read_kernel
 from plumbline.errors import PlumblineError
 from plumbline.roots import Roots
 
@@ -81,7 +82,7 @@ class _Sets(ctypes.Structure):
 def effective(roots: Roots) -> frozenset[Capability]:
     """Of :class:`Capability` those this thread has in force; none where /proc doesn't tell."""
     try:
-        text = (roots.proc / "thread-self" / "status").read_text()
+        text = read_kernel(roots.proc / "thread-self" / "status").decode("ascii", "replace")
     except OSError:
         return frozenset()
     return parse_effective(text)

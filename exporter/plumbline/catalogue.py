@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from math import inf
 from typing import TypeAlias
 
@@ -75,15 +76,15 @@ def added(histograms: Sequence[HistogramValue]) -> HistogramValue:
 
 
 def difference(before: HistogramValue, after: HistogramValue) -> HistogramValue | None:
-    """What was counted in between; ``None`` where the edges are others."""
+    """What was counted in between; ``None`` where the edges are others or a bucket went back: another series, or the
+    same one begun anew."""
     if before.edges != after.edges:
         return None
-    return HistogramValue(
-        edges=after.edges,
-        cumulative=[new - old for new, old in zip(after.cumulative, before.cumulative, strict=True)],
-        count=after.count - before.count,
-        sum=after.sum - before.sum,
-    )
+    grown = [new - old for new, old in zip(after.cumulative, before.cumulative, strict=True)]
+    count = after.count - before.count
+    if any(later < earlier for earlier, later in pairwise((0, *grown, count))):
+        return None
+    return HistogramValue(edges=after.edges, cumulative=grown, count=count, sum=max(0.0, after.sum - before.sum))
 
 
 def le_text(edge: float) -> str:

@@ -25,10 +25,12 @@ from plumbline.cephsetup import (
     groups_for,
 )
 from plumbline.config import CephConfig
+from plumbline.core.answers import read_named
 from plumbline.core.files import OwnDirectory, read_whole
 from plumbline.credentials import is_handed
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.probes.runner import Completed, ProcessRunner
+from plumbline.sources.ceph_conf import MAX_BYTES
 
 COMMAND_S = 120.0
 """A pool is made or deleted in seconds, its objects are listed in more."""
@@ -204,7 +206,7 @@ def _root(rule: Mapping[str, Any]) -> str:
 def _only_user(path: str) -> str | None:
     """The one user of a keyring, ``""`` when there are others, ``None`` without a file."""
     try:
-        return _user_in(Path(path).read_bytes())
+        return _user_in(read_named(path, MAX_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -18,7 +18,7 @@ from math import inf
 
 import msgspec
 
-from plumbline.catalogue import HistogramValue, added, difference
+from plumbline.catalogue import added, difference
 from plumbline.probes.histogram import quantile
 from plumbline.sources.osd_latency import LongRunAverage
 from plumbline.sources.osd_stages import READ, OperationStages
@@ -151,7 +151,7 @@ def _with_times(row: Osd, before: OsdReading, after: OsdReading, interval_s: flo
         return row  # started anew: its counters begin again
     operations = sum(each.total.avgcount for each in kinds.values())
     latencies = [
-        _grown(before.latencies[name], histogram)
+        difference(before.latencies[name], histogram)
         for name, histogram in after.latencies.items()
         if name in before.latencies
     ]
@@ -228,13 +228,3 @@ def _since(before: LongRunAverage | None, after: LongRunAverage | None) -> LongR
 
 def _mean(counter: LongRunAverage | None) -> float | None:
     return counter.sum / counter.avgcount if counter is not None and counter.avgcount else None
-
-
-def _grown(before: HistogramValue, after: HistogramValue) -> HistogramValue | None:
-    """``None`` where a bucket went back: the daemon started anew."""
-    grown = difference(before, after)
-    if grown is None or grown.count < 0:
-        return None
-    if any(later < earlier for earlier, later in zip((0, *grown.cumulative), grown.cumulative, strict=False)):
-        return None
-    return HistogramValue(grown.edges, grown.cumulative, grown.count, max(0.0, grown.sum))

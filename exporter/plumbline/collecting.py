@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from plumbline.collection import GuardedCollector, Labels
+from plumbline.core import threads
 from plumbline.snapshot import CollectorHealth, Family
 
 PAGE_WITHIN_S = 4.0
@@ -75,7 +76,7 @@ class _Batch:
     def run(self, within_s: float) -> list[Collected]:
         """What was collected in time, all of it or up to the collector that does not answer."""
         try:
-            threading.Thread(target=self._work, name="collect", daemon=True).start()
+            threads.start("collect", self._work)
         except RuntimeError:  # the system gives no more threads
             self._work()
         if not self._ended.wait(within_s):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from plumbline import __version__
 from plumbline.config_types import CREDENTIAL, Duration, QuietHours, Strict, secret_problem
+from plumbline.core.answers import read_named
 from plumbline.errors import ConfigError
 from plumbline.probe_config import PROBE_NAME, CanaryConfig, FioConfig, ProbeConfig, check_probe
 from plumbline.storage_names import reserved
@@ -221,12 +222,9 @@ def load(path: Path, catalogue: WorkloadCatalogue) -> Config:
 def read_text(path: Path, *, max_bytes: int) -> str:
     """A file that somebody wrote by hand; :class:`ConfigError` for one that is too long, no UTF-8 or can't be read."""
     try:
-        with path.open("rb") as file:
-            data = file.read(max_bytes + 1)
+        data = read_named(path, max_bytes)
     except OSError as error:
         raise ConfigError(str(path), f"can't be read: {error.strerror}") from error
-    if len(data) > max_bytes:
-        raise ConfigError(str(path), f"is longer than {max_bytes} bytes")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -304,6 +302,9 @@ def _measure(text: str, where: str) -> None:
 
 def convert(kind: type[T], data: Any, *, where: str) -> T:
     """``data`` as ``kind``, or :class:`ConfigError` with the dotted key, the value that stood there and why."""
+    for key, text in _texts(data):
+        if "\0" in text:  # the system's calls would refuse it, long after the check
+            raise ConfigError(where, "holds a NUL, which no path, name or pattern does", key=_cut(key))
     try:
         return msgspec.convert(data, kind, dec_hook=_decode)
     except msgspec.ValidationError as error:
@@ -317,6 +318,20 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
         raise ConfigError(where, _lower_first(_cut(reason)), key=_cut(key), value=value) from error
     except OverflowError as error:
         raise ConfigError(where, "a number is too large for what it stands for") from error
+
+
+def _texts(data: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every text and key in it, with its dotted key."""
+    if isinstance(data, str):
+        yield key, data
+    elif isinstance(data, dict):
+        for name, value in data.items():
+            at = f"{key}.{name}".removeprefix(".")
+            yield at, str(name)
+            yield from _texts(value, at)
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from _texts(value, f"{key}[{index}]")
 
 
 def convert_secret(kind: type[T], data: Any, *, where: str, reference: str) -> T:

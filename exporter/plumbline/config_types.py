@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import calendar
 import ipaddress
 import re
 import time
+from datetime import date, timedelta
 
 import msgspec
 
@@ -14,6 +16,7 @@ _CREDENTIAL = re.compile(r"credential:[A-Za-z0-9._-]{1,64}")
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _UNITS_B = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_TWO_DAYS_S = 2 * 86400
 _LONGEST_S, _BIGGEST_B = 3650 * 86400.0, 2**60
 """Beyond these the system's own calls refuse a number, long after somebody mistyped it."""
 
@@ -91,14 +94,35 @@ class Schedule(str):
         return max(gaps) * 86400.0
 
     def next_after(self, now: float) -> float:
-        """The first moment later than ``now``; both Unix seconds. What summer time skips comes an hour later."""
-        today = time.localtime(now)
-        hour, minute = divmod(self.minute, 60)
-        for ahead in range(9):
-            moment = time.mktime((today.tm_year, today.tm_mon, today.tm_mday + ahead, hour, minute, 0, 0, 0, -1))
-            if moment > now and time.localtime(moment).tm_wday in self.days:
+        """The first moment later than ``now``; both Unix seconds.
+
+        The day counts as the calendar names it, then the time on it: what summer time skips comes at the first moment
+        there is, maybe on the next day already; what it repeats comes once, the first time.
+        """
+        local = time.localtime(now)
+        today = date(local.tm_year, local.tm_mon, local.tm_mday)
+        for day in (today + timedelta(days=ahead) for ahead in range(9)):
+            if day.weekday() in self.days and (moment := _first_moment(day, self.minute)) > now:
                 return moment
         raise AssertionError("a week has every day")
+
+
+def _first_moment(day: date, minute: int) -> float:
+    """When a clock on the wall first shows ``minute`` of ``day`` or, where that is skipped, something later."""
+    wanted = calendar.timegm((day.year, day.month, day.day, *divmod(minute, 60), 0))
+    # what local time is ahead of UTC around then: rules change it by hours, or (Samoa, 2011) by a day, not twice a week
+    before, after = (time.localtime(wanted + side).tm_gmtoff for side in (-_TWO_DAYS_S, _TWO_DAYS_S))
+    shown = [wanted - ahead for ahead in (before, after) if time.localtime(wanted - ahead).tm_gmtoff == ahead]
+    if shown:
+        return min(shown)
+    early, late = wanted - max(before, after), wanted - min(before, after)
+    while late - early > 1:  # the change lies between the two: to the second
+        middle = (early + late) // 2
+        if time.localtime(middle).tm_gmtoff == after:
+            late = middle
+        else:
+            early = middle
+    return late
 
 
 class QuietHours(str):

@@ -15,6 +15,8 @@ class Door:
     reach: str
     encryption: str
     authentication: str
+    lost: tuple[str, ...] = ()
+    """Guards that stood here since the start and do no more."""
 
     @classmethod
     def of(cls, host: str, guard: Guard) -> Door:
@@ -26,11 +28,17 @@ class Door:
             reach="loopback" if _is_loopback(host) else "network",
             encryption="tls" if guard.encrypts else "none",
             authentication="+".join(asked) or "none",
+            lost=tuple(sorted(guard.lost)),
         )
 
     @property
     def warning(self) -> str:
         """What an operator should know; empty: nothing. An open port is common among exporters, and no mistake."""
+        lost = f"no more since a reload: {', '.join(self.lost)}; a restart takes that as meant" if self.lost else ""
+        return "; ".join(each for each in (self._open, lost) if each)
+
+    @property
+    def _open(self) -> str:
         if self.reach == "loopback":
             return ""
         if self.authentication == "none":

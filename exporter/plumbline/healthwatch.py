@@ -15,7 +15,9 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
+from plumbline.core import threads
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
@@ -151,10 +153,7 @@ class HealthWatch:
 
     def _put(self, disk: _Disk, cancel: threading.Event) -> None:
         disk.asked_s = self._clock()
-        disk.thread = threading.Thread(
-            target=self._answer, args=(disk,), name=f"health-{disk.device.name}", daemon=True
-        )
-        disk.thread.start()
+        disk.thread = threads.start("health", partial(self._answer, disk), of=disk.device.name)
         deadline = disk.asked_s + self._within_s
         while disk.thread.is_alive() and self._clock() < deadline and not cancel.is_set():
             disk.thread.join(0.2)

@@ -85,6 +85,4 @@ def _series(families: tuple[Family, ...], spec: MetricSpec) -> Mapping[tuple[str
 
 def _since(before: HistogramValue | None, total: HistogramValue) -> HistogramValue:
     grown = difference(before, total) if before is not None else None
-    if grown is None or grown.count < 0 or any(count < 0 for count in grown.cumulative):
-        return total
-    return grown
+    return total if grown is None else grown

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.planning import ProbingPlan
 from plumbline.probe_config import Periodic
 from plumbline.probes.model import PeriodicProbe
@@ -97,7 +98,7 @@ def daemon_runs(storage: Path, roots: Roots) -> bool:
     """
     try:
         inode = (storage / LOCK_FILE).stat().st_ino
-        return inode in parse_flocks((roots.proc / "locks").read_text("ascii", "replace"))
+        return inode in parse_flocks(read_kernel(roots.proc / "locks", TABLE).decode("ascii", "replace"))
     except OSError:
         return False
 

@@ -12,16 +12,6 @@ from plumbline.seriesview import SeriesView
 PARAVIRTUAL = frozenset({"virtio_net", "vmxnet3", "hv_netvsc", "netvsc", "xen_netfront", "vif", "ena", "gve", "mana"})
 """Drivers of ports that a hypervisor makes up: their rings, speed and moderation are the other side's business."""
 
-_OFFLOAD_NAMES = {
-    "rx-checksum": "rx-checksumming",
-    "tx-checksum-ip-generic": "tx-checksumming",
-    "tx-scatter-gather": "scatter-gather",
-    "tx-tcp-segmentation": "tcp-segmentation-offload",
-    "tx-generic-segmentation": "generic-segmentation-offload",
-    "rx-gro": "generic-receive-offload",
-}
-"""The kernel's names → those of ``ethtool -k``."""
-
 _SYSCTL_FIELDS = ("", "min", "default", "pressure", "max")  # in the order of the kernel's vectors
 
 
@@ -84,7 +74,7 @@ def _nics(view: SeriesView) -> Iterator[Nic]:
     vectors = view.series("plumbline_nic_irq_active_vectors")
     offloads: dict[str, dict[str, bool]] = defaultdict(dict)
     for (device, feature), value in view.series("plumbline_nic_offload_enabled").items():
-        offloads[device][_OFFLOAD_NAMES.get(feature, feature)] = bool(value)
+        offloads[device][feature] = bool(value)
     for device in sorted({name for (name,) in up} | info.keys()):
         facts = info.get(device)
         bus = facts["bus"] if facts else ""

@@ -30,7 +30,7 @@ class OsdWatch:
         """Both are bounded by themselves."""
         return [
             Job(OSDS, OSDS_EVERY_S, 0.0, self.osds.refresh),
-            Job(OSD_STORES, OSD_STORES_EVERY_S, 5.0, self.stores.refresh),
+            Job(OSD_STORES, OSD_STORES_EVERY_S, 0.0, self.stores.refresh),
         ]
 
     def _read_osds(self) -> tuple[OsdReading, ...]:

@@ -17,11 +17,10 @@ from plumbline.collectors import probe
 from plumbline.fingerprint import Fingerprint
 from plumbline.lately import Lately
 from plumbline.overview_host import disk_rows, nic_rows, osd_rows, softnet_row
-from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.histogram import quantile
 from plumbline.probes.model import PeriodicProbe
 from plumbline.probes.result import OperationResult, Outcome
-from plumbline.probing import Probing, interval_s
+from plumbline.probing import Followed, Probing, interval_s
 from plumbline.snapshot import Snapshot
 from plumbline.status_model import Comparison, FailureRow, Measure, ProbeRow, StatusModel, Trend
 
@@ -76,7 +75,7 @@ class Overview:
             probes=tuple(
                 replace(row, recordable=row.probe in recordable)
                 for row in (
-                    *(row for reading in probing.readings() for row in _canary_rows(reading, probing, book, now)),
+                    *(row for each in probing.followed() for row in _canary_rows(each, book, now)),
                     *(row for each in probing.periodic() for row in _periodic_rows(each, probing, book, now)),
                 )
             ),
@@ -91,16 +90,16 @@ class Overview:
         )
 
 
-def _canary_rows(reading: CanaryReading, probing: Probing, book: Book, now: float) -> Iterator[ProbeRow]:
+def _canary_rows(followed: Followed, book: Book, now: float) -> Iterator[ProbeRow]:
+    reading = followed.canary.read()
     for each in reading.workloads:
         target = Target(
             reading.probe, each.layer, reading.device_class, each.workload, each.operation, each.config_hash
         )
         shown = book.shown(target)
-        recent = probing.recent(reading.probe, each.workload, each.operation)
-        lately = recent.difference(each.latency) if recent else None
+        lately = followed.lately(each)
         judges = book.in_force(target) is not None
-        medians = probing.medians(reading.probe, each.workload, each.operation)
+        medians = followed.medians(each)
         yield ProbeRow(
             probe=reading.probe,
             layer=each.layer,

@@ -27,6 +27,15 @@ from plumbline.workloads import (
     WorkloadCatalogue,
 )
 
+SHORTEST = {
+    "interval": (1.0, "1s"),
+    "timeout": (0.1, "100ms"),
+    "runtime": (1.0, "1s"),
+    "stuck_after": (1.0, "1s"),
+    "request_timeout": (0.1, "100ms"),
+    "gap": (0.001, "1ms"),
+}
+"""Below these a probe never rests, or nothing can answer in time."""
 PROBE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
@@ -46,7 +55,7 @@ class CanaryConfig(Strict, frozen=True, kw_only=True, tag_field="type", tag="can
     rate: Annotated[float, Meta(gt=0, le=100)] | None = None
     """Operations a second, all workloads together. ``None``: 1 on rotational disks, 10 on others."""
     stuck_after: Duration = Duration(10.0)
-    """An operation in flight for longer makes ``plumbline_probe_success`` 0."""
+    """An operation in flight for longer makes ``plumbline_probe_success`` 0; at least 1s."""
     enabled: bool = True
     """False: as if it were not in the file."""
 
@@ -57,12 +66,12 @@ class Periodic(Strict, frozen=True, kw_only=True):
     name: str
     """The `probe` label; lower-case letters, digits, `.`, `_`, `-`. With several targets `/` and the target follow."""
     interval: Duration = Duration(6 * 3600.0)
-    """From start to start; a start that comes while a run is under way is dropped."""
+    """From start to start, at least 1s; a start that comes while a run is under way is dropped."""
     at: Schedule | None = None
     """Instead of `interval`: moments of the week in local time, e.g. `Sun 03:00` or `daily 02:30`; splayed by host
     over half an hour."""
     timeout: Duration = Duration(60.0)
-    """Wall time after which the whole process group is killed."""
+    """Wall time after which the whole process group is killed; at least 100ms."""
     device_class: str | None = None
     """What it is compared with. ``None``: what is found out about the target."""
     max_load_per_cpu: Annotated[float, Meta(gt=0)] = 2.0
@@ -84,7 +93,7 @@ class FioConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="fio"
     """Instead of a directory: raw disks by kernel name, or `osd` for every disk that holds an OSD; volumes stand for
     the whole disks below. Only read, never written: workloads that write are refused."""
     runtime: Duration = Duration(10.0)
-    """Of the measured part; laying out the files comes before, once."""
+    """Of the measured part, at least 1s; laying out the files comes before, once."""
     file_size: Size = Size(64 * 2**20)
     """Of each job's file."""
     rate_iops: Annotated[int, Meta(gt=0)] | None = None
@@ -106,7 +115,7 @@ class RawCanaryConfig(Strict, frozen=True, kw_only=True, tag_field="type", tag="
     rate: Annotated[float, Meta(gt=0, le=100)] | None = None
     """Operations a second on each device. ``None``: 1 on rotational disks, 10 on others, at most 1 % of its time."""
     stuck_after: Duration = Duration(10.0)
-    """An operation in flight for longer makes ``plumbline_probe_success`` 0."""
+    """An operation in flight for longer makes ``plumbline_probe_success`` 0; at least 1s."""
     enabled: bool = True
     """False: as if it were not in the file."""
 
@@ -127,7 +136,7 @@ class IperfConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="ip
     bind: LocalAddress | None = None
     """Local address: which network is measured. ``None``: what routing says."""
     runtime: Duration = Duration(5.0)
-    """Of each direction; whole seconds."""
+    """Of each direction; whole seconds, at least 1s."""
     rate: Size | None = None
     """Cap in bytes per second over all streams; a capped run is compared only with baselines of the same cap."""
 
@@ -144,7 +153,7 @@ class RttConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="rtt"
     packets: Annotated[int, Meta(ge=3, le=10000)] = 100
     """Per run."""
     gap: Duration = Duration(0.05)
-    """Between packets."""
+    """Between packets, at least 1ms."""
 
 
 class PathMtuConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="path-mtu"):
@@ -191,7 +200,7 @@ class RadosCanaryConfig(Strict, frozen=True, kw_only=True, tag_field="type", tag
     rate: Annotated[float, Meta(gt=0, le=100)] = 1.0
     """Operations a second on each OSD."""
     stuck_after: Duration = Duration(30.0)
-    """An operation in flight for longer makes ``plumbline_probe_success`` 0."""
+    """An operation in flight for longer makes ``plumbline_probe_success`` 0; at least 1s."""
     enabled: bool = True
     """False: as if it were not in the file."""
 
@@ -208,7 +217,7 @@ class RadosBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", ta
     pool: str | None = None
     """``None``: `ceph.pool`."""
     runtime: Duration = Duration(10.0)
-    """Of the measured part; reads write their objects before."""
+    """Of the measured part, at least 1s; reads write their objects before."""
     max_objects: Annotated[int, Meta(ge=16, le=100_000)] = 256
     """At most so many objects are written."""
 
@@ -223,7 +232,7 @@ class RbdFioConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="r
     image_size: Size = Size(2**30)
     """Of the image, which is made and written full once, and reused. A change needs the old image removed."""
     runtime: Duration = Duration(10.0)
-    """Of the measured part."""
+    """Of the measured part, at least 1s."""
     rate_iops: Annotated[int, Meta(gt=0)] | None = None
     """Cap on operations per second of each job."""
 
@@ -252,7 +261,7 @@ class FilesystemConfig(Periodic, frozen=True, kw_only=True, tag_field="type", ta
     workload: str = "fs-randwrite-4k-qd1-j1"
     """A catalogue id of a block workload in the layer `filesystem`, or of kind `metadata`."""
     runtime: Duration = Duration(10.0)
-    """Of the measured part."""
+    """Of the measured part, at least 1s."""
     file_size: Size = Size(64 * 2**20)
     """Of each job's file."""
     rate_iops: Annotated[int, Meta(gt=0)] | None = None
@@ -325,6 +334,7 @@ _DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9!_-]{0,31}")
 
 def check_probe(probe: ProbeConfig, where: str, key: str, catalogue: WorkloadCatalogue) -> None:
     """What types alone can't say; :class:`ConfigError` names the probe's key."""
+    _check_durations(probe, where, key)
     if isinstance(probe, CanaryConfig):
         _check_canary(probe, where, key, catalogue)
         return
@@ -395,6 +405,13 @@ def _single_direct(workload: Workload) -> bool:
         and workload.iodepth * workload.jobs == 1
         and workload.direct
     )
+
+
+def _check_durations(probe: ProbeConfig, where: str, key: str) -> None:
+    for name, (least_s, shown) in SHORTEST.items():
+        value = getattr(probe, name, None)
+        if value is not None and value < least_s:
+            raise ConfigError(where, f"at least {shown}", key=f"{key}.{name}", value=f"{float(value):g}s")
 
 
 def _check_periodic(probe: Periodic, where: str, key: str) -> None:

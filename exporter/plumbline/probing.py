@@ -8,15 +8,17 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from plumbline.catalogue import HistogramValue
 from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import GatesConfig
 from plumbline.config_types import Schedule
+from plumbline.core import threads
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.planning import ProbingPlan
 from plumbline.probes import gates
-from plumbline.probes.canary_reading import CanaryReading
+from plumbline.probes.canary_reading import CanaryReading, WorkloadReading
 from plumbline.probes.engine import STOPPED, Gates, run_probe
 from plumbline.probes.model import Bounds, ClusterGuard, ContinuousProbe, PeriodicProbe, Run
 from plumbline.probes.recent import MedianHistory, RecentHistogram
@@ -37,6 +39,37 @@ CALENDAR_SPLAY_S = 1800.0
 """Hosts with the same calendar start within this time after the moment that it names, each at a moment of its own."""
 
 
+class Followed:
+    """A canary at work and what is remembered of it: the same canary's, so that no two series are ever mixed.
+
+    Another configuration is another one of these, with nothing to remember. :meth:`poll` from one thread, the rest
+    from any.
+    """
+
+    def __init__(self, plan: object, canary: ContinuousProbe) -> None:
+        self.plan, self.canary = plan, canary
+        self._kept: dict[tuple[str, str], tuple[RecentHistogram, MedianHistory]] = {}
+
+    def poll(self, now: float) -> None:
+        """Supervise it, remember the last minutes."""
+        self.canary.poll()
+        for each in self.canary.read().workloads:
+            key = (each.workload, each.operation)
+            kept = self._kept.get(key) or self._kept.setdefault(key, (RecentHistogram(), MedianHistory()))
+            for memory in kept:
+                memory.add(now, each.latency)
+
+    def lately(self, each: WorkloadReading) -> HistogramValue | None:
+        """The last minutes of one operation, up to a reading of it; ``None``: not known yet."""
+        kept = self._kept.get((each.workload, each.operation))
+        return kept[0].difference(each.latency) if kept else None
+
+    def medians(self, each: WorkloadReading) -> tuple[float | None, ...]:
+        """Of one operation, minute by minute; seconds, oldest first."""
+        kept = self._kept.get((each.workload, each.operation))
+        return kept[1].values if kept else ()
+
+
 class Probing:
     """Runs a plan. :meth:`apply` at start and at every reload, :meth:`poll` every second, :meth:`stop` once."""
 
@@ -53,10 +86,8 @@ class Probing:
     ) -> None:
         self._store, self._roots, self._host, self._vantage = store, roots, host, vantage
         self._environment, self._clock = environment, clock
-        self._scheduler = Scheduler()
-        self._canaries: dict[str, tuple[object, ContinuousProbe]] = {}
-        self._recent: dict[tuple[str, str, str], RecentHistogram] = {}
-        self._medians: dict[tuple[str, str, str], MedianHistory] = {}
+        self._scheduler = Scheduler(wall=clock)
+        self._canaries: dict[str, Followed] = {}
         self._periodic: tuple[PeriodicProbe, ...] = ()
         self._rules = GatesConfig()
         self._heavy = gates.HeavyLock(store.directory / HEAVY_LOCK)
@@ -69,17 +100,17 @@ class Probing:
         """Run exactly ``plan``. Canaries and jobs whose plan is unchanged are not touched."""
         self._rules = rules
         wanted = {job.name: job.plan(bounds) for job in plan.continuous}
-        kept = {name: pair for name, pair in self._canaries.items() if wanted.get(name) == pair[0]}
-        for name, (_, canary) in self._canaries.items():
-            if name not in kept and not canary.stop(timeout=1.0):
-                self._leaving.append(canary)
-        canaries = {job.name: kept.get(job.name) or (wanted[job.name], job.make(bounds)) for job in plan.continuous}
-        for name, (_, canary) in canaries.items():
+        kept = {name: each for name, each in self._canaries.items() if wanted.get(name) == each.plan}
+        for name, each in self._canaries.items():
+            if name not in kept and not each.canary.stop(timeout=1.0):
+                self._leaving.append(each.canary)
+        canaries = {
+            job.name: kept.get(job.name) or Followed(wanted[job.name], job.make(bounds)) for job in plan.continuous
+        }
+        for name, each in canaries.items():
             if name not in kept:
-                canary.start()
+                each.canary.start()
         self._canaries = canaries  # replaced whole: a scrape may be going through the old ones
-        self._recent = {key: kept for key, kept in self._recent.items() if key[0] in canaries}
-        self._medians = {key: kept for key, kept in self._medians.items() if key[0] in canaries}
         self._periodic = plan.periodic
         self.needs_cluster = any(each.cluster for each in plan.identities())
         self._store.forget_others(frozenset(probe.identity.probe for probe in plan.periodic))
@@ -91,30 +122,21 @@ class Probing:
         for canary in self._leaving:
             canary.poll()
         self._leaving = [canary for canary in self._leaving if canary.pid is not None]
-        for name, (_, canary) in self._canaries.items():
-            canary.poll()
-            for each in canary.read().workloads:
-                key = (name, each.workload, each.operation)
-                self._recent.setdefault(key, RecentHistogram()).add(now, each.latency)
-                self._medians.setdefault(key, MedianHistory()).add(now, each.latency)
+        for each in self._canaries.values():
+            each.poll(now)
 
     def readings(self) -> list[CanaryReading]:
         """Every canary now; never blocks."""
-        return [canary.read() for _, canary in self._canaries.values()]
+        return [each.canary.read() for each in self._canaries.values()]
+
+    def followed(self) -> Sequence[Followed]:
+        """Every canary with what is remembered of it."""
+        return [*self._canaries.values()]
 
     @property
     def outdated(self) -> bool:
         """Whether a canary measures what is no longer what the configuration means here: plan anew."""
         return any(reading.outdated for reading in self.readings())
-
-    def recent(self, probe: str, workload: str, operation: str) -> RecentHistogram | None:
-        """The last minutes of one operation of a canary."""
-        return self._recent.get((probe, workload, operation))
-
-    def medians(self, probe: str, workload: str, operation: str) -> tuple[float | None, ...]:
-        """Of one operation of a canary, minute by minute; seconds, oldest first."""
-        kept = self._medians.get((probe, workload, operation))
-        return kept.values if kept else ()
 
     def record(self, probe: PeriodicProbe) -> ProbeRecord:
         """What is remembered of a periodic probe."""
@@ -146,11 +168,8 @@ class Probing:
                 stuck.discard(name)
 
         stopping = [
-            threading.Thread(target=stop, args=(name, canary), name=f"stop-{name}", daemon=True)
-            for name, (_, canary) in self._canaries.items()
+            threads.start("end", partial(stop, name, each.canary), of=name) for name, each in self._canaries.items()
         ]
-        for thread in stopping:
-            thread.start()
         jobs = self._scheduler.stop(timeout_s)
         for thread in stopping:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -166,12 +185,12 @@ class Probing:
             run=_Runs(self, probe, runner),
             cancel=runner.stop,
             config=probe,
-            seconds_to_next=None if at is None else lambda: self._until(at, probe.identity.probe),
+            next_after=None if at is None else partial(self._next_after, at, probe.identity.probe),
         )
 
-    def _until(self, at: Schedule, name: str) -> float:
-        now = self._clock()
-        return at.next_after(now - (late := splay(self._host, name, CALENDAR_SPLAY_S))) + late - now
+    def _next_after(self, at: Schedule, name: str, now: float) -> float:
+        late = splay(self._host, name, CALENDAR_SPLAY_S)
+        return at.next_after(now - late) + late
 
     def _first_delay(self, probe: PeriodicProbe) -> float:
         """A restart goes on where the schedule was; what never ran starts soon, at a moment of this host's own."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plumbline.config import GatesConfig
+from plumbline.core import threads
 from plumbline.errors import PlumblineError, ProbeRefused
 from plumbline.probes import gates
 from plumbline.probes.canary import measure
@@ -154,7 +155,7 @@ class _DiskFigures:
 
     def __enter__(self) -> None:
         if self._device:
-            threading.Thread(target=self._follow, name="live-figures", daemon=True).start()
+            threads.start("live-figures", self._follow)
 
     def __exit__(self, *_: object) -> None:
         self._over.set()

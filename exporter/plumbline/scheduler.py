@@ -15,10 +15,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from plumbline.core import threads
+
 log = logging.getLogger(__name__)
 
 Clock = Callable[[], float]
 _LOOK_AGAIN_S = 60.0
+_DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,8 @@ class Job:
     first_delay_s: float = field(compare=False)
     run: Callable[[threading.Event], None] = field(compare=False)
     config: object = None
-    seconds_to_next: Callable[[], float] | None = field(default=None, compare=False)
-    """Instead of the interval: how long until the next start, asked again and again (a calendar; clocks jump)."""
+    next_after: Callable[[float], float] | None = field(default=None, compare=False)
+    """Instead of the interval: the first moment of a calendar after a moment, both Unix seconds."""
     cancel: Callable[[], None] = field(default=lambda: None, compare=False)
 
 
@@ -55,17 +58,18 @@ def splay(host: str, job: str, width_s: float) -> float:
 class _Loop:
     """One job's thread."""
 
-    def __init__(self, job: Job, clock: Clock) -> None:
+    def __init__(self, job: Job, clock: Clock, wall: Clock) -> None:
         self.job = job
         self.started_at: float | None = None
         self.due: float | None = None
-        self._clock = clock
+        self._ran = False
+        self._clock, self._wall = clock, wall
         self._cancel = threading.Event()
         self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name=f"job-{job.name}", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        self._thread.start()
+        self._thread = threads.start("job", self._loop, of=self.job.name, until=self._cancel)
 
     def cancel(self) -> None:
         self._cancel.set()
@@ -75,38 +79,59 @@ class _Loop:
     def kick(self) -> None:
         self._wake.set()
 
+    @property
+    def owes(self) -> bool:
+        """Whether a run that was due at once, or asked for, has not ended."""
+        awaited = not (self._ran or self.job.first_delay_s)
+        return awaited or self._wake.is_set() or self.started_at is not None  # in this order, see _begin
+
     def join(self, timeout_s: float) -> bool:
+        if self._thread is None:
+            return True
         self._thread.join(max(0.0, timeout_s))
         return not self._thread.is_alive()
 
     def _loop(self) -> None:
-        if self.job.seconds_to_next is not None:
-            self._follow(self.job.seconds_to_next)
+        if self.job.next_after is not None:
+            self._follow(self.job.next_after)
             return
-        self.due = due = self._clock() + self.job.first_delay_s
+        # after a mistake of this loop it goes on a whole interval later, as the first start is over
+        self.due = due = self._clock() + (self.job.first_delay_s if self.due is None else self.job.interval_s)
         while not self._cancel.is_set():
             kicked = self._wake.wait(max(0.0, due - self._clock()))
-            self._wake.clear()
+            self._begin()
             if self._cancel.is_set():
                 return
             self._run()
             if not kicked:
                 self.due = due = next_tick(due, self.job.interval_s, self._clock())
 
-    def _follow(self, seconds_to_next: Callable[[], float]) -> None:
-        """Start when the moment has come. It is looked at again each minute, because the wall clock may be set."""
-        left = seconds_to_next()
+    def _follow(self, next_after: Callable[[float], float]) -> None:
+        """Start when the moment has come. It is looked at again each minute, because the wall clock may be set.
+
+        A moment that was passed over by more than two looks (the machine slept, the clock was set) is left out; one
+        that a clock set back brings again within a day has been.
+        """
+        ran = -math.inf
+        moment = next_after(self._wall())
         while not self._cancel.is_set():
+            left = max(0.0, moment - self._wall())
             self.due = self._clock() + left
             kicked = self._wake.wait(min(left, _LOOK_AGAIN_S))
             self._wake.clear()
             if self._cancel.is_set():
                 return
-            before, left = left, seconds_to_next()
-            # within one look the moment comes, and the next one is farther away than the last was
-            if kicked or (before <= _LOOK_AGAIN_S and left > before):
+            late = self._wall() - moment
+            if late >= 0:
+                ran = moment
+            if kicked or 0 <= late <= 2 * _LOOK_AGAIN_S:
                 self._run()
-                left = seconds_to_next()
+            now = self._wall()
+            moment = next_after(ran if 0 < ran - now < _DAY_S else now)
+
+    def _begin(self) -> None:
+        self.started_at = self._clock()  # before the bell is put off: at no moment does nothing seem to be owed
+        self._wake.clear()
 
     def _run(self) -> None:
         self.started_at = self._clock()
@@ -115,14 +140,15 @@ class _Loop:
         except Exception:
             log.exception("job %s failed; it is tried again at its next tick", self.job.name)
         finally:
-            self.started_at = None
+            self._ran, self.started_at = True, None
 
 
 class Scheduler:
     """Runs jobs in daemon threads, so that a job stuck in the kernel can't keep the process alive."""
 
-    def __init__(self, *, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, *, clock: Clock = time.monotonic, wall: Clock = time.time) -> None:
+        """``clock``: monotonic seconds, for intervals. ``wall``: Unix seconds, for calendars."""
+        self._clock, self._wall = clock, wall
         self._loops: dict[str, _Loop] = {}
         self._lock = threading.Lock()
 
@@ -136,7 +162,7 @@ class Scheduler:
                     del self._loops[name]
             for name, job in wanted.items():
                 if name not in self._loops:
-                    self._loops[name] = loop = _Loop(job, self._clock)
+                    self._loops[name] = loop = _Loop(job, self._clock, self._wall)
                     loop.start()
 
     def kick(self, name: str) -> None:
@@ -144,6 +170,11 @@ class Scheduler:
         loop = self._loops.get(name)
         if loop:
             loop.kick()
+
+    def owing(self) -> frozenset[str]:
+        """Jobs of which a run that was due at once, or asked for by :meth:`kick`, has not ended."""
+        with self._lock:
+            return frozenset(name for name, loop in self._loops.items() if loop.owes)
 
     def in_flight(self, name: str) -> float | None:
         """Seconds since the job's run began; ``None`` while it waits for its tick."""

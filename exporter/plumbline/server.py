@@ -16,10 +16,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import partial
 
+from plumbline.core import threads
 from plumbline.crowd import Connection, Crowd, Places, counted_as
 from plumbline.errors import PlumblineError
-from plumbline.http1 import BadRequest, Head, HeadReader, linger, send
+from plumbline.http1 import BadRequest, HeadReader, linger, parse_head, send
 from plumbline.site import Request, Response, text_response
 from plumbline.webguard import Guard
 from plumbline.webtls import Turned, await_hello, shake, wrap
@@ -115,8 +117,7 @@ class Server:
         self._listener = _listen(*self._wanted)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # inherited by what it accepts
         self._address = format_address(*self._listener.getsockname()[:2])
-        self._acceptor = threading.Thread(target=self._accept, args=(self._listener,), name="http", daemon=True)
-        self._acceptor.start()
+        self._acceptor = threads.start("http", partial(self._accept, self._listener), until=self._stopping)
 
     def stop(self, timeout_s: float = 0.8) -> None:
         """Refuse new connections, close idle ones, let requests under way finish for up to ``timeout_s``."""
@@ -156,7 +157,7 @@ class Server:
     def _start(self, connection: Connection) -> bool:
         for _ in range(_THREAD_TRIES):
             try:
-                threading.Thread(target=self._serve, args=(connection,), name="http-request", daemon=True).start()
+                threads.start("http-request", partial(self._serve, connection))
             except RuntimeError:  # the system gives no more threads: another connection has to give its own back
                 self._connections.make_room(connection)
                 self._stopping.wait(_THREAD_WAIT_S)
@@ -197,7 +198,7 @@ class Server:
             received = reader.read()
             if received is None:
                 return False
-            head = Head(received)
+            head = parse_head(received)
         except BadRequest as bad:
             self._count(_BY_STATUS.get(bad.status, Refusal.MALFORMED), connection)
             response = text_response(bad.status, bad.text)
@@ -223,7 +224,7 @@ class Server:
         send(
             sock,
             response,
-            body=head.command != "HEAD",
+            body=head.request.method != "HEAD",
             keep=keep,
             timeout_s=self._timeout_s,
             headers=guard.headers,

@@ -6,13 +6,18 @@ left with it, and ends when it is answered or with the process.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
+from queue import SimpleQueue
 from typing import TypeVar
+
+from plumbline.core import threads
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 def ask_side_by_side(
@@ -20,18 +25,44 @@ def ask_side_by_side(
 ) -> tuple[dict[K, T], frozenset[K]]:
     """The answers there are within ``within_s`` seconds for all together, and who is silent still.
 
-    A question that raises is in neither; what it raises is its own to catch. ``what``: for the threads' names.
+    A question that raises is in neither; that is logged as a mistake. ``what``: what the threads are for.
     """
     found: dict[K, T] = {}
 
     def one(key: K) -> None:
         found[key] = asks[key]()
 
-    threads = {key: threading.Thread(target=one, args=(key,), name=f"{what}-{key}", daemon=True) for key in asks}
     deadline = time.monotonic() + within_s
-    for thread in threads.values():
-        thread.start()
-    for thread in threads.values():
+    asked = {key: threads.start(what, partial(one, key), of=str(key)) for key in asks}
+    for thread in asked.values():
         thread.join(max(0.0, deadline - time.monotonic()))
     answered = dict(found)  # who is late may write to the other
-    return answered, frozenset(key for key, thread in threads.items() if thread.is_alive() and key not in answered)
+    return answered, frozenset(key for key, thread in asked.items() if thread.is_alive() and key not in answered)
+
+
+def in_turn(items: Sequence[Item], do: Callable[[Item], T], at_once: int, *, what: str) -> Iterator[T]:
+    """``do`` of each item in their order, ``at_once`` of them under way together; the first error ends it."""
+    left = deque(enumerate(items))
+    done: list[SimpleQueue[tuple[T] | Exception]] = [SimpleQueue() for _ in items]
+
+    def work() -> None:
+        while left:
+            try:
+                index, item = left.popleft()
+            except IndexError:  # another took the last one
+                return
+            try:
+                done[index].put((do(item),))
+            except Exception as error:  # noqa: BLE001  (raised again where the answer is waited for)
+                done[index].put(error)
+
+    for number in range(min(at_once, len(items))):
+        threads.start(what, work, of=str(number))
+    try:
+        for each in done:
+            answer = each.get()
+            if isinstance(answer, Exception):
+                raise answer
+            yield answer[0]
+    finally:
+        left.clear()

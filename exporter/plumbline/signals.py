@@ -38,6 +38,11 @@ class Signals:
             while os.read(self._read_fd, 4096):
                 pass
 
+    def wake(self) -> None:
+        """End a :meth:`wait`; for any thread."""
+        with contextlib.suppress(OSError):  # full: a wake-up is waiting already; closed: nobody waits any more
+            os.write(self._write_fd, b"\0")
+
     def close(self) -> None:
         """The handlers stay: a second SIGTERM must not interrupt the stopping. The pipe goes."""
         signal.set_wakeup_fd(-1)

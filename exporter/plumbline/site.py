@@ -53,7 +53,8 @@ class Response:
 class Site:
     """``/metrics``, ``/-/healthy``, ``/-/ready`` and the status page at ``/``.
 
-    ``status`` gives the page as HTML. ``ready`` gives ``None`` when the daemon is, else what it is waiting for.
+    ``status`` gives the page as HTML. ``ready`` gives ``None`` when the daemon is, else what it is waiting for;
+    until then there are no metrics: a page of half a host would be stored as if it were the whole.
     """
 
     def __init__(self, exposition: Exposition, *, status: Callable[[], str], ready: Callable[[], str | None]) -> None:
@@ -82,6 +83,8 @@ class Site:
         return route(request, parts.query)
 
     def _metrics(self, request: Request, query: str) -> Response:
+        if (waiting := self._ready()) is not None:
+            return _not_ready(waiting)
         try:
             names = parse_qs(query, max_num_fields=_MAX_NAMES).get("name[]")
         except ValueError:
@@ -105,7 +108,7 @@ class Site:
 
     def _readiness(self, _request: Request, _query: str) -> Response:
         waiting = self._ready()
-        return text_response(200, "ready") if waiting is None else text_response(503, f"not ready: {waiting}")
+        return text_response(200, "ready") if waiting is None else _not_ready(waiting)
 
     def _page(self, _request: Request, _query: str) -> Response:
         try:
@@ -113,6 +116,10 @@ class Site:
         except ScrapeTimeout as error:
             return text_response(503, str(error))
         return Response(200, page.encode("utf-8", "backslashreplace"), _HTML, _PAGE_HEADERS)
+
+
+def _not_ready(waiting: str) -> Response:
+    return text_response(503, f"not ready: {waiting}", ("Retry-After", "1"))
 
 
 def text_response(status: int, text: str, *headers: tuple[str, str]) -> Response:

@@ -67,6 +67,6 @@ def _header(model: StatusModel) -> Html:
         "header",
         tag("h1", f"Plumbline on {model.host}"),
         tag("p", f"{now:%Y-%m-%d %H:%M:%S} UTC, version {model.version}, up for {seconds_text(up_s)}"),
-        tag("p", f"Open door: {model.door}") if model.door else "",
+        tag("p", f"The door: {model.door}") if model.door else "",
         tag("nav", *(link(path, path) for path in ("/metrics", "/-/ready", "/-/healthy")), aria_label="Other pages"),
     )

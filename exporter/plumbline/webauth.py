@@ -6,7 +6,8 @@ bcrypt takes 50 ms and more on purpose, so:
   pays some microseconds, and no guess can push that out;
 - guesses are checked one at a time, addresses in turn: they take at most one CPU, and a first scrape from another
   address waits for no more checks than there are addresses guessing;
-- a user who does not exist costs what the dearest hash costs, and comparisons take the same time wherever they differ.
+- whoever is asked about, known or not, costs what the dearest hash costs, and comparisons take the same time wherever
+  they differ.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ class Passwords:
         known: dict[str, bytes] = before._known if before else {}
         same = {user for user, hashed in self._users.items() if before and before._users.get(user) == hashed}
         self._known: dict[str, bytes] = {user: digest for user, digest in known.items() if user in same}
-        dearest = max((cost_of(each) for each in users.values()), default=MIN_COST)
-        self._nobodys = Secret(f"$2b${dearest:02d}${_NOBODYS}")
+        self._nobodys_digest = os.urandom(hashlib.sha256().digest_size)
+        self._dearest = max((cost_of(each) for each in users.values()), default=MIN_COST)
 
     def look(self, authorization: str | None, peer: str, gone: Callable[[], bool] = lambda: False) -> Verdict:
         """What the ``Authorization`` header of a request from ``peer`` is worth; may wait for other checks."""
@@ -118,14 +119,31 @@ class Passwords:
                 return Verdict.TOO_MANY
             if self._knows(user, digest):  # by a check that was waited for: a crowd of first scrapes costs one
                 return Verdict.LET_IN
-            hashed = self._users.get(user)
-            good = _matches(password, self._nobodys if hashed is None else hashed) and hashed is not None
+            good = self._check(password, self._users.get(user))
         if good:
             self._known[user] = digest
         return Verdict.LET_IN if good else Verdict.REFUSED
 
+    def _check(self, password: bytes, hashed: Secret | None) -> bool:
+        """Takes the rounds of the dearest hash, whoever asks: 2^c are the user's own, and 2^c + 2^(c+1) + … +
+        2^(dearest-1) are what is missing."""
+        cost = self._dearest if hashed is None else cost_of(hashed)
+        good = _matches(password, nobodys(cost) if hashed is None else hashed)
+        for missing in range(cost, self._dearest):
+            _matches(password, nobodys(missing))
+        return good and hashed is not None
+
     def _knows(self, user: str, digest: bytes) -> bool:
-        return hmac.compare_digest(self._known.get(user, b""), digest)
+        return hmac.compare_digest(self._remembered(user), digest)
+
+    def _remembered(self, user: str) -> bytes:
+        """Of who has not been let in one that nothing matches: other lengths would compare faster."""
+        return self._known.get(user, self._nobodys_digest)
+
+
+def nobodys(cost: int) -> Secret:
+    """A hash that no password is known for."""
+    return Secret(f"$2b${cost:02d}${_NOBODYS}")
 
 
 def parse_basic(authorization: str | None) -> tuple[str, bytes] | None:

@@ -136,8 +136,11 @@ def load(path: Path) -> WebFile:
 
 
 def parse(text: str, *, where: str) -> WebFile:
-    """Check the file's text; ``where`` names it in errors. An empty document asks for nothing."""
+    """Check the file's text; ``where`` names it in errors. ``{}`` asks for nothing; an empty file may be one that a
+    full disk or an editor cut."""
     data = read_yaml(text, where=where)
+    if data is None:
+        raise ConfigError(where, "is empty; write {} where nothing is to guard the port")
     found = convert_secret(WebFile, _without_empty(data), where=where, reference="docs/web.md")
     if found.tls_server_config == TlsServerConfig():
         found = msgspec.structs.replace(found, tls_server_config=None)  # as the toolkit has it

@@ -7,19 +7,20 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from plumbline import webfile, webtls
-from plumbline.errors import PlumblineError
+from plumbline.errors import ConfigError, PlumblineError
 from plumbline.site import Request, Response, text_response
 from plumbline.webauth import Passwords, Turns, Verdict
 from plumbline.webfile import RateLimit, WebFile
 
 _CHALLENGE = ("WWW-Authenticate", 'Basic realm="plumbline", charset="UTF-8"')
 _LATER = ("Retry-After", "1")
+_INSTEAD_OF = "; a restart can do that, a reload can't. Now there is: "
 
 
 class Bucket:
@@ -53,6 +54,8 @@ class Guard:
     context: ssl.SSLContext | None = None
     passwords: Passwords | None = None
     bucket: Bucket | None = None
+    lost: frozenset[str] = frozenset()
+    """Guards, in words, that stood here since the start and do no more: somebody should know."""
     digest: bytes = field(default=b"", repr=False)
     tls_digest: bytes = field(default=b"", repr=False)
 
@@ -82,6 +85,18 @@ class Guard:
     def authenticates(self) -> bool:
         """Whether it is known who comes in."""
         return self.asks_password or self.asks_certificate
+
+    @property
+    def guards(self) -> frozenset[str]:
+        """What guards the port, in words."""
+        there = {
+            "TLS": self.encrypts,
+            "client certificates": self.asks_certificate,
+            "client_allowed_sans": self.sans is not None,
+            "passwords": self.asks_password,
+            "rate_limit": self.bucket is not None,
+        }
+        return frozenset(name for name, stands in there.items() if stands)
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
@@ -118,11 +133,14 @@ def files_of(path: Path | None) -> list[Path]:
 def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
     """Read the file and those it names; :class:`ConfigError` leaves everything as it was.
 
-    ``before`` itself when nothing changed; else who was let in, and what was spent of the bucket, is taken over.
+    ``before`` itself when nothing changed; else who was let in, and what was spent of the bucket, is taken over. What
+    would open a door that was shut is refused, and other guards that go are kept in :attr:`Guard.lost`.
     """
     turns = before.turns if before else Turns()
     if path is None:
-        return before if before and not before.digest else Guard(turns)
+        if before and not before.digest:
+            return before
+        return _still_shut(Guard(turns), before, "web.config_file")
     file, where = webfile.load(path), str(path)
     tls = file.tls_server_config
     pems = None if tls is None else webtls.read_pems(tls, where=where)
@@ -138,7 +156,7 @@ def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
         context = webtls.make_context(tls, pems, where=where)
     users, limit = file.basic_auth_users, file.rate_limit
     kept = before.bucket if before and before.bucket and before.bucket.limit == limit else None
-    return Guard(
+    made = Guard(
         turns=turns,
         file=file,
         context=context,
@@ -147,6 +165,22 @@ def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
         digest=digest,
         tls_digest=tls_digest,
     )
+    return _still_shut(made, before, where)
+
+
+def _still_shut(made: Guard, before: Guard | None, where: str) -> Guard:
+    """A file that a full disk or an editor cut must not open the door; who means it restarts the daemon."""
+    if before is None:
+        return made
+    if before.authenticates and not made.authenticates:
+        raise ConfigError(where, f"nobody would be asked who he is any more{_INSTEAD_OF}{_words(before.guards)}")
+    if before.guards and not made.guards:
+        raise ConfigError(where, f"nothing would guard the port any more{_INSTEAD_OF}{_words(before.guards)}")
+    return replace(made, lost=(before.lost | before.guards) - made.guards)
+
+
+def _words(guards: frozenset[str]) -> str:
+    return ", ".join(sorted(guards))
 
 
 def _digest(struct: msgspec.Struct | None, *more: bytes) -> bytes:

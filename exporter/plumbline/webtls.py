@@ -7,15 +7,13 @@ not a matter of choice (https://pkg.go.dev/crypto/tls#CipherSuites, openssl-ciph
 from __future__ import annotations
 
 import ipaddress
-import os
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plumbline.core.answers import in_memory, read_named
 from plumbline.errors import ConfigError
 from plumbline.http1 import linger
 from plumbline.webfile import TlsServerConfig
@@ -194,7 +192,7 @@ def _load_identity(context: ssl.SSLContext, tls: TlsServerConfig, pems: Pems, wh
         raise ConfigError(where, "is encrypted, and nobody is there to type a password", key=_key(tls.key, "key"))
     try:
         # from memory, as inline text is never to reach a disk; and what was read just now, not what is there by now
-        with _in_memory(pems.cert) as cert_path, _in_memory(pems.key) as key_path:
+        with in_memory(pems.cert) as cert_path, in_memory(pems.key) as key_path:
             context.load_cert_chain(cert_path, key_path, password=_no_password)
     except ssl.SSLError as error:
         reason = {
@@ -221,29 +219,13 @@ def _pem(text: str | None, file: str | None, where: str, what: str) -> bytes:
     if not file:
         return b""
     try:
-        with Path(file).open("rb") as opened:
-            data = opened.read(MAX_PEM_BYTES + 1)
+        return read_named(file, MAX_PEM_BYTES)
     except OSError as error:
         raise ConfigError(where, f"can't be read: {error.strerror}", key=_key(text, what), value=file) from None
-    if len(data) > MAX_PEM_BYTES:
-        raise ConfigError(where, f"is longer than {MAX_PEM_BYTES} bytes", key=_key(text, what), value=file)
-    return data
 
 
 def _key(text: str | None, what: str) -> str:
     return f"tls_server_config.{what if text else what + '_file'}"
-
-
-@contextmanager
-def _in_memory(data: bytes) -> Iterator[str]:
-    """A path for OpenSSL, which reads files only."""
-    descriptor = os.memfd_create("plumbline-pem", os.MFD_CLOEXEC)
-    try:
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(data)
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)
 
 
 def _no_password() -> str:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -49,6 +50,10 @@ class Figures:
         return self.cpu_s / self.samples
 
 
+class _NotYet(Exception):
+    """There are no metrics yet."""
+
+
 @dataclass(slots=True)
 class Exporter:
     """A running exporter and what its scrapes cost so far. A context manager: started inside, ended after."""
@@ -74,8 +79,9 @@ class Exporter:
         while True:
             try:
                 self._connection = self._connect()
+                self._ask()
                 break
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, _NotYet):
                 if self._process.poll() is not None or time.monotonic() > deadline:
                     self._process.kill()
                     self._process.wait()
@@ -118,12 +124,20 @@ class Exporter:
         if self.anew:
             self._connection.close()
             self._connection = self._connect()
-        self._connection.request("GET", "/metrics", headers={**HEADERS, **self.more_headers})
-        answer = self._connection.getresponse()
-        self.body = answer.read()
+        answer = self._ask()
         self.wall_s.append(time.perf_counter() - start)
         if answer.status != 200 or answer.headers.get("Content-Encoding") != "gzip":
             raise SystemExit(f"{self.name}: status {answer.status}, encoding {answer.headers.get('Content-Encoding')}")
+
+    def _ask(self) -> http.client.HTTPResponse:
+        """``/metrics``, its body in :attr:`body`; raises :class:`_NotYet` while the host is first read."""
+        assert self._connection is not None
+        self._connection.request("GET", "/metrics", headers={**HEADERS, **self.more_headers})
+        answer = self._connection.getresponse()
+        self.body = answer.read()
+        if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            raise _NotYet
+        return answer
 
     def figures(self) -> Figures:
         """Medians without the warm-up, and memory as it is now."""

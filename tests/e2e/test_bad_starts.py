@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.state import open_storage
 from support.daemon import run, running, write_config
 from support.programs import need
 
@@ -99,7 +100,7 @@ def test_storage_paths_that_can_not_be_had(tmp_path: Path) -> None:
     file.touch()
 
     for path, why in (
-        (file, "File exists"),
+        (file, "Not a directory"),
         (file / "below", "Not a directory"),
         (Path("/proc/plumbline"), "No such file or directory"),
     ):
@@ -108,9 +109,18 @@ def test_storage_paths_that_can_not_be_had(tmp_path: Path) -> None:
 
 
 def test_state_that_can_not_be_read(tmp_path: Path) -> None:
-    (tmp_path / "state" / "state.json").mkdir(parents=True)
+    state = tmp_path / "state"
+    (state / "state.json").mkdir(parents=True)
 
-    assert refused(serve(tmp_path)).endswith("state.json: can't be read: Is a directory")
+    assert refused(serve(tmp_path)) == (
+        f"plumbline: {state}: is not empty, and nothing in it shows that Plumbline made it (no .plumbline-storage);"
+        " nothing in it was touched. Choose a new or empty directory with --storage.path"
+    )
+    (state / "state.json").rmdir()
+    open_storage(state).close()
+    (state / "state.json").mkdir()
+
+    assert refused(serve(tmp_path)).startswith(f"plumbline: {state}/state.json: is not a regular file; move it away")
 
 
 @pytest.mark.parametrize(

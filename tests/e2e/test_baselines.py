@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.state import open_storage
 from support.daemon import Daemon, eventually, running
 
 READ, WRITE = "randread-4k-qd1-j1", "randwrite-4k-qd1-j1-dsync"
@@ -86,7 +87,7 @@ def test_a_documented_profile_judges_only_where_it_is_chosen(daemon: Daemon) -> 
 
 
 def test_a_damaged_recorded_baseline_fails_its_collector_and_nothing_else(folder: Path) -> None:
-    (folder / "state").mkdir()
+    open_storage(folder / "state").close()
     recorded = folder / "state" / "baseline.yaml"
     recorded.write_text("schema_version: 1\nentries: [{workload: nonsense}]\n")
 

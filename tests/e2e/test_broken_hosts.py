@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.state import open_storage
 from support.daemon import STOP_WITHIN_S, Daemon, eventually, running
 from support.programs import need
 from support.scraped import Scrape
@@ -105,7 +106,7 @@ def test_no_sysfs_and_no_udev_at_all(folder: Path, tmp_path: Path) -> None:
     ids=["noise", "empty", "other-version", "other-shape"],
 )
 def test_damaged_state_is_kept_aside(folder: Path, content: bytes, why: str) -> None:
-    (folder / "state").mkdir()
+    open_storage(folder / "state").close()
     (folder / "state" / "state.json").write_bytes(content)
 
     with running(folder, config=QUIET) as daemon:

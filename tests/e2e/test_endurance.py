@@ -235,7 +235,10 @@ def small_disk(folder: Path) -> Iterator[Path]:
     point = folder / "small"
     point.mkdir()
     done = subprocess.run(
-        [need("mount"), "-t", "tmpfs", "-o", "size=256k", "none", point], capture_output=True, text=True, check=False
+        [need("mount"), "-t", "tmpfs", "-o", "size=256k,mode=700", "none", point],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         pytest.skip(f"can't mount here: {done.stderr.strip()}")

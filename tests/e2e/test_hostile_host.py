@@ -38,3 +38,25 @@ def test_ports_named_like_markup_and_terminal_codes(folder: Path) -> None:
                 assert "\x1b" not in done.stdout + done.stderr
             assert "\x1b" not in daemon.said()
             assert "Traceback" not in daemon.said()
+
+
+@pytest.mark.needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root: the latency collector needs its capabilities")
+def test_a_disk_whose_name_is_no_utf8(folder: Path, tmp_path: Path) -> None:
+    """The kernel takes any byte from a driver but a slash; the rest of the tree is this host's own."""
+    sys, disk = tmp_path / "sys", tmp_path / "sys" / "devices" / "bad"
+    (disk / "mq").mkdir(parents=True)
+    for path in ("block", "class"):
+        (sys / path).mkdir()
+    for path in ("kernel", "devices/system", "class/net"):
+        (sys / path).symlink_to(f"/sys/{path}")
+    (disk / "dev").write_text("8:240\n")
+    (disk / "size").write_text("1000\n")
+    (sys / "block" / os.fsdecode(b"sd\xff")).symlink_to("../devices/bad")
+    with running(folder, "--path.sysfs", sys, config={"probes": []}) as daemon:
+        metrics = daemon.metrics()
+        assert metrics.get("plumbline_collector_success", collector="disk") == 1
+        if metrics.get("plumbline_collector_success", collector="latency"):
+            assert len(metrics.labels("plumbline_disk_latency_seconds_count", "device")) == 1
+        assert daemon.get("/").status == 200
+        assert daemon.stop()[0] == 0

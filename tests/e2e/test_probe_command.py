@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from plumbline.probes.gates import HeavyLock
-from plumbline.storage_names import HEAVY_LOCK
+from plumbline.storage_names import HEAVY_LOCK, MARKER
 from support.daemon import COMMAND, alive, command_line, eventually, running, write_config
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")]
@@ -75,7 +75,7 @@ def test_a_run_without_a_daemon_beside_the_documented_baseline(folder: Path) -> 
     assert mean["ratio"] == pytest.approx(mean["measured"] / mean["baseline"])
     assert iops["ratio"] == pytest.approx(iops["baseline"] / iops["measured"])
     # nothing is left but the data file, and no state is claimed to be the daemon's
-    assert sorted(path.name for path in (folder / "state").iterdir()) == ["fio-a", HEAVY_LOCK]
+    assert sorted(path.name for path in (folder / "state").iterdir()) == [MARKER, "fio-a", HEAVY_LOCK]
 
     table = plumbline(folder, "run", "fio-a")
     assert table.returncode == 0

@@ -166,6 +166,39 @@ def test_a_bad_file_changes_nothing_and_is_said_once(door: Guarded) -> None:
     eventually(lambda: door.metrics().get("plumbline_config_last_reload_successful") == 1)
 
 
+@pytest.mark.parametrize("text", ["", "{}\n", TLS])
+def test_a_file_cut_short_opens_nothing(door: Guarded, text: str) -> None:
+    """As an editor or a full disk leaves it; two seconds later nobody may come in without the password."""
+    already = door.daemon.said().count("reload refused")
+    door.file.write_text(text)
+    eventually(lambda: door.daemon.said().count("reload refused") > already)
+    for path in ("/", "/metrics", "/-/healthy"):
+        assert door.get(path, user="")[0] == 401
+    assert door.metrics().get("plumbline_config_last_reload_successful") == 0
+    assert f"{door.file}: " in door.get("/")[1]
+    door.file.write_text(TLS + USERS)
+    eventually(lambda: door.metrics().get("plumbline_config_last_reload_successful") == 1)
+
+
+def test_a_guard_that_goes_is_a_warning_a_metric_and_a_line(door: Guarded) -> None:
+    loaded = door.daemon.said().count("configuration reloaded")
+    door.file.write_text(TLS + USERS + "rate_limit: {interval: 1ms, burst: 1000}\n")
+    eventually(lambda: door.daemon.said().count("configuration reloaded") > loaded)
+    already = door.daemon.said().count("no more since a reload: rate_limit")
+    door.file.write_text(TLS + USERS)
+    eventually(lambda: door.daemon.said().count("no more since a reload: rate_limit") > already)
+    assert door.metrics().get("plumbline_web_guards_lost") == 1
+    assert "no more since a reload: rate_limit; a restart takes that as meant" in door.get("/")[1]
+
+
+def test_an_empty_web_file_does_not_start(folder: Path) -> None:
+    file = folder / "web.yaml"
+    file.write_text("")
+    done = run("serve", "--web.config.file", file, "--storage.path", folder / "state")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"plumbline: {file}: is empty; write {{}} where nothing is to guard the port"
+
+
 def test_no_secret_is_in_argv_log_metrics_or_page(door: Guarded) -> None:
     key = "".join(door.certificates.key("server").read_text().splitlines()[1:-1])
     daemon = door.daemon

@@ -5,10 +5,11 @@ from __future__ import annotations
 import socket
 from html.parser import HTMLParser
 
-from hypothesis import given, settings
+import httptools
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plumbline.http1 import BadRequest, Head, HeadReader
+from plumbline.http1 import BadRequest, Head, HeadReader, parse_head
 from plumbline.negotiation import accepts_gzip, choose_format
 from plumbline.rendering import Format
 from plumbline.status import render_status
@@ -40,15 +41,109 @@ lines = st.lists(st.sampled_from([*REQUEST, b"\r\n", b"\n", b"5", b"\x00", b"\xf
 
 @given(st.one_of(st.binary(max_size=200), lines))
 def test_any_head_is_parsed_or_refused(data: bytes) -> None:
+    assert isinstance(found := ours(data + b"\r\n\r\n"), Head) or 400 <= found <= 505
+
+
+TOKEN = "!#$%&'*+-.^_`|~09azAZ"
+"""Letters of names, by the grammar."""
+odd = st.sampled_from([b"\0", b"\x0b", b"\x0c", b"\r", b"\n", b"\r\n", b"\x7f", b"\xe9", b" ", b"\t", b":", b";", b","])
+names = st.one_of(
+    st.sampled_from(("Host", "host", "Content-Length", "CONTENT-LENGTH", "Transfer-Encoding", "Connection", "Upgrade",
+                     "Expect", "Accept", "Authorization", "Keep-Alive", "Proxy-Connection", "TE")),
+    st.text(TOKEN, min_size=1, max_size=6),
+).map(str.encode)  # fmt: skip
+values = st.one_of(
+    st.sampled_from(("x", "0", "00", "5", "5, 5", "+0", "chunked", "gzip, chunked", "Chunked", "close", "keep-alive",
+                     "keep-alive, close", "upgrade", "h2c", "100-continue", "", "websocket", "*/*")).map(str.encode),
+    st.text("\t ~a,;\"\xe9", max_size=8).map(lambda text: text.encode("latin-1")),
+)  # fmt: skip
+fields = st.lists(st.tuples(names, st.sampled_from((b":", b": ", b":\t ", b" :")), values), max_size=6)
+targets = st.one_of(
+    st.sampled_from((b"/", b"/metrics?name[]=a&name[]=b", b"*", b"http://x/metrics", b"https://[::1]:1/", b"//", b"x")),
+    st.text('/?#%&=[]a.~;@:!|^\\"<>{}`', max_size=8).map(lambda text: b"/" + text.encode()),
+)
+
+
+@st.composite
+def heads(draw: st.DrawFn) -> bytes:
+    """Mostly good ones; some with something odd at any place."""
+    method = draw(st.sampled_from((b"GET", b"HEAD", b"POST", b"OPTIONS", b"TRACE", b"get", b"CONNECT", b"PRI", b"M")))
+    version = draw(st.sampled_from((b"1.1", b"1.1", b"1.1", b"1.0", b"2.0", b"0.9", b"1.2")))
+    host = draw(st.sampled_from((b"Host: x\r\n", b"Host: x\r\n", b"")))
+    lines = b"".join(name + colon + value + b"\r\n" for name, colon, value in draw(fields))
+    head = method + b" " + draw(targets) + b" HTTP/" + version + b"\r\n" + host + lines
+    for _ in range(draw(st.sampled_from((0, 0, 1, 2)))):
+        at = draw(st.integers(0, len(head)))
+        head = head[:at] + draw(odd) + head[at:]
+    return head + b"\r\n"
+
+
+def ours(head: bytes) -> Head | int:
+    """Parsed, or the status of its refusal."""
     try:
-        head = Head(data + b"\r\n\r\n")
+        return parse_head(head)
     except BadRequest as bad:
-        status = bad.status
-    else:
-        assert head.request.method
-        assert head.request.target
+        return bad.status
+
+
+class Theirs:
+    """What llhttp, by which Node.js serves, makes of the same bytes and a second request behind them."""
+
+    def __init__(self, data: bytes) -> None:
+        self.target, self.fields = b"", list[tuple[bytes, bytes]]()
+        self.requests, self.body = 0, b""
+        self.method, self.version, self.keep = b"", "", False
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.feed_data(data)
+
+    def on_message_begin(self) -> None:
+        self.requests += 1
+
+    def on_url(self, url: bytes) -> None:
+        if self.requests == 1:
+            self.target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.requests == 1:
+            self.fields.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        if self.requests == 1:
+            self.method, self.version = self.parser.get_method(), self.parser.get_http_version()
+            self.keep = self.parser.should_keep_alive()
+
+
+SECOND = b"GET /second HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@given(heads())
+def test_what_is_accepted_llhttp_accepts_with_the_same_meaning(data: bytes) -> None:
+    """So nobody who forwards to us or is fed by us may see another request in the same bytes."""
+    head = ours(data)
+    if isinstance(head, int):
         return
-    assert 400 <= status <= 505
+    try:
+        theirs = Theirs(data)
+    except httptools.HttpParserUpgrade:
+        assert not head.keep, "after an upgrade nothing is HTTP"
+        return
+    assert theirs.requests == 1
+    assert (head.request.method, head.request.target) == (theirs.method.decode(), theirs.target.decode())
+    for name, _ in theirs.fields:
+        (first, *_) = [value for each, value in theirs.fields if each == name]
+        assert (head.request.headers.get(name.decode()) or "").strip() == first.decode("latin-1").strip()
+    if head.keep:
+        assert (theirs.keep, theirs.version) == (True, "1.1")
+        assert Theirs(data + SECOND).requests == 2, "what follows is a request for both"
+
+
+def test_the_property_meets_good_heads_and_odd_ones() -> None:
+    """Or it would hold of nothing."""
+    kept = ours(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: a\r\n\r\n")
+    assert isinstance(kept, Head)
+    assert kept.keep
+    assert ours(b"GET /metrics HTTP/1.1\r\nHost : x\r\n\r\n") == 400
 
 
 @settings(deadline=None)
@@ -56,16 +151,16 @@ def test_any_head_is_parsed_or_refused(data: bytes) -> None:
 def test_heads_come_out_however_the_bytes_arrive(data: bytes, size: int) -> None:
     """In pieces of any size the same heads are found as in one piece."""
 
-    def heads(pieces: list[bytes]) -> list[bytes]:
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
+    def found(pieces: list[bytes]) -> list[bytes]:
+        near, far = socket.socketpair()
+        with near, far:
             for piece in pieces:
-                theirs.sendall(piece)
-            theirs.shutdown(socket.SHUT_WR)
-            reader = HeadReader(ours, timeout_s=5, idle_s=5)
+                far.sendall(piece)
+            far.shutdown(socket.SHUT_WR)
+            reader = HeadReader(near, timeout_s=5, idle_s=5)
             return list(iter(reader.read, None))
 
-    assert heads([data[i : i + size] for i in range(0, len(data), size)]) == heads([data])
+    assert found([data[i : i + size] for i in range(0, len(data), size)]) == found([data])
 
 
 class Texts(HTMLParser):

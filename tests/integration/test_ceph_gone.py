@@ -42,7 +42,7 @@ RESTLESS = tuple(f"restless-{number}" for number in range(12))
 HURRIED = """
 import sys
 from plumbline import app, cephmapwatch
-from plumbline.probes.backoff import Backoff
+from plumbline.core.backoff import Backoff
 from plumbline.probes.cluster import CephGuard
 
 Backoff.FIRST_S = Backoff.LAST_S = 0.0

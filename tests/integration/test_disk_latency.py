@@ -23,6 +23,7 @@ from plumbline.sources.latencymaps import OPERATIONS, Histogram
 from support.disks import disk_folder
 from support.filesystems import Mounts
 from support.latency import During, Watch, bucket, bucket_of, run, watching
+from support.loops import add_partition
 from support.programs import need
 
 pytestmark = [pytest.mark.long, pytest.mark.needs_root]
@@ -262,7 +263,7 @@ def test_trimming_a_file_system(watch: Watch, loop: Path, tmp_path: Path) -> Non
 def test_partitions_are_their_disk(watch: Watch, loop: Path, tmp_path: Path) -> None:
     """Told to the kernel one by one: not every kernel reads partition tables."""
     for number, start in ((1, 2048), (2, 2048 + 204800)):
-        run(need("addpart"), loop, str(number), str(start), "204800")
+        add_partition(str(loop), number, start * 512, 204800 * 512)
     parts = [str(node_of(f"{loop.name}p{number}", tmp_path)) for number in (1, 2)]
     during = watch.during(
         loop.name,

@@ -5,12 +5,9 @@ A loop device over a file is the one disk that a test may make and break; what l
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
 import os
 import re
 import shutil
-import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -22,6 +19,7 @@ from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice, device_below, read_block_devices
 from plumbline.sources.diskstats import WholeDisks, read_diskstats, read_whole_disks
 from plumbline.sources.diskusers import read_disk_users
+from support.loops import add_partition
 
 HERE = Roots.under(Path("/"))
 SIZE = 320 * 2**20  # sparse; mkfs.xfs takes no less than 300 MiB
@@ -178,23 +176,12 @@ def test_a_partition(
     loop: Callable[..., str], mount: Callable[..., Path], own_disk: BlockDevice, tmp_path: Path
 ) -> None:
     device = loop(tmp_path, "--partscan")
-    make_filesystem("ext4", add_partition(device))
+    make_filesystem("ext4", add_partition(device, 1, 2**20, SIZE - 2**20))
     assert device_below(mount(tmp_path / "mounted", f"{device}p1"), HERE) == own_disk
     keep = WholeDisks(HERE, exclude=re.compile(""))
     names = {disk.name for disk in read_diskstats(HERE, keep=keep)}
     assert Path(device).name in names
     assert f"{Path(device).name}p1" not in names
-
-
-def add_partition(device: str) -> str:
-    """Tell the kernel of a first partition (linux/blkpg.h): some kernels read no partition tables."""
-    partition = struct.pack("=qqi64s64s4x", 2**20, SIZE - 2**20, 1, b"", b"")
-    memory = ctypes.create_string_buffer(partition)
-    blkpg_add_partition, blkpg = 1, 0x1269
-    argument = struct.pack("=iii4xQ", blkpg_add_partition, 0, len(partition), ctypes.addressof(memory))
-    with Path(device).open("rb") as file:
-        fcntl.ioctl(file, blkpg, argument)
-    return f"{device}p1"
 
 
 @pytest.mark.needs_root
@@ -214,7 +201,7 @@ def test_a_filesystem_on_a_partition_is_a_use_of_the_disk(
 ) -> None:
     device = loop(tmp_path, "--partscan")
     assert users_of(device) == set()
-    partition = add_partition(device)
+    partition = add_partition(device, 1, 2**20, SIZE - 2**20)
     make_filesystem("ext4", partition)
     directory = mount(tmp_path / "mounted here", partition)
     bound = mount(tmp_path / "bound", "--bind", str(directory))

@@ -23,6 +23,8 @@ from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.probes.totals import OperationTotals
 from plumbline.workloads import load_catalogue
+from support.filesystems import Mounts, shut_down, skip_without_root
+from support.filesystems import run as run_command
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 MIB = 1 << 20
@@ -244,3 +246,45 @@ def test_the_histogram_of_a_run_says_what_fio_says(disk: Path) -> None:
         folded = quantile(histogram, q)
         assert folded is not None
         assert 1 / FACTOR <= folded / operation.latency[statistic] <= FACTOR, statistic
+
+
+@pytest.fixture
+def mounts(tmp_path: Path) -> Iterator[Mounts]:
+    skip_without_root("mounts file systems")
+    made = Mounts(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.needs_root
+@pytest.mark.parametrize("fault", ["dies", "turns-read-only"])
+def test_a_file_system_that_fails_under_a_run(mounts: Mounts, fault: str) -> None:
+    """A failure of one line, no files left open: it can be unmounted at once."""
+    point = mounts.ext4(160)
+    of = plan(point / "probe", "randwrite-4k-qd1-j1-dsync", runtime=Duration(20))
+    assert run(plan(point / "probe", "randwrite-4k-qd1-j1-dsync")).outcome is Outcome.SUCCESS  # laid out
+    found: list[object] = []
+
+    def measured() -> None:
+        try:
+            found.append(run(of))
+        except ProbeRefused as refusal:
+            found.append(refusal)
+
+    beside = threading.Thread(target=measured)
+    beside.start()
+    time.sleep(2)
+    if fault == "dies":
+        shut_down(point)
+    else:
+        run_command("mount", "-o", "remount,errors=remount-ro", point)
+        device = Path(run_command("findmnt", "-no", "SOURCE", point).strip()).name
+        (Path("/sys/fs/ext4") / device / "trigger_fs_error").write_text("a fault of a test", "ascii")
+    beside.join(60)
+    assert not beside.is_alive()
+    (result,) = found
+    message = result.message if isinstance(result, ProbeResult) else str(result)
+    assert not isinstance(result, ProbeResult) or result.outcome is Outcome.FAILURE
+    assert message
+    assert "\n" not in message
+    mounts.unmount(point)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -23,8 +22,9 @@ from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.workloads import load_catalogue
-from support.daemon import eventually, freeze
+from support.daemon import eventually
 from support.filesystems import Mounts, run, skip_without_root
+from support.fuse import Fuse
 
 pytestmark = pytest.mark.needs_root
 HERE = Roots.under(Path("/"))
@@ -36,30 +36,8 @@ def _root() -> None:
     skip_without_root("mounts file systems")
 
 
-class Fuse:
-    """bindfs: a directory seen through FUSE, by a process of ours."""
-
-    def __init__(self, below: Path) -> None:
-        self.point = below / "fuse"
-        (below / "behind").mkdir()
-        self.point.mkdir()
-        self.process = subprocess.Popen(
-            ["bindfs", "-f", below / "behind", self.point],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        eventually(lambda: f" {self.point} " in Path("/proc/self/mountinfo").read_text(), within_s=30)
-
-    def close(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
-        self.process.kill()
-        self.process.wait(30)
-        subprocess.run(["umount", "-l", self.point], check=False, timeout=30, capture_output=True)
-
-
 @pytest.fixture
 def fuse(tmp_path: Path) -> Iterator[Fuse]:
-    if shutil.which("bindfs") is None or not Path("/dev/fuse").exists():
-        pytest.skip("bindfs or /dev/fuse is missing")
     mounted = Fuse(tmp_path)
     yield mounted
     mounted.close()
@@ -162,7 +140,7 @@ def test_works_through_fuse(fuse: Fuse) -> None:
 
 @pytest.mark.parametrize("workload", ["fs-metadata-1k", "fs-randwrite-4k-qd1-j1-buffered"])
 def test_a_mount_that_hangs_is_refused_and_not_waited_for(fuse: Fuse, workload: str) -> None:
-    freeze(fuse.process.pid)
+    fuse.hang()
     began = time.monotonic()
     with pytest.raises(ProbeRefused) as refusal:
         go(probe(fuse.point / "probe", workload))
@@ -193,7 +171,7 @@ def test_a_mount_that_hangs_under_way_ends_in_a_timeout(fuse: Fuse) -> None:
     hung.join()
     assert result.outcome is Outcome.TIMEOUT
     assert "did not let it end" in result.message
-    fuse.process.send_signal(signal.SIGCONT)
+    fuse.go_on()
     eventually(lambda: not workers(), within_s=60)
     result = go(probe(fuse.point / "probe", "fs-metadata-1k"))  # and it sweeps before
     assert (result.outcome, result.message) == (Outcome.SUCCESS, "")
@@ -223,13 +201,13 @@ def test_the_watch_tells_up_from_dead_and_asks_once_at_a_time(fuse: Fuse) -> Non
         return found.up, found.in_flight_s
 
     eventually(lambda: state() == (True, 0.0), within_s=60)
-    freeze(fuse.process.pid)
+    fuse.hang()
     began = time.monotonic()
     assert state()[0] is not True or time.monotonic() - began < ANSWER_WITHIN_S
     assert time.monotonic() - began < ANSWER_WITHIN_S + 20
     assert eventually(lambda: state()[0] is False, within_s=60)
     assert len([line for line in workers() if str(fuse.point) in line]) <= 1
-    fuse.process.send_signal(signal.SIGCONT)
+    fuse.go_on()
     eventually(lambda: state() == (True, 0.0), within_s=60)
     fuse.process.kill()
     fuse.process.wait(30)

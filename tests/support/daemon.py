@@ -28,6 +28,9 @@ COMMAND: tuple[str, ...] = (sys.executable, "-m", "plumbline")
 WITHIN_S = float(os.environ.get("PLUMBLINE_TESTS_WAIT_S", "30"))
 """For everything that must happen soon, on a busy machine too; on one that twenty others use, say more."""
 
+FIRST_PAGE = "the first page of metrics is there"
+"""What the log says then."""
+
 STOP_WITHIN_S = 2.0
 """What the daemon promises."""
 
@@ -129,9 +132,11 @@ def running(
     prefix: Sequence[str] = (),
     command: Sequence[str] = COMMAND,
     environment: Mapping[str, str] | None = None,
+    whole: bool = True,
 ) -> Iterator[Daemon]:
     """Start with its state in ``folder/state`` on a free port, and wait until it says where; ended afterwards.
 
+    ``whole``: wait until there are metrics, too: until then ``/metrics`` and ``/-/ready`` answer 503.
     ``config`` is written to ``folder/plumbline.yaml`` first, unless it is ``None``. ``prefix`` is a command that
     runs another one (``ip netns exec …``, ``setpriv …``) in its own process.
     """
@@ -148,7 +153,10 @@ def running(
             line = _first_line(process)
             found = re.search(r"status page (https?://\S+)/ ", line)
             assert found, f"no address in {line!r}; log:\n{log.read_text(errors='replace')}"
-            yield Daemon(process, found[1], line, log, storage)
+            daemon = Daemon(process, found[1], line, log, storage)
+            if whole:  # by its log, which has no door
+                eventually(lambda: FIRST_PAGE in daemon.said() or process.poll() is not None)
+            yield daemon
         finally:
             _end(process)
 

@@ -33,6 +33,7 @@ class Base:
     name: str
     installed: tuple[str, ...] = ()
     fetched: tuple[str, ...] = ()
+    suite: str = "bookworm"
 
 
 MINIMAL = Base("minimal")
@@ -124,7 +125,7 @@ def made(base: Base) -> Path:
     making = Path(tempfile.mkdtemp(dir=BASES, prefix="making-"))
     try:
         include = [f"--include={','.join(base.installed)}"] if base.installed else []
-        _run(["debootstrap", "--variant=minbase", *include, "bookworm", str(making), *_mirror()])
+        _run(["debootstrap", "--variant=minbase", *include, base.suite, str(making), *_mirror(base.suite)])
         _run(["chroot", str(making), "apt-get", "clean"])
         if base.fetched:
             shutil.copyfile("/etc/resolv.conf", making / "etc/resolv.conf")
@@ -137,15 +138,19 @@ def made(base: Base) -> Path:
     return done
 
 
-def _mirror() -> list[str]:
-    """The mirror this machine has its own Debian packages from; none named: debootstrap's default."""
+def _mirror(suite: str) -> list[str]:
+    """The mirror this machine has its own Debian packages from; none named: debootstrap's default. A mirror of one
+    release has the others."""
     if not shutil.which("apt-get"):
         return []
     form = "$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)"
     listed = subprocess.run(["apt-get", "indextargets", "--format", form], capture_output=True, text=True, check=False)
-    return [
-        line.split()[0] for line in listed.stdout.splitlines() if line.split()[1:] == ["bookworm", "main", "Debian"]
-    ][:1]
+    mirrors = {
+        codename: uri
+        for uri, codename, *of in (line.split() for line in listed.stdout.splitlines())
+        if of == ["main", "Debian"] and "-" not in codename  # neither updates nor security
+    }
+    return [mirrors[suite]] if suite in mirrors else list(mirrors.values())[:1]
 
 
 def _run(argv: Sequence[str]) -> None:
@@ -252,7 +257,7 @@ def _started(lower: Path, folder: Path, key: Path, *, systemd: bool) -> Iterator
     try:
         yield _wait(process, log, folder, key, systemd=systemd)
     finally:
-        for pid in (_child(process.pid), process.pid):
+        for pid in (child(process.pid), process.pid):
             with contextlib.suppress(ProcessLookupError):
                 if pid:
                     os.kill(pid, signal.SIGKILL)
@@ -275,7 +280,7 @@ def _give_key(folder: Path) -> Path:
 def _wait(process: subprocess.Popen[bytes], log: Path, folder: Path, key: Path, *, systemd: bool) -> DebianHost:
     deadline = time.monotonic() + BOOT_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        pid = _child(process.pid)
+        pid = child(process.pid)
         tree = Path(f"/proc/{pid}/root")
         if pid and systemd and Path(f"/proc/{pid}/comm").read_text() == "systemd\n":
             host = DebianHost(("nsenter", "-t", str(pid), "-a"), tree, key)
@@ -289,8 +294,8 @@ def _wait(process: subprocess.Popen[bytes], log: Path, folder: Path, key: Path, 
     raise RuntimeError(f"the host did not come up: {log.read_text(errors='replace')[-500:]}")
 
 
-def _child(pid: int) -> int | None:
-    """The namespace's PID 1, as this machine numbers it."""
+def child(pid: int) -> int | None:
+    """The PID 1 of namespaces that ``unshare``, ``pid``, made; as this machine numbers it."""
     with contextlib.suppress(FileNotFoundError):
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return int(children[0]) if children else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 MIB = 2**20
+_EXT4_IOC_SHUTDOWN = 0x8004587D  # _IOR('X', 125, __u32), include/uapi/linux/ext4.h
 
 
 class Mounts:
@@ -72,3 +74,12 @@ def skip_without_root(why: str) -> None:
     """Skip the test, saying why, where it does not run as root."""
     if os.geteuid() != 0:
         pytest.skip(f"{why}: needs root")
+
+
+def shut_down(point: Path) -> None:
+    """An ext4 that answers EIO to everything from now on, as after an error of its journal."""
+    fd = os.open(point, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.ioctl(fd, _EXT4_IOC_SHUTDOWN, (2).to_bytes(4, "little"))  # 2: without flushing the journal
+    finally:
+        os.close(fd)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import hashlib
 import os
+import struct
 import subprocess
 from pathlib import Path
 
@@ -46,3 +49,14 @@ class Loops:
 def checksum(name: str) -> str:
     """Of everything on the disk."""
     return hashlib.sha256(Path(f"/dev/{name}").read_bytes()).hexdigest()
+
+
+def add_partition(device: str, number: int, start: int, length: int) -> str:
+    """Tell the kernel of a partition, in bytes (linux/blkpg.h): some kernels read no partition tables."""
+    partition = struct.pack("=qqi64s64s4x", start, length, number, b"", b"")
+    memory = ctypes.create_string_buffer(partition)
+    blkpg_add_partition, blkpg = 1, 0x1269
+    argument = struct.pack("=iii4xQ", blkpg_add_partition, 0, len(partition), ctypes.addressof(memory))
+    with Path(device).open("rb") as file:
+        fcntl.ioctl(file, blkpg, argument)
+    return f"{device}p{number}"

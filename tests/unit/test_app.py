@@ -20,6 +20,7 @@ from plumbline.running import Running, World
 from plumbline.sources.block import BlockDevice
 from plumbline.state import StateStore
 from plumbline.workloads import load_catalogue
+from support.daemon import eventually
 from support.hosts import parts, recorded_network, silent_network, tree
 
 CATALOGUE = load_catalogue()
@@ -142,6 +143,7 @@ def test_osds_that_come_and_go_plan_anew_and_are_no_reload(
     running = daemon._running
     file.write_text("probes: [{type: cana")
     daemon._loop()
+    eventually(lambda: prepared)
     assert prepared == [running.config], "planned anew, with the configuration in force"
     assert daemon._running is running
     assert (RELOAD_OK, (), 1) in list(daemon._samples())

@@ -22,6 +22,7 @@ from plumbline.probes.canary_reading import WorkloadReading
 from plumbline.probes.canary_worker import FILE_NAME
 from plumbline.probes.histogram import latency_edges, quantile
 from plumbline.workloads import BlockWorkload, Pattern, Sync
+from support.canaries import until
 
 READ = BlockWorkload(id="randread-4k-qd1-j1", layer="disk", pattern=Pattern.RANDREAD, block_size=4096)
 WRITE = BlockWorkload(
@@ -70,18 +71,6 @@ def start(directory: Path) -> Iterator[Start]:
     yield start
     for one in started:
         assert one.stop()
-
-
-def until(one: Canary, reached: Callable[[CanaryReading], bool], seconds: float = 60.0) -> CanaryReading:
-    """Poll as the daemon does, only faster."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        one.poll()
-        reading = one.read()
-        if reached(reading):
-            return reading
-        time.sleep(0.02)
-    raise AssertionError(f"not reached in {seconds} s: {one.read()}")
 
 
 def executed(each: WorkloadReading) -> int:

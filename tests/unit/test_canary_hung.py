@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
+import shutil
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -17,13 +18,13 @@ from plumbline.probes.canary import Canary, CanaryPlan, CanaryReading, CanarySta
 from plumbline.probes.canary_worker import FILE_NAME
 from plumbline.probes.histogram import quantile
 from plumbline.workloads import BlockWorkload, Pattern, Sync
-from support.filesystems import MIB, Mounts, run, skip_without_root
+from support.canaries import healthy, until
+from support.filesystems import MIB, Mounts, run, shut_down, skip_without_root
 
 READ = BlockWorkload(id="randread-4k-qd1-j1", layer="disk", pattern=Pattern.RANDREAD, block_size=4096)
 WRITE = BlockWorkload(
     id="randwrite-4k-qd1-j1-dsync", layer="disk", pattern=Pattern.RANDWRITE, block_size=4096, sync=Sync.DSYNC
 )
-EXT4_IOC_SHUTDOWN = 0x8004587D  # _IOR('X', 125, __u32), include/uapi/linux/ext4.h
 pytestmark = pytest.mark.needs_root
 
 
@@ -63,21 +64,6 @@ def start(canaries: list[Canary], directory: Path, *workloads: BlockWorkload, ra
     canaries.append(one)
     one.start()
     return one
-
-
-def until(one: Canary, reached: Callable[[CanaryReading], bool], seconds: float = 60.0) -> CanaryReading:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        one.poll()
-        reading = one.read()
-        if reached(reading):
-            return reading
-        time.sleep(0.02)
-    raise AssertionError(f"not reached in {seconds} s: {one.read()}")
-
-
-def healthy(reading: CanaryReading) -> bool:
-    return reading.success is True
 
 
 def count(reading: CanaryReading) -> int:
@@ -253,6 +239,44 @@ class TestBroken:
         run("mount", "-o", "remount,rw", point)
         until(one, healthy)
 
+    def test_a_file_system_that_turns_read_only_under_it(
+        self, mounts: Mounts, canaries: list[Canary], tmp_path: Path
+    ) -> None:
+        """The kernel found it damaged. The worker lets go of it, so that it can be repaired and mounted again."""
+        image = tmp_path / "disk.img"
+        point = mounts.ext4(160, image=image)
+        run("mount", "-o", "remount,errors=remount-ro", point)
+        one = start(canaries, point / "canary")
+        until(one, healthy)
+        device = Path(run("findmnt", "-no", "SOURCE", point).strip()).name
+        (Path("/sys/fs/ext4") / device / "trigger_fs_error").write_text("a fault of a test", "ascii")
+        failing = until(one, lambda reading: reading.success is False)
+        assert failing.workloads[1].errors
+        until(one, lambda reading: reading.state is CanaryState.REFUSED and one.pid is None)
+        mounts.unmount(point)
+        subprocess.run(["e2fsck", "-fy", image], check=False, capture_output=True)
+        mounts.mount("disk", "-o", "loop", image)
+        until(one, healthy)
+
+    def test_a_quota_that_is_reached(self, mounts: Mounts, canaries: list[Canary], tmp_path: Path) -> None:
+        """A group's limit on btrfs, met while the disk has room: said as what it is, and over when there is room."""
+        image = tmp_path / "btrfs.img"
+        with image.open("wb") as file:
+            file.truncate(256 * MIB)
+        if shutil.which("mkfs.btrfs") is None:
+            pytest.skip("no mkfs.btrfs (Debian package btrfs-progs)")
+        run("mkfs.btrfs", "-q", image)
+        point = mounts.mount("btrfs", "-o", "loop", image)
+        run("btrfs", "quota", "enable", point)
+        run("btrfs", "subvolume", "create", point / "limited")
+        run("btrfs", "qgroup", "limit", "256K", point / "limited")
+        one = start(canaries, point / "limited" / "canary")
+        refused = until(one, lambda reading: reading.state is CanaryState.REFUSED)
+        assert refused.success is False
+        assert "quota" in refused.message.lower()
+        run("btrfs", "qgroup", "limit", "none", point / "limited")
+        until(one, healthy)
+
 
 def extents(path: Path) -> list[tuple[int, int]]:
     """First block and number of blocks (of 4 KiB) of each piece of the file on its device."""
@@ -266,11 +290,3 @@ def extents(path: Path) -> list[tuple[int, int]]:
 def fill(path: Path) -> None:
     with pytest.raises(OSError, match="No space"):
         path.write_bytes(bytes(512 * MIB))
-
-
-def shut_down(point: Path) -> None:
-    fd = os.open(point, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.ioctl(fd, EXT4_IOC_SHUTDOWN, (2).to_bytes(4, "little"))  # 2: without flushing the journal
-    finally:
-        os.close(fd)

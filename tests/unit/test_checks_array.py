@@ -198,6 +198,14 @@ def test_no_path_left() -> None:
     )
 
 
+def test_a_path_whose_state_is_unreadable_is_not_lost() -> None:
+    unreadable, offline = DiskPath("sda", "unknown", "1:0:0:2"), DiskPath("sdb", "offline", "2:0:0:2")
+    assert only(LOST, replace(DISK, usable=0, paths=(unreadable, unreadable))) is None
+    assert only(LOST, replace(DISK, usable=1, paths=(DISK.paths[0], unreadable))) is None
+    is_ = "0 of 2 usable; sdb offline (2:0:0:2); 1 with an unreadable state"
+    assert said(LOST, replace(DISK, usable=0, paths=(unreadable, offline)))[:2] == (Severity.WARNING, is_)
+
+
 def test_a_path_that_was_taken_away_leaves_one_alone() -> None:
     alone = replace(DISK, usable=1, paths=DISK.paths[:1])
     assert said(LOST, alone) == (Severity.WARNING, "1 path", "multipath -ll mpatha")

@@ -121,6 +121,30 @@ BAD = {
         FIO + ", interval: 1m, timeout: 50s}]",
         "c.yaml: probes[0].interval = '60s': must be at least twice the timeout, or the probe never rests",
     ),
+    "no interval and no timeout": (
+        FIO + ", interval: 0s, timeout: 0s, runtime: 0s}]",
+        "c.yaml: probes[0].interval = '0s': at least 1s",
+    ),
+    "an interval of a millisecond": (
+        FIO + ", interval: 1ms, timeout: 0.1ms, runtime: 0s}]",
+        "c.yaml: probes[0].interval = '0.001s': at least 1s",
+    ),
+    "a timeout within which nothing can answer": (
+        FIO + ", timeout: 1ms, runtime: 0s}]",
+        "c.yaml: probes[0].timeout = '0.001s': at least 100ms",
+    ),
+    "a run of no time": (
+        FIO + ", runtime: 0s}]",
+        "c.yaml: probes[0].runtime = '0s': at least 1s",
+    ),
+    "a canary that is always stuck": (
+        "probes: [{type: canary, name: c, stuck_after: 0s}]",
+        "c.yaml: probes[0].stuck_after = '0s': at least 1s",
+    ),
+    "packets without a gap": (
+        "probes: [{type: rtt, name: r, targets: [h], gap: 0s}]",
+        "c.yaml: probes[0].gap = '0s': at least 1ms",
+    ),
     "a file smaller than a block": (
         "probes: [{type: fio, name: f, workload: write-4m-qd4-j4, file_size: 1MiB}]",
         "c.yaml: probes[0].file_size = 1048576: smaller than the workload's block",
@@ -217,3 +241,21 @@ def test_files_that_cant_be_read(tmp_path):
     (tmp_path / "latin.yaml").write_bytes(b"storage_path: /caf\xe9\n")
     with pytest.raises(ConfigError, match="is not UTF-8 at byte 18"):
         load(tmp_path / "latin.yaml", CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('storage_path: "/var/lib/a\\0b"', "storage_path"),
+        ('web: {config_file: "/etc/\\0"}', "web.config_file"),
+        ('baseline: {files: ["/a", "/b\\0"]}', "baseline.files[1]"),
+        ('ceph: {keyring: "/etc/\\0"}', "ceph.keyring"),
+        ('probes: [{type: canary, name: canary, directory: "/srv/\\0"}]', "probes[0].directory"),
+        ('collectors: {"a\\0": true}', "collectors.a"),
+    ],
+)
+def test_a_nul_is_refused_with_its_key(text: str, key: str) -> None:
+    with pytest.raises(ConfigError, match="holds a NUL") as refused:
+        parse(text, where="f", catalogue=CATALOGUE)
+    assert str(refused.value).startswith(f"f: {key}")
+    assert "\n" not in str(refused.value)

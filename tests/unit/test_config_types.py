@@ -32,7 +32,7 @@ def at(text: str) -> float:
         ("Sun 03:00", "2026-11-22 03:00", "2026-11-29 03:00"),
         ("Mon,Wed,Fri 22:15", "2026-11-21 12:00", "2026-11-23 22:15"),
         ("daily 23:59", "2026-12-31 23:59", "2027-01-01 23:59"),
-        ("daily 02:30", "2026-03-28 12:00", "2026-03-29 03:30"),  # 02:30 does not exist that night
+        ("daily 02:30", "2026-03-28 12:00", "2026-03-29 03:00"),  # 02:30 does not exist that night
     ],
 )
 def test_the_next_moment(schedule: str, now: str, after: str) -> None:

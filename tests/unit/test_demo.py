@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -87,6 +88,29 @@ def test_membership() -> None:
     assert slowdown.membership(cgroup, "") == "user.slice"
     with pytest.raises(DemoError, match="no memory cgroup"):
         slowdown.membership(cgroup, "memory")
+
+
+@pytest.mark.needs_root
+def test_a_limit_that_the_kernel_refuses_is_named_with_its_reason() -> None:
+    v1, v2 = slowdown.controllers(Path("/proc/self/mountinfo").read_text())
+    mount = v1 or v2
+    if os.geteuid() != 0 or mount is None:
+        pytest.skip("not root, or no control groups here")
+    name = "blkio.throttle.write_iops_device" if v1 else "io.max"
+    group = mount / f"plumbline-test-{os.getpid()}"
+    # no disk has this number
+    slow = slowdown.Throttle(group, {name: "4095:1048575 wiops=2"}, home=lambda _: mount, description="")
+    try:
+        with pytest.raises(DemoError) as refused:
+            slow.apply([])
+    finally:
+        slow.remove()
+
+    assert re.fullmatch(
+        rf"the kernel refuses the I/O limit '4095:1048575 wiops=2' in {group}/{name}: E[A-Z]+ \(.+\)",
+        str(refused.value),
+    )
+    assert not group.exists()
 
 
 def test_a_program_that_is_missing_names_its_package() -> None:

@@ -126,6 +126,16 @@ def test_a_malformed_line_names_itself(line: str, reason: str) -> None:
     assert caught.value.line == 2
 
 
+def test_of_two_lines_of_one_disk_the_later_holds() -> None:
+    """The kernel writes the table in pieces: a disk that leaves and comes back meanwhile may stand there twice."""
+    lines = [
+        f"8 {minor} {name} {reads} 2 3 4 5 6 7 8 9 10 11" for minor, name, reads in ((0, "sda", 1), (16, "sdb", 2))
+    ]
+    lines.append("8 32 sda 7 2 3 4 5 6 7 8 9 10 11")
+    found = parse_diskstats("\n".join(lines), keep=lambda _name: True)
+    assert [(disk.name, disk.reads) for disk in found] == [("sda", 7), ("sdb", 2)]
+
+
 def test_a_line_that_is_not_kept_is_not_judged() -> None:
     text = f"7 0 loop0 broken beyond repair\n{SDA}\n"
     assert [disk.name for disk in parse_diskstats(text, keep=lambda name: name != "loop0")] == ["sda"]

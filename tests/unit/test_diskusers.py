@@ -12,6 +12,7 @@ from plumbline.errors import Unavailable
 from plumbline.node import osd_classes
 from plumbline.roots import Roots
 from plumbline.sources.diskusers import DiskUsers, read_disk_users
+from support.rights import bound_by_permissions
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PACKAGES = FIXTURES / "ceph-package-node"
@@ -110,31 +111,18 @@ def test_relations_are_between_whole_devices(packages: DiskUsers) -> None:
     assert not [lower for _, lower in relations if lower == "sdg1"]
 
 
-def test_without_a_look_into_cephs_directories_units_still_tell(
-    changing: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_look_into_cephs_directories_units_still_tell(changing: Path) -> None:
     """As the daemon runs by default: no user of its own, no capability."""
-    hidden = (changing / "var/lib/ceph", changing / "etc/lvm/backup")
-    forbid(monkeypatch, *hidden)
-    users = read_disk_users(Roots.under(changing))
+    for directory in ("var/lib/ceph", "etc/lvm/backup"):
+        (changing / directory).chmod(0)
+    with bound_by_permissions():
+        users = read_disk_users(Roots.under(changing))
     assert users.unreadable == (changing / "var/lib/ceph",)
     assert {disk: osd for disk, osd in users.osds().items() if disk.startswith("sd")} == {
         "sdi": "osd.73", "sdk": "osd.75",
     }  # fmt: skip
     assert ("osd", "") in uses(users, "sdg")  # an OSD's by the volume's name; nobody says whose
     assert ("osd", "") in uses(users, "sdj")
-
-
-def forbid(monkeypatch: pytest.MonkeyPatch, *directories: Path) -> None:
-    """Tests run as root, to whom nothing is forbidden."""
-    listing = os.listdir
-
-    def refusing(path: str | Path) -> list[str]:
-        if any(Path(path) == each or each in Path(path).parents for each in directories):
-            raise PermissionError(13, "Permission denied", str(path))
-        return listing(path)
-
-    monkeypatch.setattr(os, "listdir", refusing)
 
 
 def test_rooks_directories(changing: Path) -> None:

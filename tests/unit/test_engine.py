@@ -218,3 +218,17 @@ def test_quiet_hours(quiet: str, hour: int, closed: bool) -> None:
     monday = time.struct_time((2026, 11, 16, hour, 0, 0, 0, 320, 0))
     with pytest.raises(ProbeRefused, match="is quiet") if closed else contextlib.nullcontext():
         check_quiet_hours([QuietHours.parse(quiet)], monday)
+
+
+def test_a_gate_that_fails_by_a_mistake_ends_the_run(tmp_path: Path) -> None:
+    asked = [0]
+
+    def gate() -> None:
+        asked[0] += 1
+        if asked[0] > 2:
+            raise KeyError("a mistake of ours")
+
+    probe = Probe(wait_s=50)
+    refused = refusal(probe, tmp_path, gates=Gates(throughout=(gate,)))
+    assert refused.reason == "gate-failed"
+    assert "a mistake of ours" in str(refused)

@@ -127,3 +127,10 @@ def test_nothing_named_is_nothing_read() -> None:
 )
 def test_misses(text: str, misses: int) -> None:
     assert latencymaps.parse_misses(text) == misses
+
+
+def test_a_disk_whose_name_is_no_utf8() -> None:
+    """As ``os.fsdecode`` has it; the kernel's own bytes are what its requests know it by."""
+    state = empty_state()
+    assert latencymaps.register(state, "sd\udcff", 3)
+    assert b"sd\xff\0" in state.tobytes()

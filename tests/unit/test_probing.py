@@ -216,14 +216,28 @@ def test_a_baselines_bound_becomes_an_edge_of_that_workload_alone(probing: Probi
 
 def test_the_last_minutes_are_remembered_for_each_operation(probing: Probing) -> None:
     probing.apply(canary(Path("/dev/shm/nowhere")), {})
-    assert probing.recent("canary", "randread-4k-qd1-j1", "read") is None
+    (followed,) = probing.followed()
+    (first, _) = followed.canary.read().workloads
+    assert followed.lately(first) is None
     probing.poll()
-    recent = probing.recent("canary", "randread-4k-qd1-j1", "read")
-    assert recent is not None
-    (reading,) = probing.readings()
-    lately = recent.difference(reading.workloads[0].latency)
+    lately = followed.lately(followed.canary.read().workloads[0])
     assert lately is not None
     assert lately.count == 0
+    assert followed.medians(first) == ()
+
+
+def test_a_changed_canary_has_nothing_to_remember_and_the_old_one_keeps_its_own(probing: Probing) -> None:
+    """A page that is being made while the configuration changes goes on with the old one: never half of each."""
+    probing.apply(canary(Path("/dev/shm/nowhere")), {})
+    probing.poll()
+    (old,) = probing.followed()
+    probing.apply(canary(Path("/dev/shm/nowhere"), rate=20.0), {})
+    (new,) = probing.followed()
+    (reading, _) = new.canary.read().workloads
+    assert new.lately(reading) is None
+    assert old.lately(old.canary.read().workloads[0]) is not None
+    probing.apply(canary(Path("/dev/shm/nowhere"), rate=20.0), {})
+    assert probing.followed() == [new], "unchanged"
 
 
 @pytest.mark.parametrize("cluster", [True, False])

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -30,8 +29,9 @@ from plumbline.probes.model import Host
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.workloads import BlockWorkload, load_catalogue
+from support.canaries import healthy, until
 from support.descriptors import open_descriptors
-from support.filesystems import skip_without_root
+from support.filesystems import run, skip_without_root
 from support.loops import Loops, checksum
 from support.throttling import named, throttled
 
@@ -84,21 +84,6 @@ def start(loops: Loops) -> Iterator[Start]:
         one.stop()
     for one in started:
         until(one, lambda reading: reading.state is CanaryState.STOPPED)
-
-
-def until(one: Canary, reached: Callable[[CanaryReading], bool], seconds: float = 60.0) -> CanaryReading:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        one.poll()
-        reading = one.read()
-        if reached(reading):
-            return reading
-        time.sleep(0.02)
-    raise AssertionError(f"not reached in {seconds} s: {replace(one.read(), workloads=())}")
-
-
-def healthy(reading: CanaryReading) -> bool:
-    return reading.success is True
 
 
 def executed(reading: CanaryReading) -> int:
@@ -291,6 +276,36 @@ class TestTrouble:
         with image.open("r+b") as file:
             file.write(os.urandom(8 << 20))
         until(ill, healthy)
+
+    def test_a_disk_that_others_take_into_use_under_it(self, loops: Loops, start: Start, tmp_path: Path) -> None:
+        """Who formats, mounts, unmounts or claims the disk for himself is not kept from it, and the canary reads on."""
+        name = loops.disk(32)
+        (one,) = start(name, rate=100.0)
+        until(one, healthy)
+        run("mkfs.ext4", "-q", "-F", f"/dev/{name}")
+        point = tmp_path / "point"
+        point.mkdir()
+        run("mount", f"/dev/{name}", point)
+        try:
+            (point / "theirs").write_bytes(b"theirs" * 1000)
+            before = executed(one.read())
+            mounted = until(one, lambda reading: executed(reading) > before + 20)
+            assert (mounted.success, mounted.runs) == (True, 1)
+        finally:
+            run("umount", point)
+        claimed = os.open(f"/dev/{name}", os.O_RDWR | os.O_EXCL)  # as LVM, md and Ceph claim a disk
+        try:
+            before = executed(one.read())
+            held = until(one, lambda reading: executed(reading) > before + 20)
+            assert (held.success, held.runs) == (True, 1)
+        finally:
+            os.close(claimed)
+        run("e2fsck", "-fn", f"/dev/{name}")
+        run("mount", "-o", "ro", f"/dev/{name}", point)
+        try:
+            assert (point / "theirs").read_bytes() == b"theirs" * 1000
+        finally:
+            run("umount", point)
 
     def test_one_is_taken_away_and_the_others_go_on(self, loops: Loops, start: Start) -> None:
         first, second = start(loops.disk(), loops.disk())

@@ -60,3 +60,22 @@ def test_totals_that_began_anew_begin_a_step() -> None:
     assert history.values == ()
     history.add(120, counted(20, 20))
     assert history.values == (0.0005,)
+
+
+def test_two_lives_are_never_mixed() -> None:
+    """After a reload that changed a canary there are for a moment the old totals and the new series, or the reverse."""
+    recent, history = RecentHistogram(), MedianHistory(step_s=60)
+    recent.add(0.0, counted(300, 500))
+    history.add(0.0, counted(300, 500))
+    for other in (counted(1, 3), counted(0, 600), counted(400, 450), counted(290, 700), counted(500, 550)):
+        assert recent.difference(other) is None, other
+        history.add(100.0, other)
+        assert history.values == ()
+        history.add(100.0, counted(300, 500))  # a step begins anew
+    assert recent.difference(counted(310, 520)) is not None
+
+
+def test_a_total_above_the_last_edge_is_a_bucket_too() -> None:
+    recent = RecentHistogram()
+    recent.add(0.0, HistogramValue((1.0,), (5,), 10, 0.0))
+    assert recent.difference(HistogramValue((1.0,), (8,), 11, 0.0)) is None, "two less above 1 s than before"

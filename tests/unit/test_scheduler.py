@@ -91,3 +91,28 @@ def _until(condition, timeout=5.0):
     while not condition():
         assert time.monotonic() < deadline, "did not happen in time"
         time.sleep(0.005)
+
+
+def test_a_run_is_owed_from_the_question_until_it_has_ended():
+    go, running = threading.Semaphore(0), threading.Semaphore(0)
+
+    def run(cancel):
+        running.release()
+        assert go.acquire(timeout=20)
+
+    scheduler = Scheduler()
+    scheduler.replace([Job("at once", 60.0, 0.0, run), Job("later", 60.0, 60.0, run)])
+    assert scheduler.owing() == {"at once"}
+    for _ in range(20):  # at no moment between question, start and end does it seem to be done
+        assert running.acquire(timeout=20)
+        scheduler.kick("at once")
+        go.release()
+        assert scheduler.owing() == {"at once"}
+    assert running.acquire(timeout=20)
+    go.release()
+    _until(lambda: not scheduler.owing())
+    scheduler.kick("later")
+    assert scheduler.owing() == {"later"}
+    go.release()
+    _until(lambda: not scheduler.owing())
+    assert scheduler.stop(10.0) == []

@@ -16,6 +16,7 @@ import bcrypt
 import pytest
 
 from plumbline import webtls
+from plumbline.door import Door
 from plumbline.errors import ConfigError
 from plumbline.server import Refusal, Server
 from plumbline.site import Request, Response, text_response
@@ -24,7 +25,7 @@ from support.certificates import Certificates, make_certificates
 
 LOG = logging.getLogger("test")
 SERVER = "cert_file: server.crt, key_file: server.key"
-GET = b"GET / HTTP/1.1\r\n\r\n"
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 LAST = b"GET / HTTP/1.0\r\n\r\n"
 
 
@@ -259,14 +260,14 @@ def test_a_client_that_does_not_read_holds_no_place(made: Certificates) -> None:
 
         for number in range(3):
             sock = stack.enter_context(connected(server, made.client()))
-            sock.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+            sock.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
             wait_until(lambda wanted=number + 1: sending() == wanted)
         assert answer(server, made.client()).startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_slow_reader_is_ended_by_one_deadline_for_the_whole_answer(made: Certificates) -> None:
     with serving(guard_of(made), timeout_s=2.0) as server, connected(server, made.client()) as sock:
-        sock.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        sock.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
         with contextlib.suppress(OSError):
             while server._connections and sock.recv(16384):  # always a little, never enough
                 time.sleep(0.02)
@@ -377,7 +378,7 @@ def test_a_new_certificate_holds_at_once_and_an_idle_connection_has_to_come_agai
 
 def test_tls_can_be_switched_off_and_on(made: Certificates, tmp_path: Path) -> None:
     with serving(guard_of(made)) as server:
-        server.use(make_guard(None, server._guard))
+        server.use(make_guard(None))
         with plain(server) as sock:
             sock.sendall(GET)
             assert sock.recv(1000).startswith(b"HTTP/1.1 200 ")
@@ -392,3 +393,62 @@ def test_the_files_to_watch_are_all_that_is_read(made: Certificates) -> None:
     assert names == {"web.yaml", "server.crt", "server.key", "ca.crt"}
     assert files_of(made.folder / "none") == [made.folder / "none"]
     assert files_of(None) == []
+
+
+CERTIFICATES = ", client_auth_type: RequireAndVerifyClientCert, client_ca_file: ca.crt"
+LIMIT = "rate_limit: {interval: 1s, burst: 2}\n"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "{}", "rate_limit: {interval: 1s, burst: 2}", "basic_auth_users:"])
+@pytest.mark.parametrize("shut_by", ["passwords", "certificates"])
+def test_no_reload_opens_a_shut_door(made: Certificates, shut_by: str, text: str) -> None:
+    """A file cut to nothing, by an editor or a full disk, is what somebody meant only at a start."""
+    tls, more = (CERTIFICATES, "") if shut_by == "certificates" else ("", users(a="x"))
+    guard = guard_of(made, tls, more)
+    file = made.folder / "web.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        make_guard(file, guard)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match="nobody would be asked who he is any more; a restart can do that"):
+        make_guard(None, guard)
+
+
+def test_nor_does_one_that_leaves_tls_alone(made: Certificates) -> None:
+    """The file's end is lost, where the users stood."""
+    guard = guard_of(made, more=users(a="x"))
+    with pytest.raises(ConfigError, match=r"Now there is: TLS, passwords$"):
+        guard_of(made, before=guard)
+    encrypted = guard_of(made)
+    with pytest.raises(ConfigError, match=r"nothing would guard the port any more; .*Now there is: TLS$"):
+        make_guard(None, encrypted)
+
+
+@pytest.mark.parametrize(
+    ("tls", "more", "lost"),
+    [
+        (CERTIFICATES + ", client_allowed_sans: [a]", LIMIT, {"passwords"}),
+        (CERTIFICATES, LIMIT, {"passwords", "client_allowed_sans"}),
+        ("", users(a="x"), {"client certificates", "client_allowed_sans", "rate_limit"}),
+        (None, users(a="x") + LIMIT, {"TLS", "client certificates", "client_allowed_sans"}),
+    ],
+)
+def test_a_guard_that_goes_is_remembered_until_it_is_back(
+    made: Certificates, tls: str | None, more: str, lost: set[str]
+) -> None:
+    every = (CERTIFICATES + ", client_allowed_sans: [a]", users(a="x") + LIMIT)
+    before = guard_of(made, *every)
+    assert before.lost == set()
+    if tls is None:
+        file = made.folder / "web.yaml"
+        file.write_text(more)
+        after = make_guard(file, before)
+    else:
+        after = guard_of(made, tls, more, before)
+    assert after.lost == lost
+    warning = Door.of("127.0.0.1", after).warning
+    assert warning == f"no more since a reload: {', '.join(sorted(lost))}; a restart takes that as meant"
+    again = guard_of(made, tls or "", more, after)
+    assert again.lost == (lost - {"TLS"} if tls is None else lost), "a second look forgets nothing"
+    assert guard_of(made, *every, again).lost == set()

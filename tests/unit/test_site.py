@@ -95,3 +95,12 @@ def test_errors(method: str, target: str, status: int, text: bytes) -> None:
 
 def test_absolute_targets_are_understood() -> None:
     assert get("http://proxy:1/-/healthy").body == b"healthy\n"
+
+
+def test_until_the_host_has_been_read_there_are_no_metrics() -> None:
+    for target in ("/metrics", "/metrics?name[]=plumbline_nic_mtu_bytes", "/-/ready"):
+        response = get(target, ready="the first page")
+        assert (response.status, response.body) == (503, b"not ready: the first page\n")
+        assert ("Retry-After", "1") in response.headers
+    assert get("/-/healthy", ready="the first page").status == 200
+    assert get("/", ready="the first page").status == 200

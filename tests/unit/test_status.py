@@ -267,6 +267,6 @@ def test_the_tab_shows_the_verdict(changes: dict[str, Any], title: str) -> None:
 
 def test_an_open_door_is_said_and_judges_nothing() -> None:
     shut, opened = (render_status(StatusModel("h", "0", 0.0, 0.0, door=word)) for word in ("", "everybody may read"))
-    assert "Open door" not in shut
-    assert "Open door: everybody may read" in opened
-    assert opened.replace("<p>Open door: everybody may read</p>", "") == shut
+    assert "The door" not in shut
+    assert "The door: everybody may read" in opened
+    assert opened.replace("<p>The door: everybody may read</p>", "") == shut

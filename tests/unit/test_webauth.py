@@ -11,7 +11,7 @@ import pytest
 
 from plumbline import webauth
 from plumbline.config_types import Secret
-from plumbline.webauth import Passwords, Turns, Verdict, parse_basic
+from plumbline.webauth import Passwords, Turns, Verdict, nobodys, parse_basic
 
 CHEAP = 4
 
@@ -100,18 +100,43 @@ def test_guesses_push_no_good_password_out_and_are_checked_each_time(checks: Che
     assert len(checks.asked) == 151
 
 
-def test_an_unknown_user_costs_what_a_known_one_costs(checks: Checks) -> None:
-    users = Passwords({"a": hashed("x", 5), "b": hashed("y", 6)}, Turns())
-    users.look(basic("nobody", "x"), "p")
-    users.look(basic("b", "x"), "p")
-    nobodys, bobs = (against for _, against in checks.asked)
-    assert nobodys[:7] == bobs[:7] == b"$2b$06$"
-    assert len(nobodys) == len(bobs)
+def rounds(checks: Checks) -> int:
+    """Of bcrypt, since the last question."""
+    total = sum(2 ** int(against[4:6]) for _, against in checks.asked)
+    checks.asked.clear()
+    return total
+
+
+@pytest.mark.parametrize("costs", [(4, 4), (4, 5), (4, 7), (7, 4), (5, 6)])
+def test_an_unknown_user_costs_what_a_known_one_costs(checks: Checks, costs: tuple[int, int]) -> None:
+    """Whatever the costs of their hashes: a question's rounds are those of the dearest."""
+    users = Passwords({"a": hashed("x", costs[0]), "b": hashed("y", costs[1])}, Turns())
+    for user, password in (("nobody", "x"), ("a", "wrong"), ("b", "wrong"), ("", ""), ("a", "x"), ("b", "y")):
+        users.look(basic(user, password), "p")
+        assert rounds(checks) == 2 ** max(costs), user
+    for user, password in (("a", "other"), ("b", "other"), ("nobody", "other")):  # who was let in costs others the same
+        users.look(basic(user, password), "p")
+        assert rounds(checks) == 2 ** max(costs), user
+
+
+def test_a_hash_that_bcrypt_refuses_costs_the_same(checks: Checks) -> None:
+    broken = Secret("$2b$05$" + "!" * 53)  # as no file may have it
+    users = Passwords({"a": broken, "b": hashed("y", 6)}, Turns())
+    assert users.look(basic("a", "x"), "p") is Verdict.REFUSED
+    assert rounds(checks) >= 2**6
+
+
+def test_nothing_is_remembered_of_an_unknown_user_that_could_be_compared_faster() -> None:
+    """Comparing digests of different lengths ends at once, so there is one for everybody."""
+    users = Passwords({"a": hashed("x")}, Turns())
+    users.look(basic("a", "x"), "p")
+    assert len(users._remembered("nobody")) == len(users._remembered("a")) == 32
+    assert users._remembered("nobody") != users._remembered("a")
 
 
 def test_nobodys_hash_is_one_that_bcrypt_takes() -> None:
-    users = Passwords({"a": hashed("x")}, Turns())
-    assert bcrypt.checkpw(b"x", users._nobodys.encode()) is False
+    for cost in (4, 5):
+        assert bcrypt.checkpw(b"x", nobodys(cost).encode()) is False
 
 
 def test_no_password_stays_in_memory(checks: Checks) -> None:

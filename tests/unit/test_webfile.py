@@ -49,7 +49,7 @@ rate_limit: {{interval: 1m30s, burst: 20}}
     assert (found.rate_limit.interval, found.rate_limit.burst) == (90.0, 20)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "tls_server_config:\nbasic_auth_users:\n", "tls_server_config: {}"])
+@pytest.mark.parametrize("text", ["{}", "tls_server_config:\nbasic_auth_users:\n", "tls_server_config: {}"])
 def test_nothing_asked_for_is_nothing(text: str) -> None:
     assert parse(text, where="w") == WebFile()
 
@@ -85,6 +85,8 @@ def test_nothing_asked_for_is_nothing(text: str) -> None:
         (f"basic_auth_users: {{a: {HASH.replace('$2y$', '$2x$')}}}", "not a bcrypt hash"),
         ("rate_limit: {interval: 1}", "rate_limit.interval: expected a duration such as 500ms, 1s or 1m30s"),
         ("rate_limit: {interval: 1s}", "rate_limit.burst = 0: at least 1, or no request is ever let in"),
+        ("", "w: is empty; write {} where nothing is to guard the port"),
+        ("# a comment\n---\n", "w: is empty; write {} where nothing is to guard the port"),
         ("- a", "w: expected `object`, got `array`"),
         ("a: [", ": not valid YAML: "),
         (f"basic_auth_users:\n  a: {HASH}\n  a: {HASH}\n", "w:3: not valid YAML: the key 'a' stands twice"),

@@ -28,6 +28,7 @@ from msgspec import Meta
 from plumbline.baseline.files import Latencies, Strict, convert_text
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
+from plumbline.core.answers import read_named
 from plumbline.errors import BaselineError, ConfigError
 from plumbline.fingerprint import Fingerprint
 from plumbline.workloads import Workload, WorkloadCatalogue
@@ -127,12 +128,9 @@ class LoadedSite:
 def read_site(path: Path, *, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
     """Read and check one file; ``host`` as for :func:`parse_site`. Raises :class:`BaselineError`."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_named(path, MAX_BYTES)
     except OSError as error:
         raise BaselineError(str(path), f"can't be read: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise BaselineError(str(path), f"is larger than {MAX_BYTES} bytes; is this a baseline file?")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -42,7 +42,28 @@ WEB_REFUSED = MetricSpec(
     "(malformed), not sent in time (slow), gone for others when there were too many (crowded).",
     ("reason",),
 )
-SPECS: tuple[MetricSpec, ...] = (RELOAD_OK, RELOAD_AT, STATE_SAVED, SERVER_UP, WEB_INFO, WEB_REFUSED)
+THREAD_FAILURES = MetricSpec(
+    "plumbline_thread_failures_total",
+    Kind.COUNTER,
+    "How often a thread of the daemon ended by a mistake, by what it is for; one that is to live is started again.",
+    ("thread",),
+)
+WEB_GUARDS_LOST = MetricSpec(
+    "plumbline_web_guards_lost",
+    Kind.GAUGE,
+    "How many guards of the port (TLS, client certificates, their names, passwords, rate limit) went by a reload since "
+    "the start.",
+)
+SPECS: tuple[MetricSpec, ...] = (
+    RELOAD_OK,
+    RELOAD_AT,
+    STATE_SAVED,
+    SERVER_UP,
+    WEB_INFO,
+    WEB_REFUSED,
+    WEB_GUARDS_LOST,
+    THREAD_FAILURES,
+)
 
 
 class WebDoor(Protocol):
@@ -60,6 +81,10 @@ class WebDoor(Protocol):
     def authentication(self) -> str:
         """``none``, ``password``, ``certificate`` or ``certificate+password``."""
 
+    @property
+    def lost(self) -> Sequence[str]:
+        """Guards that went by a reload."""
+
 
 @dataclass(frozen=True, slots=True)
 class DaemonState:
@@ -75,6 +100,8 @@ class DaemonState:
     """``None``: nothing listens."""
     web_refused: Mapping[str, int] = field(default_factory=dict)
     """By reason, since the start."""
+    thread_failures: Mapping[str, int] = field(default_factory=dict)
+    """By what the thread is for, since the start."""
 
 
 def samples(state: DaemonState) -> Iterator[Sample]:
@@ -86,5 +113,8 @@ def samples(state: DaemonState) -> Iterator[Sample]:
     yield STATE_SAVED, (), int(state.state_saved)
     if state.web is not None:
         yield WEB_INFO, (state.web.reach, state.web.encryption, state.web.authentication), 1
+        yield WEB_GUARDS_LOST, (), len(state.web.lost)
     for reason, count in state.web_refused.items():
         yield WEB_REFUSED, (reason,), count
+    for thread, count in state.thread_failures.items():
+        yield THREAD_FAILURES, (thread,), count

@@ -7,7 +7,8 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from plumbline.core.files import OwnDirectory, refused, temporary_name
+from plumbline.core.files import OwnDirectory, temporary_name
+from plumbline.core.refusals import refused
 from plumbline.core.renaming import rename_new
 
 

@@ -15,8 +15,8 @@ import fcntl
 import os
 import stat
 
+from plumbline.core.refusals import refused
 from plumbline.core.renaming import exchange, rename_new
-from plumbline.errors import FileRefused
 
 TYPE_CHECKING = False  # as typing's, without loading typing
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ class OwnDirectory:
             except FileExistsError:
                 continue
             return new
-        raise refused("copies", self.where(keep))
+        raise refused("copies", self.where(keep), f"stands there {_TRIES} times, numbered")
 
     def _is(self, name: str, fd: int) -> bool:
         try:
@@ -371,27 +371,6 @@ def read_whole(fd: int, limit: int, where: str) -> bytes:
         if at > limit:  # it grows
             raise too_large
     return b"".join(parts)
-
-
-_WHAT = {
-    "changing": ("changes while it is opened", "end the program that replaces it"),
-    "copies": (f"stands there {_TRIES} times, numbered", "move some of them away"),
-    "links": ("has several names (hard links)", "remove the other names, or move it away"),
-    "mode": ("may be written by other users", "chmod go-w, or name another directory"),
-    "not-a-regular-file": ("is not a regular file", "move it away, or name another"),
-    "not-ours": ("was not made by Plumbline", "move it away"),
-    "owner": ("belongs to another user", "run this as that user, or name another directory"),
-    "symlink": ("is a symbolic link", "remove it, or name what it leads to"),
-    "too-large": ("is too large", "move it away"),
-}
-"""By reason: what is wrong, and what to do."""
-
-
-def refused(reason: str, where: str, what: str = "") -> FileRefused:
-    """The refusal for a reason of :data:`_WHAT`. Of a name that is not UTF-8 the odd bytes are written out."""
-    usual, advice = _WHAT[reason]
-    shown = where.encode("utf-8", "backslashreplace").decode()
-    return FileRefused(reason, f"{shown}: {what or usual}; {advice}")
 
 
 def is_temporary(name: str) -> bool:

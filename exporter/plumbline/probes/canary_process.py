@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import psutil
 
+from plumbline.core.backoff import Backoff
 from plumbline.probes import canary_memory
-from plumbline.probes.backoff import Backoff
 from plumbline.probes.canary_reading import CanaryState
 from plumbline.probes.canary_snapshot import Snapshot
 from plumbline.probes.isolated import argv_of

@@ -31,9 +31,9 @@ import time
 from bisect import bisect_left
 from random import Random
 
+from plumbline.core.backoff import Backoff
 from plumbline.errors import ProbeRefused
 from plumbline.probes import canary_memory, guard, raw_device
-from plumbline.probes.backoff import Backoff
 from plumbline.probes.canary_memory import WorkerMemory, WorkerStream
 from plumbline.probes.canary_pacing import LoadCap, charge, gap_ns
 

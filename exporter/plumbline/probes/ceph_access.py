@@ -12,12 +12,12 @@ import math
 import os
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from plumbline.config import CephConfig
+from plumbline.core.answers import read_named
 from plumbline.errors import ProbeRefused
 from plumbline.probes.librados import Access
-from plumbline.sources.ceph_conf import options
+from plumbline.sources.ceph_conf import MAX_BYTES, options
 
 NO_CLUSTER, NO_KEY = "no-cluster", "no-key"
 """Reasons of a refusal: this node belongs to no cluster; it does, but we have no key."""
@@ -96,7 +96,7 @@ class CephAccess:
     def key_file(self) -> str:
         """The keyring that holds our key; :class:`ProbeRefused` as :meth:`check`."""
         try:
-            text = Path(self.conf).read_text("utf-8", "replace")
+            text = read_named(self.conf, MAX_BYTES).decode("utf-8", "replace")
         except FileNotFoundError:
             raise ProbeRefused(
                 NO_CLUSTER, f"{self.conf}: not there, so this node has no Ceph cluster; set ceph.conf if it has one"
@@ -170,7 +170,7 @@ def _keyrings(conf: str, user: str) -> list[str]:
 def _key_problem(path: str, user: str) -> str:
     """Why a keyring is of no use for ``user``; empty: it has its key. The key itself is not kept."""
     try:
-        text = Path(path).read_text("utf-8", "replace")
+        text = read_named(path, MAX_BYTES).decode("utf-8", "replace")
     except FileNotFoundError:
         return "not there"
     except OSError as error:

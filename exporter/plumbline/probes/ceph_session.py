@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from plumbline.probes.backoff import Backoff
+from plumbline.core.backoff import Backoff
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.librados import Access
 

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from plumbline.core.kernel import read_kernel
+from plumbline.core.memory import LIBRADOS, limit_memory
 from plumbline.errors import PlumblineError
 from plumbline.privacy import keep_memory_private
 from plumbline.probes.cluster_map import ask_map
@@ -32,6 +34,7 @@ def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
 def main(argv: list[str]) -> int:
     """Do it and print the answer."""
     keep_memory_private()  # it will hold a key
+    limit_memory(LIBRADOS)
     facts = json.loads(argv[0])
     tasks: dict[str, Callable[..., object]] = {
         "osds": osds,
@@ -90,7 +93,6 @@ def sweep_bench(access: Access, *, pool: str, namespace: str, names: list[str], 
 def _is_bench(number: str) -> bool:
     """Whether this process is a ``rados`` that runs: another probe's, or a person's."""
     try:
-        with open(f"/proc/{number}/comm", "rb") as file:  # noqa: PTH123
-            return file.read().strip() == b"rados"
+        return read_kernel(f"/proc/{number}/comm").strip() == b"rados"
     except OSError:
         return False

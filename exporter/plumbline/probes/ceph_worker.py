@@ -18,11 +18,13 @@ import select
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from plumbline.core import threads
+from plumbline.core.memory import LIBRADOS, limit_memory
 from plumbline.errors import PlumblineError
 from plumbline.privacy import keep_memory_private
 from plumbline.probes.ceph_status import wants_detail
@@ -113,6 +115,7 @@ class Worker:
 def main(argv: list[str]) -> int:
     """Answer until the socket closes."""
     keep_memory_private()  # it will hold a key
+    limit_memory(LIBRADOS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the daemon, which ends us
     if os.geteuid():
         _drop_capabilities()
@@ -122,7 +125,7 @@ def main(argv: list[str]) -> int:
             return 0
         access = Access(**json.loads(first))
         limit_s = _GRACE_S + access.operation_timeout_s
-        threading.Thread(target=_end_with, args=(connection.fileno(), limit_s), daemon=True).start()
+        threads.start("end", partial(_end_with, connection.fileno(), limit_s))
         worker = Worker(access)
         try:
             for line in lines:

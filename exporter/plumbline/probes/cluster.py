@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from plumbline.config import CephConfig, GatesConfig
+from plumbline.core import threads
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph_access import NAMESPACE, SETUP, CephAccess
 from plumbline.probes.ceph_session import CephSession, strerror
@@ -203,7 +204,7 @@ class _Lock:
         except OSError as error:
             raise _refused(error, self._access) from error
         self.lease.begin(asked_at)
-        threading.Thread(target=self._renew, name="lease", daemon=True).start()
+        threads.start("lease", self._renew, until=self._over)
         return self
 
     def __exit__(self, *_: object) -> None:

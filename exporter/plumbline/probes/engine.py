@@ -8,15 +8,19 @@ cluster's lock; one that closes, or its loss, ends the run, and counts as a skip
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from plumbline.core import threads
 from plumbline.errors import ProbeRefused
 from plumbline.probes.gates import Gate, HeavyLock
 from plumbline.probes.model import ClusterGuard, PeriodicProbe, Progress, Run
 from plumbline.probes.result import ProbeResult
 from plumbline.probes.runner import ProcessRunner
+
+log = logging.getLogger(__name__)
 
 STOPPED = "stopped"
 """The reason of a run that was ended from outside."""
@@ -108,15 +112,13 @@ class _Watch:
         self.stop = threading.Event()
         self.closed: ProbeRefused | None = None
         self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._follow, name="gate-follow", daemon=True)]
-        if gates:
-            self._threads.append(threading.Thread(target=self._ask, name="gate-ask", daemon=True))
 
     def __enter__(self) -> _Watch:
         if self._stopping.is_set():
             self.stop.set()
-        for thread in self._threads:
-            thread.start()
+        threads.start("gate-follow", self._follow, died=self._blind)
+        if self._gates:
+            threads.start("gate-ask", self._ask, died=self._blind)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -136,13 +138,21 @@ class _Watch:
             if not self._all_open(self._gates):
                 return
 
+    def _blind(self, mistake: Exception) -> None:
+        """A gate that nobody can ask is closed: a heavy run must not go on unwatched."""
+        log.error("a gate can't be asked: %s: %s", type(mistake).__name__, mistake, exc_info=mistake)
+        self._close(ProbeRefused("gate-failed", f"{type(mistake).__name__}: {mistake}"))
+
+    def _close(self, refusal: ProbeRefused) -> None:
+        if not self._over.is_set():
+            self.closed = self.closed or refusal
+            self.stop.set()
+
     def _all_open(self, gates: Sequence[Gate]) -> bool:
         for gate in gates:
             try:
                 gate()
             except ProbeRefused as refusal:
-                if not self._over.is_set():
-                    self.closed = self.closed or refusal
-                    self.stop.set()
+                self._close(refusal)
                 return False
         return True

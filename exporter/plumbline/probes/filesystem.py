@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from plumbline import __version__
+from plumbline.core.kernel import read_kernel
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused
 from plumbline.probe_config import FilesystemConfig
 from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
@@ -200,7 +201,7 @@ class FilesystemProbe:
             return
         path = self.roots.sys / "module" / "zfs" / "version"
         try:
-            version = path.read_text("ascii", "replace").strip()[:40]
+            version = read_kernel(path).decode("ascii", "replace").strip()[:40]
         except OSError:
             version = ""
         release = zfs_release(version)

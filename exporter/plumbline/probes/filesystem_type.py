@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from plumbline.core.kernel import TABLE, read_kernel
+
 _MAX_OVERLAYS = 8
 """An overlay mounted over its own upper layer leads to itself for ever."""
 
@@ -59,5 +61,4 @@ def mount_of(fd: int) -> int | None:
 
 
 def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:  # not through pathlib  # noqa: PTH123
-        return file.read()
+    return os.fsdecode(read_kernel(path, TABLE))

@@ -8,8 +8,9 @@ taken from a user. What is chosen here, and why:
 - Files by descriptor (``/proc/self/fd/N``), one section a job: what is put in the place of a name after the check is
   never opened. The report goes into memory the same way.
 - ``overwrite``, files laid out (``fio_files.py``) and flushed before the first run and then reused: every measured
-  write goes to blocks that exist. fio by itself only *allocates* files for a write job, and the first write to an allocated
-  but unwritten block costs a file system transaction. ``allow_file_create=0``: a run never makes a file of its own.
+  write goes to blocks that exist. fio by itself only *allocates* files for a write job, and the first write to an
+  allocated but unwritten block costs a file system transaction. ``allow_file_create=0``: a run never makes a file of
+  its own.
 - No ``io_submit_mode=offload`` for a rate-capped workload. It is meant against coordinated omission (a stall delays
   the submissions behind it, so that they are never seen to wait), but it needs free queue slots for that: at queue
   depth 1, against a device throttled to a quarter of the rate, fio 3.33 gave the same 200 ms with and without,

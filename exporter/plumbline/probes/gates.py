@@ -15,13 +15,14 @@ from pathlib import Path
 
 from plumbline.config_types import QuietHours
 from plumbline.core.files import OwnDirectory
+from plumbline.core.kernel import read_kernel
 from plumbline.errors import FileRefused, ParseError, PlumblineError, ProbeRefused, StateError, Unavailable
 from plumbline.roots import Roots
 
 BUSY_WINDOW_S = 2.0
 """Long enough to see load that comes in bursts, short enough to be current."""
 _COPIES_GONE_WITHIN_S, _LOOK_AGAIN_S = 0.5, 0.02
-_HELD = re.compile(rb"[^\n]{1,300}, pid \d+\n")
+_HELD = re.compile(rb"[^\n]+, pid \d+\n")
 
 Gate = Callable[[], None]
 """Returns when the probe may start, raises :class:`ProbeRefused` when not."""
@@ -95,7 +96,7 @@ def check_load(roots: Roots, *, limit: float, cpus: int) -> None:
     """Refuse (``load``) while the one-minute load average per CPU is above ``limit``."""
     path = roots.proc / "loadavg"
     try:
-        load = parse_loadavg(path.read_text("ascii", "replace"), source=str(path))
+        load = parse_loadavg(read_kernel(path).decode("ascii", "replace"), source=str(path))
     except OSError as error:
         raise ProbeRefused("load", f"{path}: {error.strerror}; the load of this node is unknown") from error
     except ParseError as error:
@@ -161,7 +162,7 @@ class HeavyLock:
 
 def is_lock_text(descriptor: int) -> bool:
     """Whether a file holds what :class:`HeavyLock` writes: nothing, or who has it."""
-    text = os.pread(descriptor, 500, 0)
+    text = os.pread(descriptor, 4096, 0)
     return not text or _HELD.fullmatch(text) is not None
 
 

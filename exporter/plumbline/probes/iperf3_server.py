@@ -28,8 +28,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from plumbline.config import NetworkServerConfig, split_address
+from plumbline.core import threads
+from plumbline.core.backoff import Backoff
 from plumbline.errors import PlumblineError
-from plumbline.probes.backoff import Backoff
 from plumbline.probes.iperf3 import INSTALL
 from plumbline.probes.runner import launched
 
@@ -109,7 +110,7 @@ class IperfServer:
         self._longest_test_s, self._silent_client_s = longest_test_s, silent_client_s
         self._listens_within_s = listens_within_s
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="iperf3-server", daemon=True)
+        self._thread: threading.Thread | None = None
         self._up = False
         self._trouble = ""
 
@@ -130,31 +131,37 @@ class IperfServer:
 
     def start(self) -> None:
         """Waits for nothing."""
-        self._thread.start()
+        self._thread = threads.start("iperf3-server", self._keep, of=self.plan.listen, until=self._stopping)
 
     def stop(self, timeout_s: float = 2.0) -> bool:
         """End it; False when that took longer."""
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout_s)
+        if self._thread is None:
+            return True
+        self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _keep(self) -> None:
         backoff = Backoff()
-        while not self._stopping.is_set():
-            end = self._once()
-            self._up = not end.ours
-            if end.trouble and end.trouble != self._trouble:
-                log.warning("network server %s: %s", self.plan.listen, end.trouble)
-            elif self._trouble and not end.trouble:
-                log.info("network server %s: works again", self.plan.listen)
-            self._trouble = end.trouble
-            if end.ours:
-                self._stopping.wait(backoff.failed())
-            else:
-                backoff.settled()
-                self._stopping.wait(STRANGER_COSTS_S if end.trouble else _SERVED_AGAIN_AFTER_S)
-        self._up = False
+        try:
+            while not self._stopping.is_set():
+                self._serve_once(backoff)
+        finally:
+            self._up = False
+
+    def _serve_once(self, backoff: Backoff) -> None:
+        end = self._once()
+        self._up = not end.ours
+        if end.trouble and end.trouble != self._trouble:
+            log.warning("network server %s: %s", self.plan.listen, end.trouble)
+        elif self._trouble and not end.trouble:
+            log.info("network server %s: works again", self.plan.listen)
+        self._trouble = end.trouble
+        if end.ours:
+            self._stopping.wait(backoff.failed())
+        else:
+            backoff.settled()
+            self._stopping.wait(STRANGER_COSTS_S if end.trouble else _SERVED_AGAIN_AFTER_S)
 
     def _once(self) -> _End:
         """One server from start to end."""

@@ -14,6 +14,7 @@ import errno
 import os
 import sys
 
+from plumbline.core.kernel import read_kernel
 from plumbline.probes.statx import stat_synced
 
 DEAD = frozenset(
@@ -55,5 +56,5 @@ def look(path: str) -> int:
     here = f"/proc/self/fd/{descriptor}"
     os.statvfs(here)
     stat_synced(".", descriptor) if os.path.isdir(here) else None  # noqa: PTH112
-    with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as file:  # noqa: PTH123
-        return next(int(line.split()[1]) for line in file if line.startswith("mnt_id:"))
+    lines = read_kernel(f"/proc/self/fdinfo/{descriptor}").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(b"mnt_id:"))

@@ -9,6 +9,7 @@ import json
 import sys
 from typing import Any
 
+from plumbline.core.memory import LIBRADOS, limit_memory
 from plumbline.errors import ParseError, PlumblineError
 from plumbline.privacy import keep_memory_private
 from plumbline.probes.librados import Access, connect
@@ -31,6 +32,7 @@ def class_of(rule: Any, classes: Any) -> str | None:
 def main(argv: list[str]) -> int:
     """Ask and print the answer as JSON; errors are one line on stderr, exit status 1."""
     keep_memory_private()  # it will hold a key
+    limit_memory(LIBRADOS)
     facts = json.loads(argv[0])
     try:
         with connect(Access(**facts["access"])) as cluster:

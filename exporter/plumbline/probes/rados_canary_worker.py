@@ -28,6 +28,8 @@ import time
 from bisect import bisect_left
 from random import Random
 
+from plumbline.core import threads
+from plumbline.core.memory import LIBRADOS, limit_memory
 from plumbline.errors import ParseError, ProbeRefused, Unavailable
 from plumbline.privacy import keep_memory_private
 from plumbline.probes import canary_memory, placement
@@ -63,6 +65,7 @@ _QUESTION_GAP_S = 0.002
 def main(argv: list[str]) -> int:
     """Work until ended; never returns while it goes well."""
     keep_memory_private()  # it will hold a key
+    limit_memory(LIBRADOS)
     lifeline, memory_fd, order = os.dup(int(argv[0])), int(argv[1]), Order(json.loads(argv[2]))
     try:  # contextlib is not light  # noqa: SIM105
         os.nice(10)
@@ -71,17 +74,15 @@ def main(argv: list[str]) -> int:
     worker = Worker(WorkerMemory(memory_fd), order)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGTERM, lambda *_: worker.leave())
-    threading.excepthook = die
-    threading.Thread(target=worker.work, daemon=True).start()
+    threads.start("canary", worker.work, died=die)
     select.select((lifeline,), (), ())  # until the daemon is gone
     worker.leave()
     return 0
 
 
-def die(mistake: threading.ExceptHookArgs) -> None:
+def die(mistake: Exception) -> None:
     """A thread that ended by a mistake ends the process: the daemon tells its last words, and starts another."""
-    value = mistake.exc_value or mistake.exc_type()
-    sys.excepthook(mistake.exc_type, value, mistake.exc_traceback)
+    sys.excepthook(type(mistake), mistake, mistake.__traceback__)
     sys.stderr.flush()
     os._exit(1)
 
@@ -132,10 +133,7 @@ class Worker:
         deadline = time.monotonic() + LEAVE_WITHIN_S
         names = [name for lane in self._lanes for name in lane.leave()]
         if self._pool is not None and names:
-            removal = threading.Thread(
-                target=remove, args=(self._pool, names), kwargs={"deadline": deadline}, daemon=True
-            )
-            removal.start()
+            removal = threads.start("end", functools.partial(remove, self._pool, names, deadline=deadline), died=die)
             removal.join(LEAVE_WITHIN_S)
         os._exit(0)
 
@@ -165,7 +163,7 @@ class Worker:
         with self.lock:
             memory.say(canary_memory.RUNNING, self._said)
         for lane in self._lanes:
-            threading.Thread(target=lane.run, daemon=True).start()
+            threads.start("lane", lane.run, died=die)
         while True:
             time.sleep(LOOK_AGAIN_S)
             try:

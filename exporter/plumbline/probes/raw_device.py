@@ -15,6 +15,7 @@ import fcntl
 import os
 import stat
 
+from plumbline.core.kernel import read_kernel
 from plumbline.errors import ProbeRefused
 
 READ_ONLY = os.O_RDONLY | os.O_DIRECT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -103,8 +104,7 @@ def number_of(name: str, *, where: str, sys: str) -> str:
     """What sysfs gives as the number of the whole disk ``name``: ``8:16``."""
     entry = name.replace("/", "!")
     try:
-        with open(f"{sys}/block/{entry}/dev", encoding="ascii") as file:  # not through pathlib  # noqa: PTH123
-            return file.read().strip()
+        return read_kernel(f"{sys}/block/{entry}/dev").decode("ascii", "replace").strip()
     except OSError as error:
         if os.path.exists(f"{sys}/class/block/{entry}/partition"):  # noqa: PTH110
             raise refused("not-a-disk", where, "is a partition") from error

@@ -6,7 +6,6 @@ Prometheus has ``rate()`` for this; the status page and ``plumbline`` on the ter
 from __future__ import annotations
 
 from array import array
-from collections import deque
 from math import isnan, nan
 
 from plumbline.catalogue import HistogramValue, difference
@@ -19,26 +18,28 @@ class RecentHistogram:
     def __init__(self, *, width_s: float = 300.0, step_s: float = 10.0) -> None:
         self._width_s = width_s
         self._step_s = step_s
-        self._snapshots: deque[tuple[float, HistogramValue]] = deque()
+        self._snapshots: tuple[tuple[float, HistogramValue], ...] = ()  # replaced whole: any thread may look
 
     def add(self, now: float, total: HistogramValue) -> None:
         """Remember the totals at ``now`` (monotonic seconds). Totals that shrank or changed edges start afresh."""
-        if self._snapshots:
-            last_at, last = self._snapshots[-1]
-            if total.edges != last.edges or total.count < last.count:
-                self._snapshots.clear()
+        snapshots = self._snapshots
+        if snapshots:
+            last_at, last = snapshots[-1]
+            if difference(last, total) is None:
+                snapshots = ()
             elif now - last_at < self._step_s:
                 return
-        self._snapshots.append((now, total))
+        snapshots = (*snapshots, (now, total))
         # keep one snapshot older than the window, so that the difference covers all of it
-        while len(self._snapshots) > 2 and self._snapshots[1][0] <= now - self._width_s:
-            self._snapshots.popleft()
+        while len(snapshots) > 2 and snapshots[1][0] <= now - self._width_s:
+            snapshots = snapshots[1:]
+        self._snapshots = snapshots
 
     def difference(self, total: HistogramValue) -> HistogramValue | None:
-        """What ``total`` has more than the oldest snapshot kept; ``None`` before the first snapshot."""
-        if not self._snapshots:
-            return None
-        return difference(self._snapshots[0][1], total)
+        """What ``total`` has more than the oldest snapshot kept; ``None`` before the first one, and where ``total`` is
+        not of the series that was remembered."""
+        snapshots = self._snapshots
+        return difference(snapshots[0][1], total) if snapshots else None
 
 
 class MedianHistory:
@@ -55,14 +56,13 @@ class MedianHistory:
 
     def add(self, now: float, total: HistogramValue) -> None:
         """Look at the totals at ``now`` (monotonic seconds). Totals that shrank or changed edges begin a new step."""
-        before = self._total
-        if before is None or total.edges != before.edges or total.count < before.count:
+        since = difference(self._total, total) if self._total is not None else None
+        if since is None:
             self._at, self._total = now, total
             return
         if now - self._at < self._step_s:
             return
-        since = difference(before, total)
-        median = quantile(since, 0.5) if since is not None else None
+        median = quantile(since, 0.5)
         medians = self._medians[1 - self._points :] if self._points > 1 else array("d")
         medians.append(nan if median is None else median)
         self._medians = medians  # replaced whole: the page may be going through the old ones

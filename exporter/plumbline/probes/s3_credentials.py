@@ -7,6 +7,7 @@ import stat
 
 import msgspec
 
+from plumbline.core.answers import ask_in_time
 from plumbline.errors import ParseError, ProbeRefused
 
 MAX_BYTES = 4096
@@ -49,8 +50,9 @@ def parse_credentials(text: str, *, source: str) -> Credentials:
 
 def open_credentials(path: str) -> int:
     """A descriptor of the file, for the worker alone to read; refuses (``credentials``) a file others could read."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = ask_in_time(path, lambda: os.open(path, flags), late=os.close)
     except OSError as error:
         raise ProbeRefused("credentials", f"{path}: can't be opened: {error.strerror}; see credentials_file") from error
     found = os.fstat(descriptor)

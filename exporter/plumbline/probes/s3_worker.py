@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from plumbline.core.memory import limit_memory
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.privacy import keep_memory_private
 from plumbline.probes.apart import Failed, Refused
@@ -26,6 +27,11 @@ from plumbline.probes.s3_credentials import MAX_BYTES, Credentials, parse_creden
 
 SWEEP_MAX = 10_000
 """So many leftovers are removed in one go; a run leaves one at most."""
+BODY_MAX_BYTES = 4 << 20
+"""Of an answer that is no object: a listing of a thousand keys, each as long as keys may be, has less."""
+MEMORY_MAX_BYTES = 512 << 20
+"""Five times what this process has at work; besides its objects."""
+_COPIES = 8  # of an object: what was put, what was read, the library's own
 _SWEEP_PAGE = 1000  # what S3 lists and deletes at once
 _NOT_THERE = frozenset({"404", "NoSuchBucket", "NoSuchKey", "NotFound"})
 _BY_CODE = {
@@ -37,6 +43,8 @@ _BY_CODE = {
     "TooManyBuckets": "this user may have no more buckets: make it by hand",
     "QuotaExceeded": "the user's or the bucket's quota is used up",
 }
+
+_ENDLESS = f"the answer is longer than {BODY_MAX_BYTES >> 20} MiB; is this an S3 server?"
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +88,7 @@ def main(argv: list[str]) -> int:
     """See the module; always 0."""
     keep_memory_private()  # it will hold a key
     task = msgspec.json.decode(argv[0], type=Task)
+    limit_memory(MEMORY_MAX_BYTES + _COPIES * task.object_size)
     answer: Answer
     try:
         with os.fdopen(task.credentials_fd, "rb") as file:
@@ -91,6 +100,8 @@ def main(argv: list[str]) -> int:
         answer = Refused(refusal.reason, str(refusal))
     except _Trouble as trouble:
         answer = Failed(str(trouble), timeout=trouble.timeout)
+    except MemoryError:
+        answer = Failed(f"{task.endpoint}: answers with more than there is memory for; is it an S3 server?")
     sys.stdout.buffer.write(msgspec.json.encode(answer))
     return 0
 
@@ -105,12 +116,14 @@ def connect(task: Task, credentials: Credentials) -> Client:
     }
     try:
         import botocore  # noqa: PLC0415
+        from botocore import awsrequest  # noqa: PLC0415
         from botocore.config import Config  # noqa: PLC0415
         from botocore.session import Session  # noqa: PLC0415
     except ImportError as error:
         raise ProbeRefused(
             "tool-missing", "botocore is not installed; install plumbline[s3], or on Debian python3-botocore"
         ) from error
+    awsrequest.AWSResponse = _bounded(awsrequest.AWSResponse)  # what the library's HTTP layer makes, and reads whole
     settings = Config(
         signature_version="s3v4",
         connect_timeout=task.request_timeout_s,
@@ -133,6 +146,32 @@ def connect(task: Task, credentials: Credentials) -> Client:
         config=settings,
     )
     return Client(client, task, botocore.__version__)
+
+
+class _TooLong(Exception):
+    """An answer that goes on beyond the bound."""
+
+
+def _bounded(response: Any) -> Any:
+    """The library's response, whose body ends with :class:`_TooLong` where it is longer than it may be."""
+
+    class Bounded(response):  # type: ignore[misc]
+        _content: bytes | None
+
+        @property
+        def content(self) -> bytes:
+            if self._content is None:
+                parts, length = [], 0
+                for part in self.raw.stream(1 << 16):
+                    parts.append(part)
+                    length += len(part)
+                    if length > BODY_MAX_BYTES:
+                        self.raw.close()
+                        raise _TooLong
+                self._content = b"".join(parts)
+            return self._content
+
+    return Bounded
 
 
 class Client:
@@ -162,7 +201,11 @@ class Client:
             raise self._trouble("", operation, "its certificate is not trusted; name its issuer by ca_file") from None
         except exceptions.EndpointConnectionError:
             raise self._trouble("", operation, "can't be connected to; does it listen, is the name right?") from None
+        except _TooLong:
+            raise self._trouble("", operation, _ENDLESS) from None
         except (exceptions.BotoCoreError, exceptions.HTTPClientError, OSError) as error:
+            if isinstance(getattr(error, "kwargs", {}).get("error"), _TooLong):
+                raise self._trouble("", operation, _ENDLESS) from None
             # not its text: what is in there is not ours to know
             raise self._trouble("", operation, f"the request failed ({type(error).__name__})") from None
 

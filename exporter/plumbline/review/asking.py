@@ -8,11 +8,10 @@ quarter ninety times that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from plumbline.errors import PlumblineError
 from plumbline.review.period import DAY_S, MINUTE_S, Period
+from plumbline.sidebyside import in_turn
 from plumbline.sources.prometheus import Track, read_matrix, read_vector
 from plumbline.sources.prometheus_access import OPEN, Access
 
@@ -46,18 +45,11 @@ class Server:
     def answers(self, asks: Sequence[Ask]) -> dict[str, tuple[Track, ...]]:
         """Key → series, the pieces of a series put together in the order of time. Every key of ``asks`` is there."""
         self.told(0, len(asks), asks[0].key if asks else "")
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            futures = [pool.submit(self._one, ask) for ask in asks]
-            for done, future in enumerate(futures):
-                try:
-                    future.result()
-                except PlumblineError:
-                    for other in futures:
-                        other.cancel()
-                    wait(futures, return_when=FIRST_EXCEPTION)
-                    raise
-                self.told(done + 1, len(asks), asks[done].key)
-        return joined((ask.key, future.result()) for ask, future in zip(asks, futures, strict=True))
+        found = []
+        for done, tracks in enumerate(in_turn(asks, self._one, AT_ONCE, what="ask-prometheus")):
+            found.append((asks[done].key, tracks))
+            self.told(done + 1, len(asks), asks[done].key)
+        return joined(found)
 
     def _one(self, ask: Ask) -> tuple[Track, ...]:
         if ask.step_s:

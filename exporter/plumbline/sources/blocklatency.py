@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from plumbline.capabilities import Capability, effective
+from plumbline.core import threads
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources import latencymaps, sysfs
@@ -215,8 +216,7 @@ class BlockLatency:
         if within_s is None:
             ask()
             return found
-        asking = threading.Thread(target=ask, name="queue settings", daemon=True)
-        asking.start()
+        asking = threads.start("queue-settings", ask)
         asking.join(within_s)
         return dict(found)  # the thread may be at it still
 

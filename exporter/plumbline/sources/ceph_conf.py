@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from plumbline.core.answers import read_named
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources import sysfs
@@ -34,6 +35,9 @@ _SECTION = re.compile(r"\[([^\]]*)\]")
 _SEPARATORS = re.compile(r"[\s,;]+")
 _NETWORKS = ("public_network", "cluster_network")
 _ADDRESSES = ("public_addr", "cluster_addr")
+
+MAX_BYTES = 1 << 20
+"""Of a configuration file or a keyring of Ceph's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,9 @@ def read_ceph_conf(roots: Roots) -> CephConf:
     paths += [cephadm / name / "config" / "ceph.conf" for name in sysfs.entries(cephadm)]
     empty = None
     for path in paths:
-        data = sysfs.read_bytes(path)
-        if data is None:
+        try:
+            data = read_named(path, MAX_BYTES)
+        except OSError:
             continue
         found = parse_ceph_conf(data.decode("utf-8", "replace"), source=str(path))
         if found != CephConf():

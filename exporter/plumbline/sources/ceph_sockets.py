@@ -20,6 +20,7 @@ import ipaddress
 import sys
 from dataclasses import dataclass
 
+from plumbline.core.kernel import TABLE
 from plumbline.errors import ParseError
 from plumbline.roots import Roots
 from plumbline.sources import sysfs
@@ -84,7 +85,7 @@ def read_sockets(roots: Roots) -> CephSockets:
     found = CephSockets()
     for name in ("tcp", "tcp6"):
         path = roots.proc / "net" / name
-        data = sysfs.read_bytes(path)
+        data = sysfs.read_bytes(path, TABLE)
         if data is not None:
             each = parse_sockets(data.decode("ascii", "replace"), source=str(path))
             found = CephSockets(found.daemons | each.daemons, found.monitors | each.monitors)

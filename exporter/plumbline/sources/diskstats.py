@@ -17,6 +17,7 @@ from typing import Annotated
 
 import msgspec
 
+from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources.block import is_hidden
@@ -60,12 +61,12 @@ _decode = msgspec.json.Decoder(DiskStats).decode
 def parse_diskstats(
     text: str, *, keep: Callable[[str], bool], source: str = "/proc/diskstats"
 ) -> tuple[DiskStats, ...]:
-    """The lines whose device name ``keep`` accepts, in the kernel's order.
+    """The lines whose device name ``keep`` accepts, in the kernel's order; of two with one name the later.
 
     Columns that newer kernels may append are ignored; a kept line that is no diskstats line raises
     :class:`ParseError`. Lines that are not kept cost no more than their name.
     """
-    disks = []
+    disks: dict[str, DiskStats] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line:
             continue
@@ -73,20 +74,19 @@ def parse_diskstats(
             _, _, name, counters = line.split(None, 3)
             if not keep(name):
                 continue
-            disks.append(_decode(f'["{name}",{counters.replace(" ", ",")}]'))
+            disks[name] = _decode(f'["{name}",{counters.replace(" ", ",")}]')
         except (ValueError, msgspec.DecodeError) as error:
             raise ParseError(source, f"not a diskstats line: {line[:120]!r}", line=number) from error
         if (count := counters.count(" ") + 1) < 17 and count not in _NUMBERS:
             raise ParseError(source, f"{count + 3} columns, expected 14, 18 or 20", line=number)
-    return tuple(disks)
+    return tuple(disks.values())
 
 
 def read_diskstats(roots: Roots, *, keep: Callable[[str], bool]) -> tuple[DiskStats, ...]:
     """Read once, parse once; ``keep`` as a rule is a :class:`WholeDisks`. :class:`Unavailable` without the file."""
     path = roots.proc / "diskstats"
     try:
-        with path.open("rb") as file:
-            data = file.read()
+        data = read_kernel(path, TABLE)
     except OSError as error:
         raise Unavailable(f"{path}: {error.strerror}; is procfs mounted there?") from error
     return parse_diskstats(data.decode("utf-8", "replace"), keep=keep, source=str(path))

@@ -13,10 +13,12 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 import pyudev
 
+from plumbline.core import threads
 from plumbline.errors import Unavailable
 from plumbline.roots import Roots
 
@@ -53,6 +55,7 @@ class BlockHotplug:
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._wake: socket.socket | None = None
+        self._woken: socket.socket | None = None
 
     @property
     def source(self) -> str:
@@ -72,9 +75,8 @@ class BlockHotplug:
         except (ImportError, OSError) as error:
             raise Unavailable(f"block device events: {error}; new disks are found by the periodic rescan") from error
         self._stopping.clear()
-        self._wake, woken = socket.socketpair()
-        self._thread = threading.Thread(target=self._run, args=(monitor, woken), name="hotplug", daemon=True)
-        self._thread.start()
+        self._wake, self._woken = socket.socketpair()
+        self._thread = threads.start("hotplug", partial(self._run, monitor, self._woken), until=self._stopping)
 
     def stop(self, timeout_s: float = 1.0) -> bool:
         """Stop listening; true when the thread has ended (false only while ``on_change`` blocks)."""
@@ -85,7 +87,11 @@ class BlockHotplug:
         wake.close()  # the other end becomes readable, for good
         thread.join(timeout_s)
         self._thread = self._wake = None
-        return not thread.is_alive()
+        if thread.is_alive():
+            return False
+        if self._woken is not None:
+            self._woken.close()
+        return True
 
     def _enlarge(self, monitor: _Monitor) -> None:
         """Beyond net.core.rmem_max that takes CAP_NET_ADMIN; without it, as much as the limit allows."""
@@ -99,15 +105,14 @@ class BlockHotplug:
         poll = select.poll()
         poll.register(monitor.fileno(), select.POLLIN)
         poll.register(woken.fileno(), select.POLLIN)
-        with woken:
-            while not self._stopping.is_set():
-                poll.poll()
-                if not self._drain(monitor):
-                    continue
-                if self._stopping.wait(self._settle_s):
-                    return
-                self._drain(monitor)
-                self._on_change()
+        while not self._stopping.is_set():
+            poll.poll()
+            if not self._drain(monitor):
+                continue
+            if self._stopping.wait(self._settle_s):
+                return
+            self._drain(monitor)
+            self._on_change()
 
     def _drain(self, monitor: _Monitor) -> bool:
         """Take every event that waits; true when there was one, or when some were lost."""

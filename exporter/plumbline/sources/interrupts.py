@@ -19,7 +19,6 @@ is missing, or cut off at its 4,095 bytes (more than 372 CPUs, each interrupted 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from typing import Annotated
 
 import msgspec
 
+from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources import sysfs
@@ -128,13 +128,8 @@ def _read_each(roots: Roots, irqs: frozenset[int]) -> InterruptReading | None:
 
 
 def _read(path: str) -> bytes | None:
-    # os, not Path: hundreds of these in a row
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.read(fd, _PAGE)
-        finally:
-            os.close(fd)
+        return read_kernel(path, _PAGE)
     except OSError:
         return None
 
@@ -142,8 +137,7 @@ def _read(path: str) -> bytes | None:
 def _read_listed(roots: Roots, irqs: frozenset[int]) -> InterruptReading:
     path = roots.proc / "interrupts"
     try:
-        with path.open("rb", buffering=0) as file:
-            data = file.readall()
+        data = read_kernel(path, TABLE)
     except OSError as error:
         raise Unavailable(f"{path}: {error.strerror}") from error
     if not data:

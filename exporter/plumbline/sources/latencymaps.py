@@ -12,6 +12,7 @@ way round. Words never tear, and a disk's words need not be of one moment: each 
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections.abc import Sequence
@@ -125,9 +126,10 @@ def register(state: memoryview, name: str, slot: int, *, unnoted_since_ns: int =
     """Count the disk of this name (the kernel's ``disk_name``) in this slot; false when its part of the table is full.
 
     ``unnoted_since_ns``: from now on, the kernel does not note when this disk's requests are issued. Registering again
-    changes nothing else. Names longer than 16 bytes go by their first 16.
+    changes nothing else. Names longer than 16 bytes go by their first 16; bytes that are no UTF-8 are
+    those that ``os.fsdecode`` stood in for.
     """
-    first, second = struct.unpack("=QQ", name.encode()[:_NAME_BYTES].ljust(_NAME_BYTES, b"\0"))
+    first, second = struct.unpack("=QQ", os.fsencode(name)[:_NAME_BYTES].ljust(_NAME_BYTES, b"\0"))
     at = ((first ^ second * 31 & _MASK) * _GOLDEN & _MASK) >> (64 - _DEVICE_BITS)
     for probe in range(_PROBES):
         place = _HEADER_WORDS + (at + probe) % (1 << _DEVICE_BITS) * _DEVICE_WORDS

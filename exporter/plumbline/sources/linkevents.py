@@ -20,6 +20,7 @@ import socket
 import threading
 from collections.abc import Callable
 
+from plumbline.core import threads
 from plumbline.errors import PlumblineError
 from plumbline.sources.netlink import NETLINK_GENERIC, NETLINK_ROUTE
 
@@ -44,7 +45,10 @@ class LinkEvents:
         """
         self._on_change, self._settings_group, self._settle_s = on_change, settings_group, settle_s
         self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
         self._wake: int | None = None
+        self._woken = -1
+        self._sockets: list[socket.socket] = []
 
     def start(self) -> None:
         """Begin to listen; ``OSError`` when the kernel refuses the socket. Events from now on are seen."""
@@ -58,34 +62,33 @@ class LinkEvents:
                     sockets.append(opened.enter_context(_listen(NETLINK_GENERIC, self._settings_group())))
             wake_read, self._wake = os.pipe2(os.O_CLOEXEC)
             opened.pop_all()
-        self._thread = threading.Thread(target=self._run, args=(sockets, wake_read), name="link-events", daemon=True)
-        self._thread.start()
+        self._sockets, self._woken = sockets, wake_read
+        self._stopping.clear()
+        self._thread = threads.start("link-events", self._run, until=self._stopping)
 
     def stop(self) -> None:
         """End the thread, at once (unless it is inside ``on_change``, which it waits for)."""
         if self._thread is None or self._wake is None:
             return
+        self._stopping.set()
         os.close(self._wake)  # the other end becomes readable
         self._thread.join()
         self._thread, self._wake = None, None
+        os.close(self._woken)
+        for sock in self._sockets:
+            sock.close()
 
-    def _run(self, sockets: list[socket.socket], wake: int) -> None:
-        with contextlib.ExitStack() as opened:
-            opened.enter_context(os.fdopen(wake, "rb", buffering=0))
-            for sock in sockets:
-                opened.enter_context(sock)
-            while True:
-                ready, _, _ = select.select([wake, *(sock.fileno() for sock in sockets)], [], [])
-                if wake in ready:
-                    return
-                _drain(sockets)
-                if select.select([wake], [], [], self._settle_s)[0]:
-                    return
-                _drain(sockets)
-                try:
-                    self._on_change()
-                except Exception:  # noqa: BLE001  (a listener that fails must not end the listening)
-                    _LOG.exception("a link change could not be handled")
+    def _run(self) -> None:
+        wake, sockets = self._woken, self._sockets
+        while True:
+            ready, _, _ = select.select([wake, *(sock.fileno() for sock in sockets)], [], [])
+            if wake in ready:
+                return
+            _drain(sockets)
+            if select.select([wake], [], [], self._settle_s)[0]:
+                return
+            _drain(sockets)
+            self._on_change()
 
 
 def _listen(protocol: int, group: int) -> socket.socket:

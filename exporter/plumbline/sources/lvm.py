@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from plumbline.core.kernel import TABLE
 from plumbline.errors import ParseError
 from plumbline.roots import Roots
 from plumbline.sources.blocktree import BlockNode
@@ -107,7 +108,7 @@ def read_tags(roots: Roots) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     directory = roots.etc / "lvm" / "backup"
     for name in entries(directory):
-        data = read_bytes(directory / name)
+        data = read_bytes(directory / name, TABLE)
         if data is not None:
             try:
                 found |= tags_by_uuid(parse_metadata(data.decode("utf-8", "replace"), source=str(directory / name)))

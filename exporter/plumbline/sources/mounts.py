@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources.sysfs import read_bytes
@@ -146,7 +147,7 @@ def read_mounts(roots: Roots) -> tuple[Mount, ...]:
     """
     for process in ("1", "self"):
         path = roots.proc / process / "mountinfo"
-        data = read_bytes(path)
+        data = read_bytes(path, TABLE)
         if data is not None:
             return parse_mountinfo(os.fsdecode(data), source=str(path))
     raise Unavailable(f"{path}: can't be read; is procfs mounted there?")
@@ -162,7 +163,7 @@ def mount_of(path: Path, roots: Roots) -> Mount | None:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
             fdinfo = roots.proc / "self" / "fdinfo" / str(descriptor)
-            mount_id = parse_mount_id(fdinfo.read_text("utf-8"), source=str(fdinfo))
+            mount_id = parse_mount_id(read_kernel(fdinfo).decode("utf-8"), source=str(fdinfo))
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -174,7 +175,7 @@ def own_mounts(roots: Roots) -> tuple[Mount, ...]:
     """All mounts of this process's namespace; asks no file system. :class:`Unavailable` where proc can't be read."""
     mountinfo = roots.proc / "self" / "mountinfo"
     try:
-        text = os.fsdecode(mountinfo.read_bytes())
+        text = os.fsdecode(read_kernel(mountinfo, TABLE))
     except OSError as error:
         raise Unavailable(f"{mountinfo}: {error.strerror}; can't tell what is mounted") from error
     return parse_mountinfo(text, source=str(mountinfo))

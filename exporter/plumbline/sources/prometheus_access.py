@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import base64
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from plumbline.config import convert_secret, read_text, read_yaml
 from plumbline.config_types import Secret, Strict
+from plumbline.core.answers import in_memory, read_named
 from plumbline.errors import ConfigError
 
 MAX_BYTES = 1 << 20
@@ -106,17 +109,18 @@ def _context(tls: _TlsConfig, path: Path) -> ssl.SSLContext:
     if tls.insecure_skip_verify:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if ca := tls.ca_file:
-        _loaded(lambda: context.load_verify_locations(path.parent / ca), where, "tls_config.ca_file")
+        _loaded(context.load_verify_locations, [path.parent / ca], where, "tls_config.ca_file")
     if cert := tls.cert_file:
-        key = path.parent / tls.key_file if tls.key_file else None
+        files = [path.parent / each for each in (cert, tls.key_file) if each]
         # a password is asked for on the terminal, unless there is one
-        _loaded(lambda: context.load_cert_chain(path.parent / cert, key, password=""), where, "tls_config.cert_file")
+        _loaded(partial(context.load_cert_chain, password=""), files, where, "tls_config.cert_file")
     return context
 
 
-def _loaded(load: Callable[[], None], where: str, key: str) -> None:
+def _loaded(load: Callable[..., None], files: Iterable[Path], where: str, key: str) -> None:
     try:
-        load()
+        with ExitStack() as held:
+            load(*(held.enter_context(in_memory(read_named(file, MAX_BYTES))) for file in files))
     except ssl.SSLError as error:
         raise ConfigError(where, f"not PEM, or not the key of the certificate: {error.reason}", key=key) from None
     except OSError as error:

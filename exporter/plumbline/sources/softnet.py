@@ -21,6 +21,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
 
@@ -102,7 +103,7 @@ def read_softnet(roots: Roots) -> SoftnetReading:
     """``Unavailable`` when the kernel has no such file, ``ParseError`` when it can't be made sense of."""
     path = roots.proc / "net" / "softnet_stat"
     try:
-        text = path.read_text("ascii", "replace")
+        text = read_kernel(path, TABLE).decode("ascii", "replace")
     except OSError as error:
         raise Unavailable(f"{path}: {error.strerror}") from error
     first = text.split("\n", 1)[0].split()
@@ -113,7 +114,7 @@ def read_softnet(roots: Roots) -> SoftnetReading:
 def _read_online(roots: Roots) -> tuple[int, ...] | None:
     path = roots.sys / "devices" / "system" / "cpu" / "online"
     try:
-        text = path.read_text("ascii", "replace")
+        text = read_kernel(path).decode("ascii", "replace")
     except OSError:
         return None
     return parse_cpu_list(text, source=str(path))

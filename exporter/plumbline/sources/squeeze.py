@@ -22,6 +22,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from plumbline.core.kernel import TABLE
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources import sysfs
@@ -153,12 +154,12 @@ class SqueezeReader:
 
     def _read_ticks(self) -> dict[int, int]:
         path = self._roots.proc / "stat"
-        data = sysfs.read_bytes(path)
+        data = sysfs.read_bytes(path, TABLE)
         return {} if data is None else parse_softirq_ticks(data, source=str(path))
 
     def _read_frames(self) -> dict[str, int]:
         path, ports = self._roots.proc / "net" / "dev", self._roots.sys / "class" / "net"
-        data = sysfs.read_bytes(path)
+        data = sysfs.read_bytes(path, TABLE)
         frames = {} if data is None else parse_received(data, source=str(path))
         return {name: count for name, count in frames.items() if (ports / name / "device").exists()}
 

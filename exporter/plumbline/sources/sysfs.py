@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from plumbline.core.kernel import ATTRIBUTE, read_kernel
 from plumbline.errors import ParseError
 
 
@@ -16,10 +17,10 @@ def clean(data: bytes) -> str | None:
     return " ".join(text.split()) or None
 
 
-def read_bytes(path: Path) -> bytes | None:
-    """``None`` where the attribute is absent, forbidden or answers with an error (ENODEV, EINVAL, EIO …)."""
+def read_bytes(path: Path, limit: int = ATTRIBUTE) -> bytes | None:
+    """``None`` where the attribute is absent, forbidden, longer than ``limit`` or answers with an error (EIO)."""
     try:
-        return path.read_bytes()
+        return read_kernel(path, limit)
     except OSError:
         return None
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from plumbline.core.kernel import read_kernel
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
 
@@ -107,8 +108,7 @@ def read_tcp(roots: Roots) -> TcpReading:
     texts = []
     for name in ("snmp", "netstat"):
         try:
-            with (directory / name).open("rb", buffering=0) as file:
-                texts.append(file.readall())
+            texts.append(read_kernel(directory / name))
         except OSError as error:
             raise Unavailable(f"{directory / name}: {error.strerror}") from error
     return parse_tcp(texts[0], texts[1], source=str(directory))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from plumbline.core.kernel import read_kernel
 from plumbline.roots import Roots
 
 _ENCODED = re.compile(rb"\\x([0-9a-fA-F]{2})")
@@ -45,6 +46,6 @@ def read_block_properties(roots: Roots, major: int, minor: int) -> Mapping[str, 
 def read_properties(roots: Roots, device: str) -> Mapping[str, bytes]:
     """The same by udev's own name of a device: ``b8:0``, ``+pci:0000:01:00.0``."""
     try:
-        return parse_udev_database((roots.udev / "data" / device).read_bytes())
+        return parse_udev_database(read_kernel(roots.udev / "data" / device))
     except OSError:
         return {}

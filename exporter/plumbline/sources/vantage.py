@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.roots import Roots
 
-_READ_AT_MOST = 1 << 16
 _DMI = ("product_name", "sys_vendor", "board_vendor", "bios_vendor", "product_version")
 _MACHINES = (
     "KVM", "OpenStack", "KubeVirt", "Amazon EC2", "QEMU", "VMware", "VMW", "innotek GmbH", "VirtualBox", "Oracle VM",
@@ -155,8 +155,7 @@ def read_vantage(roots: Roots, *, root: Path, environment: Mapping[str, str]) ->
 
 def _text(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
-            return opened.read(_READ_AT_MOST).decode("utf-8", "replace")
+        return read_kernel(file, TABLE).decode("utf-8", "replace")
     except OSError:
         return ""
 

@@ -11,11 +11,15 @@ from plumbline.checks.text import listed
 from plumbline.sources.multipath import STANDBY, USABLE
 
 _FIT = USABLE | STANDBY
+_UNREADABLE = "unknown"
 
 
 def _lost(facts: ArrayFacts) -> Iterator[Verdict]:
     for disk in facts.multipaths:
-        lost = [path for path in disk.paths if path.state not in _FIT]
+        unreadable = sum(path.state == _UNREADABLE for path in disk.paths)
+        lost = [path for path in disk.paths if path.state not in _FIT and path.state != _UNREADABLE]
+        if unreadable and not lost:
+            continue  # an unreadable state says neither fit nor lost
         several = len(disk.paths) > 1
         should = f"all {len(disk.paths)} paths fit" if several else "two paths or more"
         if disk.usable and not lost:
@@ -24,7 +28,9 @@ def _lost(facts: ArrayFacts) -> Iterator[Verdict]:
         is_ = f"{disk.usable} of {len(disk.paths)} usable"
         if lost:
             is_ += f"; {listed(map(_said, lost))}"
-        none_left = not disk.usable
+        if unreadable:
+            is_ += f"; {unreadable} with an unreadable state"
+        none_left = not disk.usable and not unreadable
         yield Verdict(
             disk.device,
             is_,

@@ -76,7 +76,7 @@ TCP_RMEM = Check(
     "unnoba-2020, 5.2.8 (Figuras 41, 42) and 10.1; Documentation/networking/ip-sysctl.rst",
     Severity.WARNING,
     _receive_memory,
-    'sysctl -w net.ipv4.tcp_rmem="4096 87380 4194304"',
+    'sysctl -w net.ipv4.tcp_rmem="<min> <default> <max>"   # each the larger of today\'s value and 4096 87380 4194304',
 )
 TCP_WMEM = Check(
     "network.tcp-wmem",
@@ -86,7 +86,7 @@ TCP_WMEM = Check(
     "unnoba-2020, 5.2.8 (Figura 42); Documentation/networking/ip-sysctl.rst",
     Severity.WARNING,
     _at_least(WMEM),
-    'sysctl -w net.ipv4.tcp_wmem="4096 65536 4194304"',
+    'sysctl -w net.ipv4.tcp_wmem="<min> <default> <max>"   # each the larger of today\'s value and 4096 65536 4194304',
 )
 _OTHERS = (
     "It bounds what a program may ask for (SO_RCVBUF, SO_SNDBUF; Ceph's ms_tcp_rcvbuf); TCP's own automatic sizing "

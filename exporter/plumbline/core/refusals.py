@@ -1,0 +1,25 @@
+"""What is said of a file that is not ours, or not what it should be."""
+
+from __future__ import annotations
+
+from plumbline.errors import FileRefused
+
+_WHAT = {
+    "changing": ("changes while it is opened", "end the program that replaces it"),
+    "copies": ("stands there too often, numbered", "move some of them away"),
+    "links": ("has several names (hard links)", "remove the other names, or move it away"),
+    "mode": ("may be written by other users", "chmod go-w, or name another directory"),
+    "not-a-regular-file": ("is not a regular file", "move it away, or name another"),
+    "not-ours": ("was not made by Plumbline", "move it away"),
+    "owner": ("belongs to another user", "run this as that user, or name another directory"),
+    "symlink": ("is a symbolic link", "remove it, or name what it leads to"),
+    "too-large": ("is too large", "move it away"),
+}
+"""By reason: what is wrong, and what to do."""
+
+
+def refused(reason: str, where: str, what: str = "") -> FileRefused:
+    """The refusal for a reason of :data:`_WHAT`. Of a name that is not UTF-8 the odd bytes are written out."""
+    usual, advice = _WHAT[reason]
+    shown = where.encode("utf-8", "backslashreplace").decode()
+    return FileRefused(reason, f"{shown}: {what or usual}; {advice}")
