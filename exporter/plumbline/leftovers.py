@@ -30,7 +30,7 @@ from plumbline.probes.fio_job import PARTIAL, REPORT
 from plumbline.probes.gates import is_lock_text
 from plumbline.probes.metadata_worker import FOLDER as METADATA
 from plumbline.state import MAX_BYTES, READABLE_VERSIONS, is_state
-from plumbline.storage import MARKER_TEXT, is_baseline, of_earlier_release
+from plumbline.storage import MARKER_TEXT, baseline_source, of_earlier_release
 from plumbline.storage_names import LOCKS, MARKER, OSDS_FILE, RECORDED, STATE_FILE, WORK_FILE, reserved
 
 IsOurs = Callable[[int], bool]
@@ -255,7 +255,7 @@ def _begins(pattern: bytes) -> IsOurs:
 
 def _is_recorded(descriptor: int) -> bool:
     try:
-        return is_baseline(read_whole(descriptor, _MAX_BASELINE, RECORDED))
+        return baseline_source(read_whole(descriptor, _MAX_BASELINE, RECORDED)) == "measured"
     except FileRefused:
         return False
 

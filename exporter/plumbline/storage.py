@@ -108,16 +108,20 @@ def _is_ours(directory: OwnDirectory, name: str) -> bool:
         return False
 
 
-def is_baseline(data: bytes) -> bool:
-    """Whether it is a baseline that was recorded; one that a person wrote is that person's."""
+def baseline_source(data: bytes) -> str:
+    """``measured`` of a baseline that was recorded, ``site`` of one that a person wrote, empty for all else."""
     try:
-        return convert_text(SiteFile, data.decode(), where=RECORDED).source == "measured"
+        return convert_text(SiteFile, data.decode(), where=RECORDED).source
     except (PlumblineError, UnicodeDecodeError):
-        return False
+        return ""
+
+
+def _is_baseline(data: bytes) -> bool:
+    return baseline_source(data) != ""
 
 
 def _is_osds(data: bytes) -> bool:
     return read_osds(data) is not None
 
 
-CONTENT = {WORK_FILE: is_work, RECORDED: is_baseline, OSDS_FILE: _is_osds}
+CONTENT = {WORK_FILE: is_work, RECORDED: _is_baseline, OSDS_FILE: _is_osds}

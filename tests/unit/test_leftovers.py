@@ -144,6 +144,13 @@ def test_files_of_others_with_names_of_ours_stay(folder: Path, name: str, marked
     assert (code, f"# left alone: {storage} holds what Plumbline did not make: " in out) == (1, True)
 
 
+def test_a_baseline_that_a_person_wrote_stays(folder: Path) -> None:
+    open_storage(folder / "plumbline").close()
+    (folder / "plumbline" / "baseline.yaml").write_text(BASELINE.replace("measured", "site"))
+    list(remove(find(folder / "plumbline")))
+    assert everything(folder) == ["plumbline", "plumbline/baseline.yaml"]
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
