@@ -28,8 +28,8 @@ COMMAND: tuple[str, ...] = (sys.executable, "-m", "plumbline")
 WITHIN_S = float(os.environ.get("PLUMBLINE_TESTS_WAIT_S", "30"))
 """For everything that must happen soon, on a busy machine too; on one that twenty others use, say more."""
 
-STOP_WITHIN_S = 2.0
-"""What the daemon promises."""
+STOP_WITHIN_S = 5.0
+"""The daemon promises two seconds; the rest is for a machine that stalls. What holds a stop up holds it for longer."""
 
 
 @dataclass(frozen=True, slots=True)
