@@ -35,6 +35,10 @@ BESIDE_THEM = re.compile(
 """Of all those, what only talks to servers, clusters and devices of its own, and mostly waits for them."""
 LONGEST_FIRST = (
     "tests/integration/test_dashboards_live.py",
+    "tests/integration/test_rbd_probes.py",
+    "tests/integration/test_rados_probes.py",
+    "tests/integration/test_ceph_guard.py",
+    "tests/integration/test_capacity_real.py",
     "tests/rules/test_rules.py",
     "tests/integration/test_review.py",
     "tests/integration/test_alertmanager_real.py",
