@@ -13,6 +13,10 @@ ANSIBLE_VENV := .venv-ansible
 STATE := .run
 THANOS ?= thanos
 ARGS ?=
+# Three processes on two CPUs: most tests wait. Which may run beside each other, and in which order: tests/conftest.py.
+LANES := -n 3 --dist loadfile --no-loadscope-reorder
+# Seconds for a test that sets none itself: one that hangs fails, and the others are run.
+BOUND := --timeout 900
 
 # Stamps carry a key of this directory and interpreter: a moved checkout or another python3 installs anew.
 KEY := $(shell { pwd; readlink -f "$$(command -v $(PYTHON))"; } 2>/dev/null | cksum | cut -d' ' -f1)
@@ -65,15 +69,20 @@ $(VENV)/.installed-$(KEY): $(VENV)/.deps-$(KEY) $(SOURCES) requirements/debian-b
 
 .PHONY: test
 test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the tests need, check everything, run all tests but the long ones and Ceph's
-	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not ceph and not packages and not long" $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) -m "not ceph and not packages and not long" $(ARGS)
 
 .PHONY: test-long
 test-long: debian-packages $(TEST_VENV)/.installed-$(KEY) ## run the tests that take long: soak, slow disks, recordings, faults
-	@$(TEST_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "long and not ceph and not packages" $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) -o testpaths="tests/e2e tests/integration tests/rules" -m "long and not ceph and not packages" $(ARGS)
 
+# With ARGS='-k …' one of the two may have nothing to do (pytest's 5).
+CEPH_TESTS := -o testpaths=tests/integration $(BOUND)
+SOME := $(if $(ARGS),|| [ $$? = 5 ])
+# First, one by one, what measures latencies; then the rest, each process with a cluster of its own.
 .PHONY: test-ceph
 test-ceph: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## install Ceph, run the tests that need a real cluster
-	@$(TEST_VENV)/bin/python -m pytest -m ceph $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest $(CEPH_TESTS) -m "ceph and calm" $(ARGS) $(SOME)
+	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(CEPH_TESTS) -m "ceph and not calm" $(ARGS) $(SOME)
 
 # The bases of the hosts, Debian 12, are made once and kept in .debian/; make test-packages has the same.
 .PHONY: test-ansible

@@ -1,7 +1,8 @@
 """For all tests: Hypothesis without a deadline, because a time is a matter of the machine's load and not of ours; one
-real Ceph cluster for all that ask for it; which of them may run beside each other, and which are tried twice; and no
-program that a fresh machine would lack."""
+real Ceph cluster for all that ask for it in the same process; which of them may run beside each other, in which order,
+and which are tried twice; and no program that a fresh machine would lack."""
 
+import contextlib
 import logging
 import os
 import re
@@ -19,30 +20,73 @@ from support.programs import Started, known
 settings.register_profile("plumbline", deadline=None)
 settings.load_profile("plumbline")
 
-ONE_AT_A_TIME = re.compile(r"tests/(e2e|integration)/")
+ON_THE_MACHINE = re.compile(r"tests/(e2e|integration)/")
 """They change the kernel's knobs, slow disks and measure time: two at once would disturb each other."""
-BESIDE_THEM = re.compile(
-    r"tests/(e2e/test_(\w+_in_a_browser|baseline_commands|misbehaving_tools|network_between_daemons|stubborn_files)"
-    r"|integration/test_(alertmanager_real|compose_stack|demo_slow|guarded_prometheus|keeplist"
-    r"|review|stack|cephtop_prometheus))\.py"
+OF_ITS_NETWORK = re.compile(
+    r"tests/(e2e/test_(busy|check|hostile_host|hotplug)"
+    r"|integration/test_(network_\w+|knobs_live|kernel_live|check_of_this_machine))\.py"
 )
-"""Of those, what only talks to servers and devices of its own, and mostly waits for them."""
+"""Of those, what works on ports and the settings of the receive path, and who reads them: no disk is moved by it."""
+BESIDE_THEM = re.compile(
+    r"tests/(e2e/test_(\w+_in_a_browser|baseline_commands|misbehaving_tools|network_between_daemons|stubborn_files"
+    r"|bad_starts|baselines|capabilities|daemon|osd_sockets|reload|systemd_unit|web)"
+    r"|integration/test_(alertmanager_real|compose_stack|demo_slow|guarded_prometheus|keeplist"
+    r"|review|stack|cephtop_prometheus"
+    r"|ceph_\w+|osd_\w+|(rados|rbd)_probes|librados|probe_run_ceph|s3_rgw|capacity_real|dashboards_live|cephadm_keys))\.py"
+)
+"""Of all those, what only talks to servers, clusters and devices of its own, and mostly waits for them."""
+LONGEST_FIRST = (
+    "tests/integration/test_dashboards_live.py",
+    "tests/integration/test_rbd_probes.py",
+    "tests/integration/test_rados_probes.py",
+    "tests/integration/test_ceph_guard.py",
+    "tests/integration/test_capacity_real.py",
+    "tests/rules/test_rules.py",
+    "tests/integration/test_review.py",
+    "tests/integration/test_alertmanager_real.py",
+    "tests/rules/test_mutation.py",
+    "tests/rules/test_ceph_layer.py",
+    "tests/rules/",
+)
+"""Beginnings of paths; the others follow as they were collected. A long file that begins last keeps all waiting."""
+LOOKED_FOR_IN = {
+    "ceph": ("tests/integration/",),
+    "long": ("tests/e2e/", "tests/integration/", "tests/rules/"),
+}
+"""Mark → folders that its target collects: all of them take half a minute, in each process."""
 LIVE = re.compile(r"tests/((e2e|integration)/|unit/test_(raw_)?canary(_hung)?\.py)")
 """What depends on this machine's disks and clock besides its own input; so does what needs root, wherever it stands."""
 GIVING_WAY = 10
 """Of -20 to 19, a tenth of the share of what has 0."""
+STARTS = 2
+"""Of the shared cluster in one process, when it does not become healthy."""
+FAILED_STARTS = pytest.StashKey[list[str]]()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """With ``-n 2 --dist loadfile``: one process has all that works on the machine; of the rest each file is whole."""
+    """With ``-n 3 --dist loadfile --no-loadscope-reorder``: one process begins with all that works on the machine's
+    disks, another with what works on its network; of the rest each file is whole."""
     return _ByFile(config, log)
 
 
 class _ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        alone = ONE_AT_A_TIME.match(nodeid) and not BESIDE_THEM.match(nodeid)
-        return "machine" if alone else nodeid.partition("::")[0]
+        return _lane(nodeid) or nodeid.partition("::")[0]
+
+
+def _lane(nodeid: str) -> str:
+    """What goes one after the other; empty for what may run beside anything."""
+    if not ON_THE_MACHINE.match(nodeid) or BESIDE_THEM.match(nodeid):
+        return ""
+    return "network" if OF_ITS_NETWORK.match(nodeid) else "disks"
+
+
+def _rank(item: pytest.Item) -> int:
+    """What comes first: the machine's lanes, the longest files, all others."""
+    if _lane(item.nodeid):
+        return -1
+    return next((n for n, file in enumerate(LONGEST_FIRST) if item.nodeid.startswith(file)), len(LONGEST_FIRST))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,6 +95,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _live(item):
             item.add_marker(pytest.mark.flaky(reruns=1))
+        for mark, folders in LOOKED_FOR_IN.items():
+            if item.get_closest_marker(mark) and not item.nodeid.startswith(folders):
+                raise pytest.UsageError(f"{item.nodeid}: the Makefile looks for the mark {mark} in {folders} alone")
+    items.sort(key=_rank)
 
 
 def _live(item: pytest.Item) -> bool:
@@ -109,17 +157,26 @@ def _only_listed_programs(started_programs: tuple[Started, frozenset[str] | None
 
 
 @pytest.fixture(scope="session")
-def shared_ceph() -> Iterator[CephCluster]:
-    """Started for the first test that asks, ended after the last; tests ask for ``ceph``."""
+def shared_ceph(request: pytest.FixtureRequest) -> Iterator[CephCluster]:
+    """Started for the first test of this process that asks, ended after the last; tests ask for ``ceph``."""
     absent = missing()
     if absent:
         pytest.skip(f"{', '.join(absent)} not installed (Debian packages: requirements/debian-ceph.txt)")
-    with ceph_cluster() as cluster:
+    failed = request.config.stash.setdefault(FAILED_STARTS, [])
+    if len(failed) >= STARTS:  # every test and its second try would wait for another
+        pytest.fail(f"no Ceph cluster in {STARTS} starts, the last: {failed[-1]}", pytrace=False)
+    with contextlib.ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(ceph_cluster())
+        except Exception as error:
+            failed.append(str(error))
+            raise
         yield cluster
 
 
 @pytest.fixture
 def ceph(shared_ceph: CephCluster) -> Iterator[CephCluster]:
     """The real cluster, healthy; what a test broke is mended afterwards. Pools and users are the test's to remove."""
+    shared_ceph.must_be_whole()
     yield shared_ceph
     shared_ceph.heal()

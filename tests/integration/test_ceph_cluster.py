@@ -77,6 +77,22 @@ def test_nothing_is_left_behind(how: str | signal.Signals) -> None:
     assert not folder.exists()
 
 
+def test_without_a_cluster_all_fail_at_once_and_say_why(tmp_path: Path) -> None:
+    """Each test is tried twice, and each could wait minutes for a cluster of its own."""
+    broken = tmp_path / "ceph-mon"
+    broken.write_text(f"#!/bin/sh\necho start >>{tmp_path}/starts\necho no space left >&2\nexit 1\n")
+    broken.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/integration/test_librados.py"],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, cwd=Path(__file__).parents[2],
+        capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "no Ceph cluster in 2 starts, the last: ceph-mon -i a --mkfs" in done.stdout
+    assert "no space left" in done.stdout
+    assert (tmp_path / "starts").read_text().split() == ["start"] * 2
+
+
 @pytest.mark.skipif(ceph_cluster.missing("radosgw", "radosgw-admin") != [], reason="radosgw is not installed")
 def test_an_s3_gateway(ceph: CephCluster) -> None:
     s3 = ceph.start_rgw()

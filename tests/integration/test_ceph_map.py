@@ -45,28 +45,44 @@ def config_of(ceph: CephCluster, word: str = "always") -> dict[str, Any]:
     }
 
 
+def _moves() -> Iterator[str]:
+    for rack in ("rack-a", "rack-b"):
+        yield f"osd crush add-bucket {rack} rack root=default"
+    for osd, place in PLACES.items():
+        yield f"osd crush add-bucket {place['host']} host rack={place['rack']}"
+        yield f"osd crush move {osd} root=default rack={place['rack']} host={place['host']}"
+    yield "osd crush rm-device-class osd.2"
+    yield "osd crush set-device-class ssd osd.2"
+    yield "osd crush rule create-replicated map-cold default host hdd"
+    yield "osd crush rule create-replicated map-racks default rack"
+    yield "osd erasure-code-profile set map-two-one k=2 m=1 crush-failure-domain=host"
+    for pool in ("map-any", "map-cold", "map-racks"):
+        yield f"osd pool create {pool} 8 8 replicated {'replicated_rule' if pool == 'map-any' else pool}"
+    yield "osd pool create map-coded 8 8 erasure map-two-one"
+    yield "osd pool set map-any size 3"
+    yield "osd pool set map-any min_size 2"
+    for pool in POOLS:
+        yield f"osd pool application enable {pool} plumbline"
+
+
+def _moves_back() -> Iterator[str]:
+    for rule in ("map-cold", "map-racks", "map-coded"):
+        yield f"osd crush rule rm {rule}"
+    yield "osd erasure-code-profile rm map-two-one"
+    yield "osd crush rm-device-class osd.2"
+    yield "osd crush set-device-class hdd osd.2"
+    for number, place in enumerate(PLACES.values()):
+        yield f"osd crush move osd.{number} root=default host=node-{number}"
+        yield f"osd crush rm {place['host']}"
+    for rack in ("rack-a", "rack-b"):
+        yield f"osd crush rm {rack}"
+
+
 @pytest.fixture(scope="module")
 def moved(shared_ceph: CephCluster) -> Iterator[CephCluster]:
     """Three hosts of other names in two racks, one OSD of another class, four pools, a user with the least rights."""
     ceph = shared_ceph
-    for rack in ("rack-a", "rack-b"):
-        ceph.ceph("osd", "crush", "add-bucket", rack, "rack", "root=default")
-    for osd, place in PLACES.items():
-        ceph.ceph("osd", "crush", "add-bucket", place["host"], "host", f"rack={place['rack']}")
-        ceph.ceph("osd", "crush", "move", osd, "root=default", f"rack={place['rack']}", f"host={place['host']}")
-    ceph.ceph("osd", "crush", "rm-device-class", "osd.2")
-    ceph.ceph("osd", "crush", "set-device-class", "ssd", "osd.2")
-    ceph.ceph("osd", "crush", "rule", "create-replicated", "map-cold", "default", "host", "hdd")
-    ceph.ceph("osd", "crush", "rule", "create-replicated", "map-racks", "default", "rack")
-    ceph.ceph("osd", "erasure-code-profile", "set", "map-two-one", "k=2", "m=1", "crush-failure-domain=host")
-    for pool in ("map-any", "map-cold", "map-racks"):
-        rule = "replicated_rule" if pool == "map-any" else pool
-        ceph.ceph("osd", "pool", "create", pool, "8", "8", "replicated", rule)
-    ceph.ceph("osd", "pool", "create", "map-coded", "8", "8", "erasure", "map-two-one")
-    ceph.ceph("osd", "pool", "set", "map-any", "size", "3")
-    ceph.ceph("osd", "pool", "set", "map-any", "min_size", "2")
-    for pool in POOLS:
-        ceph.ceph("osd", "pool", "application", "enable", pool, "plumbline")
+    ceph.ceph_all(*_moves())
     ceph.add_user(USER, {"mon": MON_CAPS})
     ceph.wait_clean()
     ceph.run("rados", "-p", "map-coded", "bench", "2", "write", "-b", "65536", "--no-cleanup")
@@ -75,16 +91,7 @@ def moved(shared_ceph: CephCluster) -> Iterator[CephCluster]:
     ceph.remove_user(USER)
     for pool in POOLS:
         ceph.remove_pool(pool)
-    for rule in ("map-cold", "map-racks", "map-coded"):
-        ceph.ceph("osd", "crush", "rule", "rm", rule)
-    ceph.ceph("osd", "erasure-code-profile", "rm", "map-two-one")
-    ceph.ceph("osd", "crush", "rm-device-class", "osd.2")
-    ceph.ceph("osd", "crush", "set-device-class", "hdd", "osd.2")
-    for number, place in enumerate(PLACES.values()):
-        ceph.ceph("osd", "crush", "move", f"osd.{number}", "root=default", f"host=node-{number}")
-        ceph.ceph("osd", "crush", "rm", place["host"])
-    for rack in ("rack-a", "rack-b"):
-        ceph.ceph("osd", "crush", "rm", rack)
+    ceph.ceph_all(*_moves_back())
     ceph.wait_healthy()
 
 

@@ -113,6 +113,7 @@ def test_everything_an_osd_says_is_on_the_page(ceph: CephCluster, daemon: Daemon
         assert 0 < worst < 20
 
 
+@pytest.mark.calm
 @pytest.mark.parametrize("depth", [1, 4])
 def test_percentiles_agree_with_fios_own(ceph: CephCluster, daemon: Daemon, pool: str, depth: int) -> None:
     """The same writes, timed by the client and by the OSDs.

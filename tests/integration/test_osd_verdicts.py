@@ -35,7 +35,7 @@ SITE = """{ _config+:: {
     PlumblineOsdHeartbeatSlow+: { 'for': '5s', keepFiringFor: '5s' },
   },
 } }"""
-"""The same rules over a shorter window (the manager renews its figures every 15 s), for a cluster of three."""
+"""The same rules over a shorter window, for a cluster of three. Over 40 s late messages made a second OSD a suspect."""
 FIGURES = (
     "plumbline:osd_compared:figure",
     "plumbline:osd_class:ratio",
@@ -47,8 +47,9 @@ VERDICTS = "plumbline:osd_suspect:info"
 GUILTY, NUMBER = "osd.1", 1
 PACE = 60
 """Writes a second of the clients, over all OSDs."""
-WRITES_PER_S = 200
-"""What a slow device may do. Such an OSD makes about that many on account of the clients."""
+WRITES_PER_S = 100
+"""What a slow device may do. Such an OSD makes about twice as many on account of the clients; held to 200, it was three
+times as slow as the others on a quiet disk (the border), and less than that on one that others kept busy."""
 DELAY_S = 0.2
 """The most that a message of the slow network is late."""
 WITHIN_S = 170.0
@@ -57,6 +58,7 @@ LASTS_S = 15.0
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.ceph,
+    pytest.mark.calm,
     pytest.mark.timeout(900),
     pytest.mark.skipif(bool(missing("fio", "prometheus")), reason="Ceph, fio or Prometheus is not installed"),
 ]

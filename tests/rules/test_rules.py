@@ -41,6 +41,7 @@ def test_promtool_accepts_the_rules():
     assert "FAILED" not in done.stdout
 
 
+@pytest.mark.timeout(1800)  # the first waits for all of them
 @pytest.mark.parametrize("file", TEST_FILES, ids=lambda path: path.stem)
 def test_promtool_unit_tests(promtool_results, file):
     assert not promtool_results[file], "\n".join(promtool_results[file])

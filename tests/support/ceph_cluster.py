@@ -28,13 +28,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plumbline.errors import Unavailable
+from plumbline.probes.librados import Access, Cluster, connect
+
 from .ceph_files import OSDS, conf_text, key_entry, new_secret
 from .daemon import eventually, freeze
-from .ports import free_port
+from .ports import free_port, free_ports
 
 PROGRAMS = ("ceph", "ceph-mon", "ceph-mgr", "ceph-osd", "monmaptool", "rados", "rbd", "setpriv")
 WITHIN_S = 240.0
 """For every step of the cluster's own, on a busy machine too: they take seconds on a quiet one."""
+PORTS = 64
+"""An OSD listens on eight, a manager on two; those of one that was restarted may still be taken."""
+_ASKED_OFTEN = {"status", "health", "osd dump", "osd df", "mgr dump"}
 _PREFIX = "plumbline-ceph-"
 _BASE = Path("/var/tmp")
 """On a disk everywhere; BlueStore needs O_DIRECT. Short, too: a socket's path has at most 107 bytes."""
@@ -103,6 +109,8 @@ class CephCluster:
         self.start_s: dict[str, float] = {}
         """Step of the start → seconds since its beginning."""
         self._disks = disks
+        self._beyond_help = ""
+        self._session: Cluster | None = None
         self._frozen: set[str] = set()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._all: list[subprocess.Popen[bytes]] = []
@@ -117,7 +125,9 @@ class CephCluster:
         """For every program that shall find this cluster, fio's engines too."""
         for part in ("run", "log", "crash", "mon", "mgr"):
             (folder / part).mkdir()
-        self.conf.write_text(conf_text(folder, self.fsid, self._mon_ports, osd_gib=osd_gib, options=options))
+        self.conf.write_text(
+            conf_text(folder, self.fsid, self._mon_ports, ports=free_ports(PORTS), osd_gib=osd_gib, options=options)
+        )
 
     # -- commands
 
@@ -140,9 +150,33 @@ class CephCluster:
         """``ceph …`` as the administrator: its text."""
         return self.run("ceph", *arguments, stdin=stdin)
 
+    def ceph_all(self, *commands: str) -> None:
+        """Several in order as the administrator, by one client: each start of it costs most of a second.
+
+        One that fails does not end it, so that :class:`CephError` may come after the others were done.
+        """
+        said = self.try_run("ceph", "--connect-timeout", f"{WITHIN_S:.0f}", stdin="\n".join(commands))
+        if said.returncode or "Error" in said.stderr:
+            raise CephError(f"one of these failed: {'; '.join(commands)}\n{said.stderr}")
+
     def ceph_json(self, *arguments: str) -> Any:
-        """``ceph … -f json`` as the administrator, decoded."""
+        """``ceph … -f json`` as the administrator, decoded; what is asked often, over a connection that is kept."""
+        asked = " ".join(arguments)
+        if asked in _ASKED_OFTEN:
+            try:
+                self._session = self._session or connect(Access("client.admin", str(self.conf)))
+                return self._session.mon_command(asked)
+            except (
+                OSError,
+                Unavailable,
+            ):  # the monitor was away; a new client is sooner there than librados comes back
+                self._hang_up()
         return json.loads(self.ceph(*arguments, "-f", "json"))
+
+    def _hang_up(self) -> None:
+        session, self._session = self._session, None
+        if session:
+            session.close()
 
     def daemon(self, name: str, *command: str) -> Any:
         """A daemon's admin socket (``osd.0 perf dump``), decoded."""
@@ -173,10 +207,12 @@ class CephCluster:
 
     def add_pool(self, name: str, *, size: int = 2, pg_num: int = 64, application: str = "plumbline") -> None:
         """A replicated pool whose placement groups are all active, and so many that every OSD is first in some."""
-        confirm = ["--yes-i-really-mean-it"] if size == 1 else []
-        self.ceph("osd", "pool", "create", name, str(pg_num), str(pg_num), "replicated")
-        self.ceph("osd", "pool", "set", name, "size", str(size), *confirm)
-        self.ceph("osd", "pool", "application", "enable", name, application)
+        confirm = " --yes-i-really-mean-it" if size == 1 else ""
+        self.ceph_all(
+            f"osd pool create {name} {pg_num} {pg_num} replicated",
+            f"osd pool set {name} size {size}{confirm}",
+            f"osd pool application enable {name} {application}",
+        )
         self.wait_clean()
 
     def remove_pool(self, name: str) -> None:
@@ -234,14 +270,23 @@ class CephCluster:
     def heal(self) -> None:
         """Undo every fault that was not undone: all daemons run again and the cluster is healthy."""
         wanted = {"mon.a", *(f"mgr.{name}" for name in self.managers), *(f"osd.{number}" for number in range(OSDS))}
-        lost = wanted - self._running.keys()
+        lost = wanted - {name for name, process in self._running.items() if process.poll() is None}
         if not lost and not self._frozen:
             return
-        for name in tuple(self._frozen):
-            self.thaw(name)
-        for name in sorted(lost):  # the monitor before the OSDs
-            self.start_daemon(name)
-        self.wait_healthy()
+        try:
+            for name in tuple(self._frozen):
+                self.thaw(name)
+            for name in sorted(lost):  # the monitor before the OSDs
+                self.start_daemon(name)
+            self.wait_healthy()
+        except CephError as error:
+            self._beyond_help = str(error)
+            raise
+
+    def must_be_whole(self) -> None:
+        """Fails at once where :meth:`heal` has failed: the tests that follow need not wait minutes each."""
+        if self._beyond_help:
+            raise CephError(f"after an earlier test this cluster could not be mended: {self._beyond_help}")
 
     def kill_mon(self) -> None:
         """Crash the one monitor."""
@@ -293,7 +338,11 @@ class CephCluster:
 
     def wait_clean(self, within_s: float = WITHIN_S) -> None:
         """All placement groups active and clean."""
-        self._eventually(lambda: _clean(self.ceph_json("status")), "placement groups are not clean", within_s)
+        self._eventually(self.is_clean, "placement groups are not clean", within_s)
+
+    def is_clean(self) -> bool:
+        """Whether they are at the moment."""
+        return _clean(self.ceph_json("status"))
 
     # -- start and stop
 
@@ -304,10 +353,7 @@ class CephCluster:
         made = self._begin_osds()
         self.start_daemon("mon.a")
         self._note("monitor", began)
-        # one client for all: each start of it costs most of a second
-        said = self.try_run("ceph", "--connect-timeout", f"{WITHIN_S:.0f}", stdin="\n".join(self._first_commands()))
-        if said.returncode or "Error" in said.stderr:  # a failed line does not end it
-            raise CephError(f"the first commands failed\n{said.stderr}")
+        self.ceph_all(*self._first_commands())
         for name in self.managers:
             self.start_daemon(f"mgr.{name}")
         self._note("manager", began)
@@ -321,6 +367,7 @@ class CephCluster:
 
     def stop(self) -> None:
         """Kill every process group at once: the data is thrown away anyway."""
+        self._hang_up()
         _end_groups(self._all)
         self._running.clear()
         self._all.clear()
@@ -375,6 +422,9 @@ class CephCluster:
         # forced, because no manager has told yet which options its modules have
         yield "config set mgr mgr/devicehealth/enable_monitoring false --force"  # it makes a pool
         yield "config set mgr mgr/prometheus/server_addr 127.0.0.1 --force"
+        # figures of a second ago, not of fifteen; a busy machine may take longer than that to collect them
+        yield "config set mgr mgr/prometheus/scrape_interval 1 --force"
+        yield "config set mgr mgr/prometheus/stale_cache_strategy return --force"
         for name, port in self.managers.items():
             yield f"config set mgr mgr/prometheus/{name}/server_port {port} --force"
 
@@ -424,7 +474,7 @@ class CephCluster:
             return look()
 
         try:
-            return eventually(alive_and_done, within_s=within_s, every_s=0.3)
+            return eventually(alive_and_done, within_s=within_s, every_s=0.2)
         except CephError:
             raise
         except AssertionError as late:

@@ -12,8 +12,10 @@ from pathlib import Path
 OSDS = 3
 
 
-def conf_text(folder: Path, fsid: str, mon_ports: Sequence[int], *, osd_gib: int, options: Mapping[str, str]) -> str:
-    """``ceph.conf``: everything of the cluster is in ``folder``, and small."""
+def conf_text(
+    folder: Path, fsid: str, mon_ports: Sequence[int], *, ports: range, osd_gib: int, options: Mapping[str, str]
+) -> str:
+    """``ceph.conf``: everything of the cluster is in ``folder``, and small; OSDs and managers listen on ``ports``."""
     both = ",".join(f"v{version}:127.0.0.1:{port}" for version, port in zip((2, 1), mon_ports, strict=True))
     everyone = {
         "fsid": fsid,
@@ -41,6 +43,10 @@ def conf_text(folder: Path, fsid: str, mon_ports: Sequence[int], *, osd_gib: int
         "mon_data_avail_warn": "1",
         "mon_data_avail_crit": "0",
         "ms_async_op_threads": "2",
+        # several clusters run beside each other: an OSD must not get the port of another cluster's dead one
+        "ms_bind_port_min": str(ports.start),
+        "ms_bind_port_max": str(ports.stop - 1),
+        **_PROMPT,
         **options,
     }
     mon = {"mon_data": f"{folder}/mon/$id", "mgr_initial_modules": "prometheus", "mon_osd_min_down_reporters": "1"}
@@ -68,6 +74,15 @@ def conf_text(folder: Path, fsid: str, mon_ports: Sequence[int], *, osd_gib: int
     )
 
 
+_PROMPT = {
+    "paxos_propose_interval": "0.1",
+    "mgr_stats_period": "1",
+    "mgr_tick_period": "1",
+    "mon_mgr_digest_period": "1",
+    "mon_tick_interval": "1",
+    "osd_mon_report_interval": "1",
+}
+"""Daemons tell each other every second what they tell every five by default; nobody's test is about that."""
 _DEBUG = (
     "asok", "auth", "bdev", "bluefs", "bluestore", "client", "crush", "filer", "finisher", "heartbeatmap", "mgr",
     "mgrc", "mon", "monc", "ms", "objecter", "objectcacher", "osd", "paxos", "perfcounter", "rados", "rbd", "rgw",

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ def whole_stack(folder: Path, cluster: CephCluster) -> Iterator[Stack]:
             "--storage.path", folder / "state", "--config.file", write_config(folder, config),
         )  # fmt: skip
         assert recorded.returncode == 0, recorded.stderr
-        daemon = stack.enter_context(running(folder, config=config))
+        daemon = stack.enter_context(running(folder, config=config, prefix=_not_as_advised(folder)))
         target = daemon.url.removeprefix("http://")
         hosts = stack.enter_context(played_hosts(HOSTS))
         managers = [f"127.0.0.1:{port}" for port in cluster.managers.values()]
@@ -114,6 +114,14 @@ def whole_stack(folder: Path, cluster: CephCluster) -> Iterator[Stack]:
             )
         )
         yield Stack(daemon, server, instance, cluster)
+
+
+def _not_as_advised(folder: Path) -> tuple[str, ...]:
+    """A command that shows another one a setting against our advice: the machine may have none that is."""
+    setting = folder / "tcp_sack"
+    setting.write_text("0\n")
+    shown = f'mount --bind {setting} /proc/sys/net/ipv4/tcp_sack && exec "$@"'
+    return ("unshare", "--mount", "sh", "-euc", shown, "sh")
 
 
 def _rules(folder: Path) -> Path:
@@ -153,17 +161,24 @@ def _configuration(folder: Path, cluster: CephCluster, ceph: dict[str, Any]) -> 
         "network_server": {"listen": server, "allow": ["127.0.0.0/8"]},
         "probes": [
             {"type": "canary", "name": "canary", "device_class": "ssd", "rate": 40, "file_size": "4MiB"},
-            *({"name": _in_turn(kind["type"], 60, 6 * turn), **kind} for turn, kind in enumerate(kinds)),
+            *({"name": _in_turn(kind, 60, 6 * turn), **kind} for turn, kind in enumerate(kinds)),
             {"type": "rados-canary", "name": "objects", "osds": ["all"], "rate": 6},
         ],
     }
 
 
-def _in_turn(kind: str, interval_s: int, wanted_s: int) -> str:
-    """A name by which the scheduler starts this probe ``wanted_s`` seconds into its interval."""
+def _in_turn(kind: Mapping[str, Any], interval_s: int, wanted_s: int) -> str:
+    """A name by which the scheduler starts this probe ``wanted_s`` seconds into its interval.
+
+    What has a target is a job of its own, named after it: else its port would say when it runs, perhaps always beside
+    another heavy one, and so never.
+    """
     host = os.uname().nodename
-    names = (f"{kind}-{number}" for number in itertools.count())
-    return next(name for name in names if wanted_s <= splay(host, name, interval_s) < wanted_s + 3)
+    targets = kind.get("targets", kind.get("osds", ()))
+    names = (f"{kind['type']}-{number}" for number in itertools.count())
+    return next(
+        name for name in names if wanted_s <= splay(host, "/".join((name, *targets)), interval_s) < wanted_s + 3
+    )
 
 
 @contextlib.contextmanager
