@@ -51,7 +51,7 @@ LONGEST_FIRST = (
 """Beginnings of paths; the others follow as they were collected. A long file that begins last keeps all waiting."""
 LOOKED_FOR_IN = {
     "ceph": ("tests/integration/",),
-    "long": ("tests/e2e/", "tests/integration/", "tests/rules/"),
+    "long": ("tests/e2e/", "tests/integration/", "tests/rules/", "tests/attack/", "tests/unit/test_calendars.py"),
 }
 """Mark → folders that its target collects: all of them take half a minute, in each process."""
 LIVE = re.compile(r"tests/((e2e|integration)/|unit/test_(raw_)?canary(_hung)?\.py)")

@@ -155,7 +155,8 @@ def test_fio_is_told_the_target_and_nothing_of_a_cap():
             assert not any(word.startswith("--rate") for word in words)
         assert "--iodepth=128" in search
         assert "--iodepth=8" in proof
-        assert "--numjobs=1" in search
+        assert plans[0].workload.jobs == plans[1].workload.jobs == 1
+        assert len([word for word in search if word.startswith("--name=")]) == 1
         assert ("--readonly" in search) == (plans[0].workload.operations == ("read",))
         assert ("--runtime=20000ms" in search, "--runtime=10000ms" in proof) == (True, True)
 

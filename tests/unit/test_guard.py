@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.core import files
+from plumbline.core import files, refusals
 from plumbline.errors import ProbeRefused
 from plumbline.probes import filesystem_type, guard
 from support.descriptors import open_descriptors
@@ -52,7 +52,7 @@ def refusal(path: Path, size_bytes: int = SIZE) -> ProbeRefused:
     with pytest.raises(ProbeRefused) as caught:
         guard.prepare_directory(path, size_bytes=size_bytes)
     message = str(caught.value)
-    assert message.endswith((guard.ADVICE[caught.value.reason], *(advice for _, advice in files._WHAT.values())))
+    assert message.endswith((guard.ADVICE[caught.value.reason], *(advice for _, advice in refusals._WHAT.values())))
     assert str(path if caught.value.reason != "missing" else path.parent) in message
     return caught.value
 
