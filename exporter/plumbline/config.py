@@ -304,7 +304,8 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
     """``data`` as ``kind``, or :class:`ConfigError` with the dotted key, the value that stood there and why."""
     for key, text in _texts(data):
         if "\0" in text:  # the system's calls would refuse it, long after the check
-            raise ConfigError(where, "holds a NUL, which no path, name or pattern does", key=_cut(key))
+            in_one_line = " ".join(key.split())
+            raise ConfigError(where, "holds a NUL, which no path, name or pattern does", key=_cut(in_one_line))
     try:
         return msgspec.convert(data, kind, dec_hook=_decode)
     except msgspec.ValidationError as error:

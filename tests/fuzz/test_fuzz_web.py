@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbline.errors import ConfigError
@@ -31,6 +31,7 @@ def test_any_document(value: object) -> None:
 
 
 @given(st.dictionaries(st.text(), st.text(), min_size=1))
+@example({"\n\0": ""})
 def test_any_users_and_headers(given: dict[str, str]) -> None:
     _parse(yaml.safe_dump({"basic_auth_users": given}))
     _parse(yaml.safe_dump({"http_server_config": {"headers": given}}))
