@@ -31,6 +31,7 @@ from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, NetworkServerConfig, WebConfig, split_address
 from plumbline.core import threads
 from plumbline.core.answers import Beside
+from plumbline.core.memory import share_one_heap
 from plumbline.diskpresence import DISK_PRESENCE
 from plumbline.door import Door
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
@@ -104,6 +105,7 @@ def serve(
     overrides: Overrides,
 ) -> int:
     """Run the daemon until SIGTERM or SIGINT; the exit code. A start that can't succeed raises one clear error."""
+    share_one_heap()
     environment = dict(os.environ)
     catalogue = load_catalogue()
     config = read_config(config_file, overrides, catalogue)
