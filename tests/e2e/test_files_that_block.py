@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from support.bindfs import Fuse
 from support.certificates import Certificates, make_certificates
 from support.daemon import COMMAND, Daemon, command_line, eventually, run, running, write_config
-from support.fuse import Fuse
 
 pytestmark = pytest.mark.long
 KINDS = {

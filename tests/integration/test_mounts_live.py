@@ -22,9 +22,9 @@ from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.workloads import load_catalogue
+from support.bindfs import Fuse
 from support.daemon import eventually
 from support.filesystems import Mounts, run, skip_without_root
-from support.fuse import Fuse
 
 pytestmark = pytest.mark.needs_root
 HERE = Roots.under(Path("/"))
