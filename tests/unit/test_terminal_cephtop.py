@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import signal
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -87,6 +88,15 @@ def test_three_digits(seconds, text):
     assert terminal_cephtop.short(seconds) == text
 
 
+@pytest.fixture
+def _heard_sigint() -> Iterator[None]:
+    """A shell's background job is started with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_heard_sigint")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_the_terminal_is_given_back_however_it_ends(how):
     stream = io.StringIO()
@@ -94,7 +104,7 @@ def test_the_terminal_is_given_back_however_it_ends(how):
 
     def tops():
         yield TOP
-        signal.raise_signal(how)  # to this thread: one that the process had would hand it on a moment later
+        signal.raise_signal(how)
         yield TOP
         raise AssertionError("it went on")
 
