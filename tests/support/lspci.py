@@ -14,13 +14,14 @@ from plumbline.sources.pciconfig import PciConfig
 _HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ([^:]*(?:: (.*))?)")
 _LINK = re.compile(r"Speed ([0-9.]+)GT/s(?: \([a-z]+\))?, Width x([0-9]+)")
 _ASPM = re.compile(r"ASPM (Disabled|(L0s )?(L1 )?Enabled)")
+_CONTINUED = "\t\t\t"
 _LATENCY = re.compile(r"Max (no )?snoop latency: ([0-9]+)ns")
 
 
 def parse_lspci(text: str) -> dict[str, tuple[str, PciConfig]]:
     """By address with its domain: the hardware's name, and its configuration space as far as it is shown."""
     found: dict[str, tuple[str, PciConfig]] = {}
-    address = ""
+    address = key = ""
     for number, line in enumerate(text.splitlines(), start=1):
         head = _HEAD.fullmatch(line)
         if head:
@@ -29,8 +30,13 @@ def parse_lspci(text: str) -> dict[str, tuple[str, PciConfig]]:
                 raise ParseError("lspci", f"{address} comes twice", line=number)
             found[address] = (re.sub(r" \(.*", "", head[3] or head[2]), PciConfig())
         elif address and line[:1].isspace():
+            said = line.strip()
+            if line.startswith(_CONTINUED):  # which words are there depends on the release
+                said = f"{key}: {said}"
+            else:
+                key = said.partition(":")[0]
             name, config = found[address]
-            found[address] = (name, _with(config, line.strip()))
+            found[address] = (name, _with(config, said))
     return found
 
 
