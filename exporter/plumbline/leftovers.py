@@ -29,6 +29,7 @@ from plumbline.probes.fio_job import FILE as FIO
 from plumbline.probes.fio_job import PARTIAL, REPORT
 from plumbline.probes.gates import is_lock_text
 from plumbline.probes.metadata_worker import FOLDER as METADATA
+from plumbline.probes.metadata_worker import OURS as METADATA_FILE
 from plumbline.state import MAX_BYTES, READABLE_VERSIONS, is_state
 from plumbline.storage import MARKER_TEXT, baseline_source, of_earlier_release
 from plumbline.storage_names import LOCKS, MARKER, OSDS_FILE, RECORDED, STATE_FILE, WORK_FILE, reserved
@@ -39,7 +40,6 @@ IsOurs = Callable[[int], bool]
 _DAMAGED = r"(\.new|\.damaged-[0-9]+|\.version-[0-9]+)?"
 _BASELINE = rf"{re.escape(RECORDED)}(\.bak(-[0-9]+)?)?|\.{re.escape(RECORDED)}\.[a-z0-9_]{{8}}(\.old)?"
 _PROBE = re.compile(rf"{re.escape(CANARY)}|{re.escape(REPORT)}|({re.escape(FIO)}|{re.escape(PARTIAL)})\.[0-9]+")
-_METADATA = re.compile(r"plumbline-[0-9]{6}")
 _MAX_BASELINE = 16 << 20
 
 
@@ -232,7 +232,7 @@ def _in_probe(name: str) -> IsOurs | None:
 
 
 def _in_metadata(name: str) -> IsOurs | None:
-    return _by_mark if _METADATA.fullmatch(name) else None
+    return _by_mark if METADATA_FILE.fullmatch(name) else None
 
 
 def _by_mark(_: int) -> bool:

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from .daemon import WITHIN_S, eventually
-from .programs import need
-from .stubborn_files import PYTHON
+from .fuse_server import fuse_server
 
 PROGRAM = Path(__file__).with_name("lying_fuse.py")
 
@@ -36,26 +30,7 @@ class LyingDisk:
 @contextlib.contextmanager
 def lying_disk(folder: Path) -> Iterator[LyingDisk]:
     """Mounted in a new directory ``folder``, honest at first; unmounted afterwards."""
-    if os.geteuid() or not Path("/dev/fuse").exists():
-        pytest.skip("FUSE file systems can't be mounted here")
-    if subprocess.run([PYTHON, "-c", "import fuse"], capture_output=True, check=False).returncode:
-        pytest.skip("no FUSE for Python (Debian package python3-fuse)")
-    umount = need("umount")
     disk = LyingDisk(folder)
-    argv: list[str | Path] = [PYTHON, PROGRAM, disk.tree, folder / "orders", disk.point]
-    with (folder / "fuse.log").open("wb") as log:
-        server = subprocess.Popen(argv, stdout=log, stderr=log)
-    try:
-        eventually(lambda: os.path.ismount(disk.point) or server.poll() is not None)
-        if server.poll() is not None:
-            pytest.skip(f"FUSE can't be mounted here: {(folder / 'fuse.log').read_text()[-200:]}")
+    argv: list[str | Path] = [PROGRAM, disk.tree, folder / "orders", disk.point]
+    with fuse_server(folder, disk.point, argv, free=lambda: disk.does("honest")):
         yield disk
-    finally:
-        disk.does("honest")
-        subprocess.run([umount, "--lazy", disk.point], check=False, capture_output=True)
-        server.terminate()
-        try:
-            server.wait(WITHIN_S)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()

@@ -27,7 +27,7 @@ from plumbline.probes.statx import stat_synced
 FOLDER = "metadata"
 SWEEP_MAX = 200_000
 """So many leftovers are removed in one go; no workload makes more."""
-_OURS = re.compile(r"plumbline-[0-9]{6}")
+OURS = re.compile(r"plumbline-[0-9]{6}")
 _MEASURE_SHARE = 0.8
 """Of the time: the rest is for removing what is there."""
 
@@ -114,7 +114,7 @@ def sweep(place: int, directory: str, deadline: float) -> None:
     with folder:
         names = folder.names()
         for name in names[:SWEEP_MAX]:
-            if not _OURS.fullmatch(name) and not is_temporary(name):
+            if not OURS.fullmatch(name) and not is_temporary(name):
                 raise guard.refused("not-ours", f"{directory}/{FOLDER}/{name}"[:300], "is none of the probe's files")
             if time.monotonic() > deadline:
                 raise OutOfTime(f"{len(names)} files of an earlier run are left; the next one goes on removing them")
