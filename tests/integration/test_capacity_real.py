@@ -32,6 +32,8 @@ OBJECTS, OBJECT_BYTES = 560, 4 << 20
 """Two copies of them fill three OSDs of 4 GiB by two fifths; two of them by three fifths."""
 BACKFILLFULL = 0.9
 SAFE, COPIES = 0, 2
+TOLERANCE = 0.01
+"""Share by which a figure of the rules may differ from the one by hand: the OSDs' use moves a little all the time."""
 SITE = """{ _config+:: { paces: { compared: '5s', drawn: '5s' }, capacity+: {
   slopes: [{ slope: '2m', history: '30s' }, { slope: '4m', history: '1m' }], judgedSlopes: ['2m', '4m'],
   historyWindow: '20s', headroom+: { window: '1m' }, recovery+: { span: '1h' }, bridge: '1m',
@@ -114,12 +116,12 @@ def value(server: Prometheus, expression: str) -> float | None:
     return found[0][1] if len(found) == 1 else None
 
 
-def settles(server: Prometheus, expression: str, expected: float, within: float = 0.01) -> float:
+def settles(server: Prometheus, expression: str, expected: float) -> float:
     """The figure as soon as it is what it should be; OSDs tell theirs every few seconds, the map comes every minute."""
 
     def look() -> float | None:
         found = value(server, expression)
-        return found if found is not None and abs(found - expected) <= within * max(expected, 1e-9) else None
+        return found if found is not None and abs(found - expected) <= TOLERANCE * max(expected, 1e-9) else None
 
     eventually(lambda: look() is not None, within_s=WITHIN_S, every_s=2)
     found = value(server, expression)
@@ -130,24 +132,21 @@ def settles(server: Prometheus, expression: str, expected: float, within: float 
 def test_what_is_predicted_of_the_largest_host_comes(filled: CephCluster, monitoring: Prometheus) -> None:
     ratios = eventually(lambda: _still(filled), within_s=WITHIN_S, every_s=5)
     hand = after_loss(ratios)
-    worst = max(hand, key=lambda osd: hand[osd])
-    predicted = settles(monitoring, "max(plumbline:capacity_after_loss:ratio)", hand[worst])
-    assert settles(monitoring, "plumbline:capacity_host_loss:ratio", hand[worst] / BACKFILLFULL)
+    worst = max(hand.values())
+    predicted = settles(monitoring, "max(plumbline:capacity_after_loss:ratio)", worst)
+    assert settles(monitoring, "plumbline:capacity_host_loss:ratio", worst / BACKFILLFULL)
     assert value(monitoring, "plumbline:capacity_host_loss:verdict") == SAFE
     assert value(monitoring, f'plumbline:capacity_self_healing:bool{{pool="{POOL}"}}') == 1
     [(labels, _)] = monitoring.query("topk(1, plumbline:capacity_after_loss:ratio)")
-    node = f"node-{worst.removeprefix('osd.')}"
-    assert (labels["name"], labels["domain"], labels["device_class"], labels["cluster"]) == (
-        node,
-        "host",
-        "hdd",
-        CLUSTER,
-    )
+    assert (labels["domain"], labels["device_class"], labels["cluster"]) == ("host", "hdd", CLUSTER)
+    number = labels["name"].removeprefix("node-")
+    # two hosts that hold almost the same: either may be named
+    assert hand[f"osd.{number}"] == pytest.approx(worst, rel=TOLERANCE)
     later = MAY_BE_EMPTY | NOTHING_HERE.keys() | {"Rebuild after losing the largest host"}
     eventually(lambda: _empty(monitoring) <= later, within_s=WITHIN_S, every_s=5)
 
     began = time.monotonic()
-    filled.ceph("osd", "out", worst.removeprefix("osd."))
+    filled.ceph("osd", "out", number)
     with contextlib.suppress(AssertionError):  # at first it is clean because nothing has begun
         eventually(lambda: not filled.is_clean(), within_s=10)
     filled.wait_clean()
@@ -161,16 +160,17 @@ def test_what_is_predicted_of_the_largest_host_comes(filled: CephCluster, monito
     settles(monitoring, "plumbline:capacity_host_loss:verdict", COPIES)
     assert value(monitoring, f'plumbline:capacity_self_healing:bool{{pool="{POOL}"}}') == 0
     assert monitoring.query("plumbline:capacity_host_loss:ratio") == []
-    rebuild_s = eventually(
-        lambda: value(monitoring, "plumbline:capacity_rebuild:seconds"), within_s=WITHIN_S, every_s=2
-    )
+
+    def rebuild() -> float | None:
+        """Half the data on as many disks. Until its window of a minute holds all of the recovery the rate is low."""
+        found = value(monitoring, "plumbline:capacity_rebuild:seconds")
+        return found if found is not None and took_s / 10 < found < took_s * 10 else None
+
+    rebuild_s = eventually(rebuild, within_s=WITHIN_S, every_s=2)
     print(f"rebuild: reckoned {rebuild_s:.0f} s")
-    assert took_s / 10 < rebuild_s < took_s * 10  # half the data on as many disks, seen through windows of a minute
 
-
-def test_every_panel_that_can_have_data_has(filled: CephCluster, monitoring: Prometheus) -> None:
+    # every panel that can have data has; of what would be copied after one more loss there is nothing to say any more
     lost = {"Fullest OSD after that", "May still be written until unsafe", "The largest host"}
-    """Nothing would be copied any more."""
     assert _empty(monitoring) <= NOTHING_HERE.keys() | MAY_BE_EMPTY | lost
     broken = [rule["name"] for rule in monitoring.rules() if rule["health"] == "err"]
     assert broken == []
