@@ -13,9 +13,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from plumbline import describedisks, explain
-from plumbline.baseline.units import Latency
 from plumbline.checks import report
 from plumbline.checks.model import Finding, Severity
+from plumbline.core.units import si
 from plumbline.describedisks import Disk, Layer, Use
 from plumbline.explain import Explanation
 from plumbline.textout import clean as _clean
@@ -65,7 +65,7 @@ def print_disks(console: Console, disks: Sequence[Disk]) -> None:
             disk.model or "",
             disk.device_class or "",
             disk.transport or "",
-            _capacity(disk.size_bytes),
+            si(disk.size_bytes, "B"),
             disk.scheduler or "",
             ", ".join(_used_by(use) for use in describedisks.in_the_end(disk)),
         )
@@ -76,7 +76,7 @@ def print_disks(console: Console, disks: Sequence[Disk]) -> None:
 
 def print_disk(console: Console, disk: Disk) -> None:
     """``plumbline disk NAME``: all that is known, then the stack as a tree."""
-    _line(console, f"{disk.device}: {disk.model or 'no model'}, {_capacity(disk.size_bytes)}", "bold")
+    _line(console, f"{disk.device}: {disk.model or 'no model'}, {si(disk.size_bytes, 'B')}", "bold")
     rotational = None if disk.rotational is None else "yes" if disk.rotational else "no"
     for name, value in (
         ("serial", disk.serial),
@@ -128,16 +128,6 @@ def _used_by(use: Use) -> str:
     if use.kind == "osd" and use.name:
         return use.name
     return f"{use.kind} {use.name or '(not told whose)'}"
-
-
-def _capacity(size_bytes: int) -> str:
-    """As it is printed on the disk."""
-    size = float(size_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"
 
 
 def _sum_of(figure: explain.Figure) -> str:
@@ -197,7 +187,3 @@ def _times(name: str, count: int) -> str:
 
 
 _SEVERITY_STYLE = {Severity.CRITICAL: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold"}
-
-
-def _short(latency: Latency | None) -> str:
-    return "" if latency is None else Latency.of(float(f"{latency.value:.3g}")).text

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from plumbline import cephtop
-from plumbline.baseline.units import Latency
 from plumbline.cephtop import Osd, Top
+from plumbline.core.units import si
 from plumbline.textout import clean, line, table
 from plumbline.textout import make_console as make_console  # noqa: PLC0414  (for those who print)
 
@@ -25,19 +25,23 @@ def _blocked(osd: Osd) -> str:
     return f"{osd.blocked} ({osd.blocked_age_s:.0f} s)" if osd.blocked_age_s else str(osd.blocked)
 
 
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else si(seconds, "s")
+
+
 _Cell = Callable[[Osd], str]
 _COLUMNS: Sequence[tuple[str, _Cell]] = (
     ("OSD", lambda osd: osd.daemon),
     ("Class", lambda osd: osd.device_class),
     ("Host", lambda osd: osd.host),
     ("Op/s", lambda osd: "" if osd.operations_per_s is None else f"{osd.operations_per_s:.0f}"),
-    ("p50", lambda osd: short(osd.p50_s)),
-    ("p99", lambda osd: short(osd.p99_s)),
-    ("Mean", lambda osd: short(osd.mean_s)),
-    ("Queue", lambda osd: short(osd.queue_s)),
-    ("Store", lambda osd: short(osd.store_s)),
-    ("Peers", lambda osd: short(osd.peers_s)),
-    ("Ping", lambda osd: short(osd.heartbeat_worst_s)),
+    ("p50", lambda osd: _time(osd.p50_s)),
+    ("p99", lambda osd: _time(osd.p99_s)),
+    ("Mean", lambda osd: _time(osd.mean_s)),
+    ("Queue", lambda osd: _time(osd.queue_s)),
+    ("Store", lambda osd: _time(osd.store_s)),
+    ("Peers", lambda osd: _time(osd.peers_s)),
+    ("Ping", lambda osd: _time(osd.heartbeat_worst_s)),
     ("Worst peer", lambda osd: f"{osd.heartbeat_peer} {osd.heartbeat_interface}".strip()),
     ("Blocked", _blocked),
     ("Suspect", lambda osd: osd.suspicion.word if osd.suspicion else ""),
@@ -82,14 +86,6 @@ def watch(console: Console, tops: Iterator[Top]) -> None:
         live.update(Text("looking at the OSDs …"), refresh=True)
         for top in tops:
             live.update(screen(top, width=console.width, height=console.height), refresh=True)
-
-
-def short(seconds: float | None) -> str:
-    """Three digits."""
-    if seconds is None:
-        return ""
-    rounded = float(f"{seconds:.3g}")
-    return Latency.of(rounded).text if rounded >= 1e-6 else "0"
 
 
 @contextmanager

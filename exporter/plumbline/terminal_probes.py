@@ -12,10 +12,11 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from plumbline.baseline.beside import Beside
+from plumbline.core.units import degradation_text, figure_text, seconds_text
 from plumbline.listing import CONTINUOUS, Listed
 from plumbline.ondemand import OperationReport, Report
 from plumbline.probes.model import Progress
-from plumbline.status_model import factor_text, how_to_get_one, seconds_text
+from plumbline.status_model import how_to_get_one
 from plumbline.textout import line, table
 
 _GOOD, _BAD, _NOTE = "green", "bold red", "yellow"
@@ -96,8 +97,8 @@ def _row(operation: OperationReport, figure: Beside) -> tuple[str | Text, ...]:
     return (
         operation.operation,
         figure.name.removeprefix("latency."),
-        measure_text(figure.name, figure.measured),
-        "" if figure.baseline is None else measure_text(figure.name, figure.baseline),
+        figure_text(figure.name, figure.measured),
+        "" if figure.baseline is None else figure_text(figure.name, figure.baseline),
         compared(figure, operation.tolerance_ratio),
         source,
     )
@@ -105,36 +106,8 @@ def _row(operation: OperationReport, figure: Beside) -> tuple[str | Text, ...]:
 
 def compared(figure: Beside, tolerance_ratio: float | None) -> Text:
     """The degradation ratio in words, green within the tolerance, red beyond it, plain where nothing judges."""
-    if figure.ratio is None:
-        return Text("")
-    latency = figure.name.startswith("latency.")
-    worse, better = ("slower", "faster") if latency else ("less", "more")
-    slack = tolerance_ratio or 1.05
-    if figure.ratio > slack:
-        word = f"{factor_text(figure.ratio)}× {worse}"
-    elif figure.ratio * slack < 1:
-        word = f"{factor_text(1 / figure.ratio)}× {better}"
-    else:
-        word = "as accepted" if tolerance_ratio else "about the same"
+    word = degradation_text(figure.name, figure.ratio, tolerance_ratio)
     return Text(word, style={True: _GOOD, False: _BAD, None: ""}[figure.within])
-
-
-def measure_text(name: str, value: float) -> str:
-    """A figure with the unit that fits; ``name`` as :class:`Beside` has it."""
-    if name == "iops":
-        return f"{value:,.0f} IOPS" if value >= 100 else f"{value:.3g} IOPS"
-    if name == "throughput":
-        return bytes_text(value)
-    return seconds_text(value)
-
-
-def bytes_text(rate: float) -> str:
-    """``462 MiB/s``."""
-    for unit in ("B", "KiB", "MiB"):
-        if rate < 1024:
-            return f"{rate:.3g} {unit}/s"
-        rate /= 1024
-    return f"{rate:.3g} GiB/s"
 
 
 def _fact(name: str, value: float) -> str:

@@ -14,6 +14,7 @@ from plumbline.baseline.record import Progress
 from plumbline.baseline.record_statistics import EntryRecord
 from plumbline.baseline.site import SiteEntry
 from plumbline.baseline.units import Quantity
+from plumbline.core.units import si
 from plumbline.recording import Recording
 from plumbline.textout import line, table
 
@@ -42,10 +43,10 @@ def _row(record: EntryRecord) -> tuple[str, ...]:
         entry.workload,
         entry.operation,
         entry.device_class,
-        _short(latency.get("p50") or latency.get("mean")),
-        _short(latency.get("p99")),
+        _short(latency.get("p50") or latency.get("mean"), "s"),
+        _short(latency.get("p99"), "s"),
         f"{entry.iops.value:.0f}" if entry.iops else "",
-        _short(entry.throughput),
+        _short(entry.throughput, "B/s"),
         _at_latency(entry),
         f"±{entry.mad_ratio:.1%}" if entry.mad_ratio is not None else "",
         f"×{entry.spread_ratio:.2f}" if entry.spread_ratio else "",
@@ -60,8 +61,8 @@ def _at_latency(entry: SiteEntry) -> str:
     return f"{found.iops.value:.0f} IOPS at {found.target.text} (p{found.percentile:g}), {found.queue_depth} in flight"
 
 
-def _short(figure: Quantity | None) -> str:
-    return "" if figure is None else type(figure).of(float(f"{figure.value:.3g}")).text
+def _short(figure: Quantity | None, unit: str) -> str:
+    return "" if figure is None else si(figure.value, unit)
 
 
 @contextmanager

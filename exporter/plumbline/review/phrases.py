@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from plumbline.baseline.report_words import LAYER_TITLES
-from plumbline.pages.figures import si
+from plumbline.core.units import si
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365.25 * 86400
 LONG_DAYS = 3650.0
