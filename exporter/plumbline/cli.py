@@ -172,7 +172,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from plumbline import app, terminal  # noqa: PLC0415
+    from plumbline import app, terminal, textout  # noqa: PLC0415
     from plumbline.checks import report as findings  # noqa: PLC0415
 
     try:
@@ -188,14 +188,14 @@ def _check(options: argparse.Namespace) -> int:
     if options.json:
         print_json(findings.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
     else:
-        terminal.print_findings(terminal.make_console(), examined.findings, every=options.all)
+        terminal.print_findings(textout.make_console(), examined.findings, every=options.all)
     for what, reason in examined.blind.items():
         complain(f"not judged: {what}: {reason}")
     return findings.exit_code(examined.findings)
 
 
 def _nic(options: argparse.Namespace) -> int:
-    from plumbline import explain, terminal  # noqa: PLC0415
+    from plumbline import explain, terminal, textout  # noqa: PLC0415
     from plumbline.node import read_ports  # noqa: PLC0415
 
     readings, skipped = read_ports(config_file=options.config_file)
@@ -203,14 +203,14 @@ def _nic(options: argparse.Namespace) -> int:
     if options.json:
         print_json(ports)
     else:
-        terminal.print_ports(terminal.make_console(), ports)
+        terminal.print_ports(textout.make_console(), ports)
     for device, reason in skipped:
         complain(f"left out: {device}: its driver can't be asked ({reason})")
     return 0
 
 
 def _disk(options: argparse.Namespace) -> int:
-    from plumbline import describedisks, terminal  # noqa: PLC0415
+    from plumbline import describedisks, terminal, textout  # noqa: PLC0415
     from plumbline.node import read_disks  # noqa: PLC0415
 
     wanted = options.device and options.device.removeprefix("/dev/")
@@ -219,9 +219,9 @@ def _disk(options: argparse.Namespace) -> int:
     if options.json:
         print_json(disks)
     elif options.device:
-        terminal.print_disk(terminal.make_console(), disks[0])
+        terminal.print_disk(textout.make_console(), disks[0])
     else:
-        terminal.print_disks(terminal.make_console(), disks)
+        terminal.print_disks(textout.make_console(), disks)
     for device, reason in skipped:
         complain(f"left out: {device}: {reason}")
     for path in users.unreadable:

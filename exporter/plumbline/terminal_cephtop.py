@@ -9,14 +9,12 @@ from types import FrameType
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from plumbline import cephtop
 from plumbline.cephtop import Osd, Top
 from plumbline.core.units import si
-from plumbline.textout import clean, line, table
-from plumbline.textout import make_console as make_console  # noqa: PLC0414  (for those who print)
+from plumbline.textout import clean, drawn, line, table
 
 
 def _blocked(osd: Osd) -> str:
@@ -55,13 +53,13 @@ _STYLE = {cephtop.HUNG: "bold red", cephtop.BLOCKED: "bold red"}
 def print_top(console: Console, top: Top) -> None:
     """Once, all OSDs."""
     line(console, _heading(top), "bold")
-    table(
-        console,
-        [head for head, _ in _COLUMNS],
-        [tuple(Text(cell(osd), style=_style(osd)) for _, cell in _COLUMNS) for osd in top.osds],
-    )
+    table(console, [head for head, _ in _COLUMNS], _cells(top.osds, _COLUMNS))
     for text, style in _remarks(top):
         line(console, text, style)
+
+
+def _cells(osds: Sequence[Osd], columns: Sequence[tuple[str, _Cell]]) -> list[list[Text]]:
+    return [[Text(cell(osd), style=_style(osd)) for _, cell in columns] for osd in osds]
 
 
 def screen(top: Top, *, width: int, height: int) -> Group:
@@ -71,13 +69,8 @@ def screen(top: Top, *, width: int, height: int) -> Group:
     rows = max(1, height - 2 - len(remarks))  # heading and heads
     hidden = len(top.osds) - rows
     heading = _heading(top) + (f", {hidden} not shown" if hidden > 0 else "")
-    drawn = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
-    for head, _ in chosen:
-        drawn.add_column(head, no_wrap=True)
-    for osd in top.osds[:rows]:
-        drawn.add_row(*(Text(clean(cell(osd)), style=_style(osd)) for _, cell in chosen))
-    texts = [_one_line(heading, "bold", width), *(_one_line(text, style, width) for text, style in remarks)]
-    return Group(texts[0], drawn, *texts[1:])
+    shown = drawn([head for head, _ in chosen], _cells(top.osds[:rows], chosen), wraps={})
+    return Group(_one_line(heading, "bold", width), shown, *(_one_line(*remark, width) for remark in remarks))
 
 
 def watch(console: Console, tops: Iterator[Top]) -> None:

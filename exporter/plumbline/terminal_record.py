@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 
 from plumbline.baseline.record import Progress
 from plumbline.baseline.record_statistics import EntryRecord
@@ -16,9 +14,7 @@ from plumbline.baseline.site import SiteEntry
 from plumbline.baseline.units import Quantity
 from plumbline.core.units import si
 from plumbline.recording import Recording
-from plumbline.textout import line, table
-
-_REDRAW_S = 0.25
+from plumbline.textout import Step, line, progress, table
 
 
 def print_record(console: Console, done: Recording) -> None:
@@ -67,21 +63,20 @@ def _short(figure: Quantity | None, unit: str) -> str:
 
 @contextmanager
 def record_progress(console: Console) -> Iterator[Callable[[Progress], None]]:
-    """A bar with layer, probe, run and the time that is left on a terminal; a line a run anywhere else."""
-    if not console.is_terminal:
-        yield _Lines(console)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        TextColumn("{task.fields[stage]}"),
-    )
-    with _Bar(*columns, console=console, transient=True, refresh_per_second=1 / _REDRAW_S) as bar:
-        bar.begin()
-        yield bar.show
+    """A bar with layer, probe, run and the time that is left on a terminal; a line a run anywhere else.
+
+    By time, not by runs: a run of one probe takes a second, of another five minutes.
+    """
+    began = time.monotonic()
+
+    def step(now: Progress) -> Step:
+        spent, left, text = time.monotonic() - began, left_text(now.left_s), progress_text(now)
+        counted = "" if now.done == now.total else f" ({now.done + 1} of {now.total}{f', {left}' if left else ''})"
+        more = " ".join(filter(None, (left, now.stage, now.figures)))
+        return Step(text, spent / ((spent + now.left_s) or 1.0), more=more, line=text + counted)
+
+    with progress(console, "reading this host") as show:
+        yield lambda now: show(step(now))
 
 
 def progress_text(now: Progress) -> str:
@@ -98,43 +93,3 @@ def left_text(seconds: float) -> str:
     if seconds < 90:
         return f"about {seconds:.0f} s left"
     return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
-
-
-class _Bar(Bar):
-    """By time, not by runs: a run of one probe takes a second, of another five minutes."""
-
-    _task = TaskID(0)
-    _began = 0.0
-
-    def begin(self) -> None:
-        """Before the first run is known."""
-        self._began = time.monotonic()
-        self._task = self.add_task("reading this host", total=None, left="", stage="")
-
-    def show(self, now: Progress) -> None:
-        """From any thread."""
-        spent = time.monotonic() - self._began
-        self.update(
-            self._task,
-            description=progress_text(now),
-            total=spent + now.left_s,
-            completed=spent,
-            left=left_text(now.left_s),
-            stage=" ".join(filter(None, (now.stage, now.figures))),
-        )
-
-
-class _Lines:
-    """For pipes and files: a line for each run, nothing that moves."""
-
-    def __init__(self, console: Console) -> None:
-        self._console, self._last = console, ""
-
-    def __call__(self, now: Progress) -> None:
-        text = progress_text(now)
-        if text != self._last:
-            self._last = text
-            left = left_text(now.left_s)
-            counted = "" if now.done == now.total else f" ({now.done + 1} of {now.total}{f', {left}' if left else ''})"
-            line(self._console, text + counted)
-            self._console.file.flush()  # a pipe is read by somebody who waits for it

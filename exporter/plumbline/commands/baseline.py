@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -16,13 +15,16 @@ from typing import TYPE_CHECKING
 from plumbline.commands.shared import (
     INTERRUPTED,
     Parser,
+    add_page,
     add_world,
     complain,
     duration,
+    page_form,
     print_json,
     roots,
     this_node,
     until_told,
+    write_page,
 )
 from plumbline.errors import PlumblineError
 from plumbline.workloads import LAYERS
@@ -125,12 +127,8 @@ def _add_report(actions: argparse._SubParsersAction[Parser]) -> None:
         metavar="NAME",
         help="as `plumbline baseline list` names it, or a file (what was measured here, and what may judge here)",
     )
-    report.add_argument("--output", type=Path, metavar="FILE", help="write here; .md is Markdown, anything else HTML")
-    report.add_argument(
-        "--format", choices=("html", "markdown"), help="whatever FILE ends with; alone: to the terminal"
-    )
     report.add_argument("--title", metavar="TEXT", help="the site's or cluster's name (this host's)")
-    report.add_argument("--force", action="store_true", help="replace an existing file (kept as .bak)")
+    add_page(report)
     add_world(report)
     report.set_defaults(run=_report)
 
@@ -257,13 +255,6 @@ def _compare(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from plumbline import reporting  # noqa: PLC0415
 
-    form = reporting.form_of(options.output, options.format)
-    reporting.check_output(options.output, force=options.force)
-    here = this_node(options)
-    text = reporting.report(options.names, node=here, form=form, title=options.title)
-    if options.output is None:
-        sys.stdout.write(text)
-        return 0
-    kept = reporting.write(options.output, text, force=options.force)
-    print(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
-    return 0
+    form = page_form(options)
+    text = reporting.report(options.names, node=this_node(options), form=form, title=options.title)
+    return write_page(options, text)
