@@ -15,7 +15,7 @@ from statistics import median
 import msgspec
 
 from plumbline.cephtop import BLOCKED, HUNG, Osd, Suspicion
-from plumbline.core.units import si
+from plumbline.core.units import count_text, si
 
 DISK, PEER, NETWORK, QUEUE = "disk", "peer", "network", "queue"
 
@@ -74,7 +74,7 @@ def seen(osd: Osd) -> tuple[str, str] | None:
     if osd.blocked:
         age = f" up to {osd.blocked_age_s:.0f} s" if osd.blocked_age_s else ""
         where = f"; most wait for: {osd.blocked_stage}" if osd.blocked_stage else ""
-        return BLOCKED, f"{osd.blocked} operation{'s' if osd.blocked > 1 else ''} blocked{age}{where}"
+        return BLOCKED, f"{count_text(osd.blocked, 'operation')} blocked{age}{where}"
     return None
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from plumbline import cephtop
 from plumbline.cephtop import Osd, Top
-from plumbline.core.units import si
+from plumbline.core.units import count_text, si
 from plumbline.textout import clean, drawn, line, table
 
 
@@ -98,8 +98,7 @@ def _ended_by_signal() -> Iterator[None]:
 
 def _heading(top: Top) -> str:
     rate = sum(osd.operations_per_s or 0.0 for osd in top.osds)
-    several = "" if len(top.osds) == 1 else "s"
-    return f"{len(top.osds)} OSD{several}, {rate:.0f} operations/s; {', '.join(top.sources)}"
+    return f"{count_text(len(top.osds), 'OSD')}, {rate:.0f} operations/s; {', '.join(top.sources)}"
 
 
 def _remarks(top: Top) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from plumbline.baseline.record import Progress
 from plumbline.baseline.record_statistics import EntryRecord
 from plumbline.baseline.site import SiteEntry
 from plumbline.baseline.units import Quantity
-from plumbline.core.units import si
+from plumbline.core.units import duration_text, si
 from plumbline.recording import Recording
 from plumbline.textout import Step, line, progress, table
 
@@ -88,8 +88,4 @@ def progress_text(now: Progress) -> str:
 
 def left_text(seconds: float) -> str:
     """``about 4 min left``."""
-    if seconds < 1:
-        return ""
-    if seconds < 90:
-        return f"about {seconds:.0f} s left"
-    return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
+    return f"about {duration_text(seconds)} left" if seconds >= 1 else ""

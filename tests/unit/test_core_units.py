@@ -48,7 +48,9 @@ def test_base_units_have_no_prefix() -> None:
         (59.96, "60 s"),
         (150.0, "2 min"),
         (7200.0, "2 h"),
-        (86400 * 30.0, "30 days"),
+        (11_520.0, "3 h 12 min"),
+        (86400 * 3.2, "3 d 4 h"),
+        (86400 * 1200.0, "1,200 d"),
     ],
 )
 def test_durations(seconds: float, text: str) -> None:

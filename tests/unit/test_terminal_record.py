@@ -79,7 +79,7 @@ def test_progress_on_a_terminal_shows_layer_probe_run_stage_and_the_time_that_is
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.2, ""), (42.4, "about 42 s left"), (600.0, "about 10 min left"), (9000.0, "about 2.5 h left")],
+    [(0.2, ""), (42.4, "about 42 s left"), (600.0, "about 10 min left"), (9000.0, "about 2 h 30 min left")],
 )
 def test_the_time_that_is_left(seconds: float, text: str):
     assert terminal_record.left_text(seconds) == text

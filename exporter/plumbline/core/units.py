@@ -10,7 +10,6 @@ import math
 from decimal import Decimal
 
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
-_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 
 def si(value: float, unit: str, digits: int = 3) -> str:
@@ -31,17 +30,21 @@ def base_text(value: float, unit: str) -> str:
     return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
 
 
+def duration_text(seconds: float) -> str:
+    """``3 d 4 h``, ``5 h 12 min``, ``12 min``, ``40 s``: two units, the second left out where it is none."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    days, hours = divmod(hours, 24)
+    if days >= 30:
+        return f"{days:,} d"
+    parts = ((days, "d"), (hours, "h")) if days else ((hours, "h"), (minutes, "min"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)
+
+
 def seconds_text(seconds: float) -> str:
-    """A duration, with a no-break space: ``163 µs``, ``4.72 ms``, ``1.5 s``, ``12 min``, ``30 days``."""
-    if abs(seconds) < 2 * _MINUTE:
-        text = si(seconds, "s")
-    elif abs(seconds) < 2 * _HOUR:
-        text = f"{seconds / _MINUTE:.0f} min"
-    elif abs(seconds) < 2 * _DAY:
-        text = f"{seconds / _HOUR:.0f} h"
-    else:
-        text = f"{seconds / _DAY:,.0f} days"
-    return _unbroken(text)
+    """A latency or an age, with no-break spaces: ``163 µs``, ``4.72 ms``, ``1.5 s``, ``12 min``, ``3 d 4 h``."""
+    return _unbroken(si(seconds, "s") if seconds < 120 else duration_text(seconds))
 
 
 def figure_text(figure: str, value: float) -> str:
@@ -73,6 +76,11 @@ def degradation_text(figure: str, ratio: float | None, tolerance_ratio: float | 
     if ratio * slack < 1:
         return f"{factor_text(1 / ratio)}× {better}" if ratio else better
     return "as accepted" if tolerance_ratio else "about the same"
+
+
+def count_text(number: int, one: str, many: str = "") -> str:
+    """``1 host``, ``1,200 hosts``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _unbroken(text: str) -> str:
