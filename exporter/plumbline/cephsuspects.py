@@ -22,28 +22,19 @@ DISK, PEER, NETWORK, QUEUE = "disk", "peer", "network", "queue"
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What is out of line."""
+    """What is out of line: the numbers of ``alerts/config/osd.libsonnet``, where the reasons stand."""
 
     minimum_osds: int = 5
-    """Busy ones of a class, the judged one included. Of three, one slow disk makes two thirds of all writes slow."""
     minimum_operations: int = 20
-    """In the interval. Of fewer a mean is one slow operation."""
+    """In the interval. Of fewer a mean is one slow operation. The rules have a rate instead."""
     ratio: float = 3.0
-    """A mean against the median of the class; twins differ by a half and less under the same load."""
     agree_ratio: float = 2.0
-    """The second figure only has to agree."""
     floor_s: float = 2e-3
-    """Faster hurts nobody."""
     share: float = 0.5
-    """This much of an operation is what to look at."""
     queue_share: float = 0.15
-    """Of the queue less: it only grows where nobody gets on."""
     heartbeat_floor_s: float = 30e-3
-    """A ping is answered within a millisecond on a quiet network; hosts short of CPU time were seen at 20."""
     heartbeat_spread: float = 1.5
-    """An OSD accuses its worst peer at this many times its median peer: where all is slow nobody accuses."""
     heartbeat_share: float = 0.5
-    """More than this share of the OSDs that tell their pings have to accuse the same one."""
 
 
 def suspect(osds: Sequence[Osd], limits: Thresholds | None = None) -> tuple[tuple[Osd, ...], tuple[str, ...]]:

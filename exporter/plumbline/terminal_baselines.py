@@ -24,22 +24,20 @@ _REMARKS = {"Remarks": 0}
 """Only these wrap: names and figures stay whole."""
 
 
-def print_note(console: Console, sentence: str) -> None:
-    """Something to know, below a table."""
-    line(console, sentence, "yellow")
-
-
-def print_list(console: Console, summaries: Sequence[Summary]) -> None:
-    """A line each; on a narrow terminal a paragraph each, because the titles are long."""
+def print_list(console: Console, summaries: Sequence[Summary], standing: Sequence[str] = ()) -> None:
+    """A line each; on a narrow terminal a paragraph each, because the titles are long. ``standing``: what no longer
+    fits, a sentence each."""
+    rows = [(*_known(one), one.where or one.title, _besides(one)) for one in summaries]
     if _wide(console):
-        heads = ("Baseline", "Source", "Rows", "Judges here", "What it is", "Besides")
-        table(console, heads, [(*_known(one), one.where or one.title, _besides(one)) for one in summaries])
-        return
-    for one in summaries:
-        name, source, rows, judges = _known(one)
-        line(console, f"{name} ({source}): {'shown only' if judges == 'shown only' else f'judges {judges}'}", "bold")
-        for text in filter(None, (one.where or one.title, f"rows: {rows}", _besides(one))):
-            _item(console, text)
+        table(console, ("Baseline", "Source", "Rows", "Judges here", "What it is", "Besides"), rows)
+    else:
+        for name, source, held, judges, *more in rows:
+            said = judges if judges == "shown only" else f"judges {judges}"
+            line(console, f"{name} ({source}): {said}", "bold")
+            for text in filter(None, (more[0], f"rows: {held}", more[1])):
+                _item(console, text)
+    for sentence in standing:
+        line(console, sentence, "yellow")
 
 
 def _known(one: Summary) -> tuple[str, str, str, str]:

@@ -18,6 +18,8 @@ from plumbline.roots import Roots
 from plumbline.visible import visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from plumbline.config import Config
     from plumbline.node import Node
     from plumbline.sources.prometheus_access import Access
@@ -83,6 +85,16 @@ def print_json(data: object) -> None:
     import msgspec  # noqa: PLC0415
 
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+
+
+def show(options: argparse.Namespace, data: object, draw: Callable[[Console], object]) -> None:
+    """With ``--json`` the data, else what ``draw`` prints."""
+    if options.json:
+        print_json(data)
+    else:
+        from plumbline.textout import make_console  # noqa: PLC0415  (rich: only who draws)
+
+        draw(make_console())
 
 
 def duration(text: str | None, flag: str) -> float | None:
