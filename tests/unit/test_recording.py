@@ -269,7 +269,7 @@ def record(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: Told, **more: 
 
 def test_a_restless_host_is_refused_and_force_writes_what_was_measured_with_a_note(tmp_path, monkeypatch):
     said: list[str] = []
-    with pytest.raises(BaselineError, match=r"run 2 of 3 had a median of 50ms; .*Nothing was written") as refused:
+    with pytest.raises(BaselineError, match=r"run 2 of 3 had a median of 50 ms; .*Nothing was written") as refused:
         record(tmp_path, monkeypatch, Told(0.008, 0.05, 0.008))
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "state/baseline.yaml").exists()
