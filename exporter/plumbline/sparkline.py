@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from plumbline.core.units import figure_text
 from plumbline.htmltext import Html, tag
-from plumbline.status_model import Trend, figure_text
+from plumbline.status_model import Trend
 
 WIDTH, HEIGHT = 120, 32
 _MARGIN = 3.0

@@ -9,9 +9,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from plumbline import status_findings, status_host, status_probes, status_top
+from plumbline.core.units import seconds_text
 from plumbline.htmltext import Html, tag
 from plumbline.status_layers import judge_layers
-from plumbline.status_model import StatusModel, seconds_text
+from plumbline.status_model import StatusModel
 from plumbline.status_parts import link, sign
 from plumbline.status_style import STYLE
 from plumbline.status_verdict import judge

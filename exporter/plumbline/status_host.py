@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from plumbline.core.units import seconds_text, si
 from plumbline.htmltext import Html, joined, tag
-from plumbline.status_model import DiskRow, Level, Loss, NicRow, OsdRow, SoftnetRow, StatusModel, Times, seconds_text
+from plumbline.status_model import DiskRow, Level, Loss, NicRow, OsdRow, SoftnetRow, StatusModel, Times
 from plumbline.status_parts import Row, cut_table, dim, ident, link, section, small, table, word
 
 IN_VIEW = 12
@@ -148,7 +149,7 @@ def _disk_cells(row: DiskRow, findings: int, osds_here: set[str]) -> list[str]:
     return [
         joined(row.device, small("", *_separated(on)) if on else "", small(asks) if asks else ""),
         joined(row.model, small(row.device_class) if row.device_class else ""),
-        "" if row.size_bytes is None else _bytes_text(row.size_bytes),
+        "" if row.size_bytes is None else si(row.size_bytes, "B"),
         joined(_times(times.get("read")), _mean(row.read_mean_s, row.reads, "reads")),
         joined(_times(times.get("write")), _mean(row.write_mean_s, row.writes, "writes")),
         "" if row.in_flight is None else f"{row.in_flight:,}",
@@ -173,7 +174,7 @@ def _nic_order(row: NicRow) -> tuple[bool, bool, bool, str]:
 
 def _nic_cells(row: NicRow) -> list[str]:
     state = "" if row.up is None else (word(Level.GOOD, "up") if row.up else word(Level.NEUTRAL, "down"))
-    speed = "" if row.speed_bits_per_second is None else f" {_bits_text(row.speed_bits_per_second)}"
+    speed = "" if row.speed_bits_per_second is None else f" {si(row.speed_bits_per_second, 'b/s')}"
     mtu = "" if row.mtu_bytes is None else small(f"MTU {row.mtu_bytes}")
     losses = [_loss(each) for each in row.losses] or [dim("nothing")]
     return [
@@ -201,15 +202,3 @@ def _softnet_cells(row: SoftnetRow) -> list[str]:
         grown(row.dropped, row.dropped_grew, Level.BAD),
         grown(row.time_squeeze, row.time_squeeze_grew, Level.NOTE),
     ]
-
-
-def _bytes_text(size: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:,.3g} PiB"
-
-
-def _bits_text(rate: float) -> str:
-    return f"{rate / 1e9:g} Gb/s" if rate >= 1e9 else f"{rate / 1e6:g} Mb/s"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from plumbline.core.units import seconds_text
 from plumbline.htmltext import Html, joined, tag
 from plumbline.snapshot import CollectorHealth
 from plumbline.sparkline import sparkline
-from plumbline.status_model import Comparison, FailureRow, Level, ProbeRow, StatusModel, seconds_text
+from plumbline.status_model import Comparison, FailureRow, Level, ProbeRow, StatusModel
 from plumbline.status_parts import Row, cut_table, dim, folded, section, small, table, word
 
 IN_VIEW = 20

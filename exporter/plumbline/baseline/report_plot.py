@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from plumbline.baseline import report_words as words
 from plumbline.baseline.report_model import Bar, Line, Panel, Plot, Value
+from plumbline.core.units import si
 from plumbline.htmltext import Html, tag
 from plumbline.pages import drawing as draw
 from plumbline.pages.drawing import WIDTH, Scale, linear, logarithmic
-from plumbline.pages.figures import si
 
 _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 232, 52, 10, 10, 44
 _BAR_ROW, _BAR, _GROUP_HEAD, _BAR_AXIS = 34, 13, 24, 8

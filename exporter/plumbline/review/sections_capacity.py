@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.pages.figures import si
+from plumbline.core.units import si
 from plumbline.review import phrases as say
 from plumbline.review.document import Block, Line, Paragraph, Section, Table, TimePlot
 from plumbline.review.model import ClassCapacity, Review, Wear

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from statistics import median
 
+from plumbline.core.units import si
 from plumbline.htmltext import Html, tag
 from plumbline.pages import drawing as draw
 from plumbline.pages.drawing import WIDTH, Scale
-from plumbline.pages.figures import si
 from plumbline.review import phrases as say
 from plumbline.review.document import Line, TimePlot
 from plumbline.review.period import DAY_S
