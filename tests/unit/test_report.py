@@ -17,9 +17,9 @@ from plumbline.baseline.report_model import Plot, Report, build
 from plumbline.baseline.report_plot import panel_svg
 from plumbline.baseline.site import parse_site
 from plumbline.errors import ConfigError
-from plumbline.pages.drawing import linear, logarithmic
 from plumbline.pages.figures import base_text, si
 from plumbline.pages.markdown import escaped
+from plumbline.pages.scales import linear, logarithmic
 from plumbline.workloads import load_catalogue
 
 CATALOGUE = load_catalogue()
@@ -254,11 +254,11 @@ def test_a_line_stops_where_nothing_was_measured():
     ours = site(*depths("read", (1, "iops: 9000"), (2, "iops: 17000"), (4, "latency: {mean: 1ms}"), (8, "iops: 30000")))
     (plot,) = plots(report(ours), "disk").values()
     drawn = ElementTree.fromstring(panel_svg(plot, plot.panels[0], "x"))
-    (piece,) = drawn.findall("polyline")
+    (piece,) = drawn.findall("g/polyline")
     assert len(piece.attrib["points"].split()) == 2
     assert len(drawn.findall("g/circle")) == 3
     assert [each.text for each in drawn.findall("g/title")] == [
-        "ssd, 1: 9000 IOPS", "ssd, 2: 17000 IOPS", "ssd, 8: 30000 IOPS",
+        "ssd", "ssd, 1: 9000 IOPS", "ssd, 2: 17000 IOPS", "ssd, 8: 30000 IOPS",
     ]  # fmt: skip
     assert drawn.findtext("desc") == (
         "Lines over operations in flight, linear axis. ssd: 9000 IOPS at 1, 30000 IOPS at 8."

@@ -10,7 +10,7 @@ from plumbline.baseline.report_model import Cell, Panel, Plot, Report, Section, 
 from plumbline.baseline.report_plot import panel_svg
 from plumbline.baseline.shown import Figure
 from plumbline.htmltext import Html, joined, tag
-from plumbline.pages.drawing import bar_swatch, hollow_swatch, swatch
+from plumbline.pages.charts import bar_swatch, hollow_swatch, swatch
 from plumbline.pages.figures import base_text
 from plumbline.pages.shell import folded_table, page
 from plumbline.pages.style import STYLE

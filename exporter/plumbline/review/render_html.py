@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.htmltext import Html, tag
-from plumbline.pages.drawing import swatch
+from plumbline.pages.charts import swatch
 from plumbline.pages.shell import folded_table, page, stacked_table
 from plumbline.pages.style import STYLE
 from plumbline.review.document import Block, Document, Paragraph, Point, Section, Table, TimePlot
