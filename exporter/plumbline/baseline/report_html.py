@@ -13,7 +13,7 @@ from plumbline.htmltext import Html, joined, tag
 from plumbline.pages.charts import bar_swatch, hollow_swatch, swatch
 from plumbline.pages.figures import base_text
 from plumbline.pages.shell import folded_table, page
-from plumbline.pages.style import STYLE
+from plumbline.pages.style import style
 
 OPEN_ROWS = 24
 """A longer table is folded: who reads the plots first would scroll past a hundred rows. Paper shows it always."""
@@ -24,7 +24,7 @@ CONTRADICTS = "the document contradicts itself here; the note says how"
 def render_html(report: Report) -> str:
     """The whole page."""
     name = f"{report.title}: accepted performance"
-    return page(name, STYLE, _header(report), tag("main", *_main(report)))
+    return page(name, style("report"), _header(report), tag("main", *_main(report)))
 
 
 def _header(report: Report) -> Html:
