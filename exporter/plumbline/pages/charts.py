@@ -9,7 +9,7 @@ colours and sizes when they draw.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -71,6 +71,15 @@ class LineChart:
     """A name and a value: drawn dashed across."""
     moments: tuple[tuple[float, str], ...] = ()
 
+    @property
+    def marks(self) -> tuple[Point, ...]:
+        """All points."""
+        return tuple(point for curve in self.curves for point in curve.points if point is not None)
+
+    def svg(self, ident: str) -> Html:
+        """The picture. ``ident`` is unique on the page; title and description are what a screen reader says."""
+        return _picture(self.title, self.description, ident, *_lines(self))
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -84,39 +93,58 @@ class Bar:
     doubt: bool = False
 
 
-def line_chart(chart: LineChart, ident: str) -> Html:
-    """The picture. ``ident`` is unique on the page; title and description are what a screen reader says."""
-    values = [point.value for curve in chart.curves for point in curve.points if point is not None]
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """Bars from 0, by the name of their group."""
+
+    title: str
+    description: str
+    groups: tuple[tuple[str, tuple[Bar, ...]], ...]
+
+    @property
+    def marks(self) -> tuple[Bar, ...]:
+        """All bars."""
+        return tuple(bar for _, bars in self.groups for bar in bars)
+
+    def svg(self, ident: str) -> Html:
+        """As :meth:`LineChart.svg`."""
+        return _picture(self.title, self.description, ident, *_bars(self))
+
+
+def _picture(title: str, description: str, ident: str, height: int, marks: Iterable[Html]) -> Html:
+    return tag(
+        "svg",
+        tag("title", title, id=f"{ident}-t"),
+        tag("desc", description, id=f"{ident}-d"),
+        *marks,
+        viewBox=f"0 0 {WIDTH} {height}",
+        role="img",
+        aria_labelledby=f"{ident}-t {ident}-d",
+    )
+
+
+def _lines(chart: LineChart) -> tuple[int, list[Html]]:
+    values = [point.value for point in chart.marks]
     if chart.level is not None:
         values.append(chart.level[1])
     scale = logarithmic(values) if chart.logarithmic else linear(values)
     left, height, below = (52, 232, 44) if chart.axis else (_TIME_LEFT, 190, 26)
     plane = _Plane(scale, left, height - below)
-    return _picture(
-        chart.title,
-        chart.description,
-        ident,
-        height,
-        *_gaps(chart, plane),
-        *_axes(chart, plane),
-        *(mark for curve in chart.curves for mark in _curve(curve, plane, ends=len(chart.curves) > 1)),
-        *_level(chart, plane),
-        *_moments(chart, plane),
-    )
+    curves = (mark for curve in chart.curves for mark in _curve(curve, plane, ends=len(chart.curves) > 1))
+    return height, [*_gaps(chart, plane), *_axes(chart, plane), *curves, *_level(chart, plane), *_moments(chart, plane)]
 
 
-def bar_chart(title: str, description: str, groups: Mapping[str, Sequence[Bar]], ident: str) -> Html:
-    """Bars from 0, below the name of their group. A name and a figure stand above each: both are read at any width,
-    and no bar is too short for its label."""
-    longest = max(bar.value for bars in groups.values() for bar in bars)
+def _bars(chart: BarChart) -> tuple[int, list[Html]]:
+    """A name and a figure stand above each bar: both are read at any width, and no bar is too short for its label."""
+    longest = max(bar.value for bar in chart.marks)
     marks, y = [], 0
-    for group, bars in groups.items():
+    for group, bars in chart.groups:
         y += _GROUP_HEAD
         marks.append(_text(0, y - 8, group, "start", "group"))
         for bar in bars:
             marks += _bar(bar, longest, y)
             y += _BAR_ROW
-    return _picture(title, description, ident, y + _BAR_AXIS, *marks)
+    return y + _BAR_AXIS, marks
 
 
 def sparkline(values: Sequence[float | None], baseline: float | None, label: str) -> Html:
@@ -281,18 +309,6 @@ def _moments(chart: LineChart, plane: _Plane) -> Iterator[Html]:
 
 
 # --- shapes
-
-
-def _picture(title: str, description: str, ident: str, height: int, *marks: Html) -> Html:
-    return tag(
-        "svg",
-        tag("title", title, id=f"{ident}-t"),
-        tag("desc", description, id=f"{ident}-d"),
-        *marks,
-        viewBox=f"0 0 {WIDTH} {height}",
-        role="img",
-        aria_labelledby=f"{ident}-t {ident}-d",
-    )
 
 
 def _bar(bar: Bar, longest: float, y: float) -> Iterator[Html]:
