@@ -1,38 +1,49 @@
-"""A row of figures as a small inline SVG: no script, no colour of its own, and the same in words.
+"""A row of figures as a small picture: what a template draws, and the same in words.
 
-From 0 up, so that twice as high is twice as slow; the baseline is a dashed line across. Where nothing was measured the
-line is broken.
+From 0 up, so that twice as high is twice as slow; the baseline is a line across. Where nothing was measured the line is
+broken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from plumbline.htmltext import Html, tag
 from plumbline.status_model import Trend, figure_text
 
 WIDTH, HEIGHT = 120, 32
-_MARGIN = 3.0
-"""Room for the last figure's mark and the line's width."""
+_MARGIN = 3.0  # room for the last figure's mark and the line's width
 
 
-def sparkline(trend: Trend) -> Html:
-    """The picture; nothing without a figure to draw."""
+@dataclass(frozen=True, slots=True)
+class Sparkline:
+    """Coordinates as SVG has them, from the top left; ``baseline``: its height, empty where there is none."""
+
+    words: str
+    lines: tuple[str, ...]
+    last: tuple[str, str]
+    baseline: str = ""
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def sparkline(trend: Trend) -> Sparkline | None:
+    """``None`` without a figure to draw."""
     known = [value for value in trend.values if value is not None]
     if not known:
-        return Html("")
+        return None
     top = max(*known, trend.baseline or 0.0) or 1.0
-    points = [None if value is None else (_x(index, len(trend.values)), _y(value, top)) for index, value in
-              enumerate(trend.values)]  # fmt: skip
-    marks: list[Html] = []
-    if trend.baseline:
-        y = f"{_y(trend.baseline, top):.1f}"
-        marks.append(tag("line", x1="0", x2=str(WIDTH), y1=y, y2=y, class_="accepted"))
-    for run in _runs(points):
-        marks.append(tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in run)))
-    last = next(point for point in reversed(points) if point is not None)
-    marks.append(tag("circle", cx=f"{last[0]:.1f}", cy=f"{last[1]:.1f}", r="2.5"))
-    return tag("svg", *marks, class_="spark", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=in_words(trend))
+    points = [
+        None if value is None else (_x(index, len(trend.values)), _y(value, top))
+        for index, value in enumerate(trend.values)
+    ]
+    x, y = next(point for point in reversed(points) if point is not None)
+    return Sparkline(
+        in_words(trend),
+        tuple(" ".join(f"{x:.1f},{y:.1f}" for x, y in run) for run in _runs(points)),
+        (f"{x:.1f}", f"{y:.1f}"),
+        f"{_y(trend.baseline, top):.1f}" if trend.baseline else "",
+    )
 
 
 def in_words(trend: Trend) -> str:
