@@ -156,10 +156,9 @@ def _findings_about(findings: Sequence[Finding] | None, open_ones: int) -> str:
         return "This host has not been judged yet."
     if open_ones:
         return f"Documented advice that is not met ({open_ones} of {len(findings)} findings), by check"
-    met = len(findings)
-    return f"All documented advice that applies here is met ({met} of {met} findings)." if met else (
-        "No advice applies here."
-    )  # fmt: skip
+    if not findings:
+        return "No advice applies here."
+    return f"All documented advice that applies here is met ({len(findings)} of {len(findings)} findings)."
 
 
 def _groups(open_ones: Sequence[Finding]) -> Iterator[FindingGroup]:
