@@ -1,7 +1,7 @@
 """Pages from Jinja templates: everything is escaped, and a name that nobody gave is an error.
 
 The templates lie in ``templates/`` and extend ``base.html``. A line break in a template and the indentation after it
-never reach the page; so each expression, statement and comment stands on one line.
+never reach the page.
 
 Jinja is loaded with the first page: a daemon that is only scraped has no use for it.
 """
@@ -9,6 +9,7 @@ Jinja is loaded with the first page: a daemon that is only scraped has no use fo
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from plumbline.pages.style import style
 
 if TYPE_CHECKING:
     import jinja2
+
+_TAG_OR_BREAK = re.compile(r"(\{[{%#].*?[}%#]\})|\n[ \t]*", re.DOTALL)
 
 
 def render(template: str, **values: object) -> str:
@@ -44,5 +47,4 @@ def _source(template: str) -> str | None:
     path = Path(__file__).with_name("templates") / template
     if not path.is_file():
         return None
-    lines = path.read_text("utf-8").splitlines()
-    return "{#\n#}".join(line.strip() for line in lines)
+    return _TAG_OR_BREAK.sub(lambda found: found[1] or "{#\n#}", path.read_text("utf-8"))
