@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from plumbline.pages.document import Block, Paragraph, Plot, Section, Table
 from plumbline.review import phrases as say
-from plumbline.review.document import Block, Line, Paragraph, Section, Table, TimePlot
 from plumbline.review.model import Attainment, Change, Coverage, PartOffender, Review, Span
 from plumbline.review.summary import name, sorted_changes
+from plumbline.review.time_plot import Line, time_plot
 
 DRAWN_CHANGES = 6
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -70,7 +71,7 @@ def _by_cluster(rows: Iterable[Attainment]) -> dict[str, list[Attainment]]:
     return found
 
 
-def _beyond_plot(review: Review, rows: list[Attainment]) -> TimePlot | None:
+def _beyond_plot(review: Review, rows: list[Attainment]) -> Plot | None:
     lines = tuple(
         Line(say.layer(row.layer), tuple((day, 1 - within) for day, within in row.days))
         for row in rows
@@ -79,13 +80,12 @@ def _beyond_plot(review: Review, rows: list[Attainment]) -> TimePlot | None:
     if not lines:
         return None
     cluster = rows[0].cluster
-    return TimePlot(
+    return time_plot(
+        review.period,
+        lines,
         title="Share of measured time beyond tolerance" + (f", cluster {cluster}" if cluster else ""),
         about="By day; 0 is as accepted. Layers that were never beyond are not drawn.",
         unit="share",
-        start_s=review.period.start_s,
-        end_s=review.period.end_s,
-        lines=lines,
         gaps=next((each.gaps for each in review.coverage if each.cluster == cluster), ()),
     )
 
@@ -212,15 +212,14 @@ def _remarks(each: Change) -> Iterator[str]:
         yield "the baseline was measured anew then: the yardstick changed, perhaps nothing else"
 
 
-def _change_plot(each: Change, review: Review) -> TimePlot:
+def _change_plot(each: Change, review: Review) -> Plot:
     known = next((of.gaps for of in review.coverage if of.cluster == each.cluster), ())
-    return TimePlot(
+    return time_plot(
+        review.period,
+        (Line(each.what, each.days),),
         title=name(each),
         about="Median of each day" + ("; 1 is as accepted." if each.kind == "ratio" else "."),
         unit="ratio" if each.kind == "ratio" else "s",
-        start_s=review.period.start_s,
-        end_s=review.period.end_s,
-        lines=(Line(each.what, each.days),),
         gaps=known,
         picture_only=True,
         moments=() if each.gradual else ((f"changed {say.moment(each.at_s)}", each.at_s),),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from plumbline.pages.document import Block, Paragraph, Plot, Section, Table
 from plumbline.pages.figures import si
 from plumbline.review import phrases as say
-from plumbline.review.document import Block, Line, Paragraph, Section, Table, TimePlot
 from plumbline.review.model import ClassCapacity, Review, Wear
 from plumbline.review.sections import and_cluster, gaps, with_cluster
 from plumbline.review.summary import class_name, full_in
+from plumbline.review.time_plot import Line, time_plot
 
 WORTH_DRAWING = 0.01
 """A class that is less full than this is a line on the ground."""
@@ -97,21 +98,21 @@ def _yes(value: bool | None) -> str:
     return "not known" if value is None else "yes" if value else "no"
 
 
-def _plots(review: Review) -> list[TimePlot]:
-    start, end = review.period.start_s, review.period.end_s
+def _plots(review: Review) -> list[Plot]:
     shaded = gaps(review.coverage)
     used = tuple(Line(class_name(each), each.used) for each in review.classes if each.used)
     loss = tuple(Line(class_name(each), each.host_loss) for each in review.classes if each.host_loss)
     found = []
     if used:
-        found.append(TimePlot("Used share", "Median of each day.", "share", start, end, used, shaded))
+        about = "Median of each day."
+        found.append(time_plot(review.period, used, title="Used share", about=about, unit="share", gaps=shaded))
     if loss:
         about = (
             "The fullest OSD after losing the largest host ÷ the ratio at which Ceph stops backfilling; above 1 is not"
             " safe."
         )
-        level = ("no longer safe", 1.0)
-        found.append(TimePlot("After losing the largest host", about, "ratio", start, end, loss, shaded, level))
+        title, level = "After losing the largest host", ("no longer safe", 1.0)
+        found.append(time_plot(review.period, loss, title=title, about=about, unit="ratio", gaps=shaded, level=level))
     return found
 
 
@@ -149,15 +150,14 @@ def headroom(review: Review) -> Section:
         Line(f"{each.device_class} {each.figure}, {say.layer(each.layer).lower()}", each.days)
         for each in review.headroom[:6]
     )
-    plot = TimePlot(
-        "Used share of measured capability",
-        "Median of each day.",
-        "share",
-        review.period.start_s,
-        review.period.end_s,
+    plot = time_plot(
+        review.period,
         lines,
-        gaps(review.coverage),
-        ("all of it", 1.0),
+        title="Used share of measured capability",
+        about="Median of each day.",
+        unit="share",
+        gaps=gaps(review.coverage),
+        level=("all of it", 1.0),
     )
     return Section("headroom", "Headroom", about, (Table("By class", with_cluster(review, heads), rows), plot))
 

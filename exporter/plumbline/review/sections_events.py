@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from plumbline.pages.document import Block, Paragraph, Section, Table
 from plumbline.review import phrases as say
-from plumbline.review.document import Block, Paragraph, Section, Table
 from plumbline.review.model import FindingFate, Firing, Review, Upgrade
 from plumbline.review.queries import LOOK_S
 from plumbline.review.sections import and_cluster, with_cluster

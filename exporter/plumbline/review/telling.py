@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from plumbline.pages.document import Document
 from plumbline.review import sections, sections_capacity, sections_events
-from plumbline.review.document import Document
 from plumbline.review.model import Review
 from plumbline.review.summary import lead, points
 
