@@ -34,14 +34,12 @@ def attainment(review: Review) -> Section:
     """Per cluster and layer."""
     about = (
         "For how much of the measured time each layer was within the tolerance of its baseline, the figures written"
-        " down"
-        " when the cluster was accepted. Time without data counts neither way."
+        " down when the cluster was accepted. Time without data counts neither way."
     )
     if not review.attainment:
         text = (
             "No figure was judged in this period. Either no baseline is in force (plumbline baseline record measures"
-            " one),"
-            " or the recording rule plumbline:degradation_beyond:bool is not loaded in this Prometheus."
+            " one), or the recording rule plumbline:degradation_beyond:bool is not loaded in this Prometheus."
         )
         return Section("attainment", "Attainment", about, (Paragraph(text),))
     heads = ("Layer", "Figures", "Within tolerance", "Figure-time beyond", "Out of line", "Observed", "Measured")
@@ -94,8 +92,7 @@ def offenders(review: Review) -> Section:
     """Hosts, disks, OSDs."""
     about = (
         "Who was out of line for longest, and how far. Figures are judged by their baseline; disks and OSDs by the"
-        " alerts"
-        " that named them, which compare them with their peers and with their own past."
+        " alerts that named them, which compare them with their peers and with their own past."
     )
     blocks: list[Block] = []
     if review.figures:
@@ -157,8 +154,8 @@ def changes(review: Review) -> Section:
     """Level shifts."""
     about = (
         "Moments at which a latency or a degradation ratio went to another level and stayed there for three days or"
-        " more, by"
-        " a tenth at least and by more than the days differ anyhow. The daily and the weekly cycle are taken out."
+        " more, by a tenth at least and by more than the days differ anyhow. The daily and the weekly cycle are taken"
+        " out."
     )
     if not review.changes:
         looked = say.count(review.changes_looked_at, "series", "series")

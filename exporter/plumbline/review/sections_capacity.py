@@ -18,8 +18,7 @@ def capacity(review: Review) -> Section:
     """Classes, pools, host loss."""
     about = (
         "How full, when it is full at the growth of the last 3, 14 and 30 days (hence a range, not a date), and"
-        " whether the"
-        " rest could take the data of the largest host if that were lost."
+        " whether the rest could take the data of the largest host if that were lost."
     )
     blocks: list[Block] = []
     if review.classes:
@@ -57,8 +56,7 @@ def capacity(review: Review) -> Section:
         blocks.append(
             Paragraph(
                 f"{what}: this Prometheus had no series of {say.listed(missing, 9)}. They are recording rules of"
-                f" alerts/;"
-                " they need a host that may ask the Ceph cluster, and forecasts need days of history."
+                " alerts/; they need a host that may ask the Ceph cluster, and forecasts need days of history."
             )
         )
     return Section("capacity", "Capacity", about, tuple(blocks))
@@ -119,15 +117,13 @@ def _plots(review: Review) -> list[Plot]:
 def headroom(review: Review) -> Section:
     """Performance that is left."""
     about = (
-        "Which share of what the hardware was measured to do is used: operations or bytes per second of a device"
-        " class against"
-        " its baseline. Near 100 % latency rises whatever the disks' state."
+        "Which share of what the hardware was measured to do is used: operations or bytes per second of a device class"
+        " against its baseline. Near 100 % latency rises whatever the disks' state."
     )
     if not review.headroom:
         text = (
             "Nothing is said: this Prometheus had no series of plumbline:capacity_headroom:ratio in the period. It"
-            " needs a"
-            " baseline of the class's throughput or IOPS, and the recording rules of capacity."
+            " needs a baseline of the class's throughput or IOPS, and the recording rules of capacity."
         )
         return Section("headroom", "Headroom", about, (Paragraph(text),))
     rows = tuple(
@@ -165,15 +161,14 @@ def headroom(review: Review) -> Section:
 def wear(review: Review) -> Section:
     """Disks that wear out."""
     about = (
-        "Solid-state disks whose rated endurance is being used up, the soonest first: at the pace of their whole"
-        " life, or of the"
-        " last two weeks where that was faster. Rated endurance is a promise of the maker; a disk may live longer."
+        "Solid-state disks whose rated endurance is being used up, the soonest first: at the pace of their whole life,"
+        " or of the last two weeks where that was faster. Rated endurance is a promise of the maker; a disk may live"
+        " longer."
     )
     if not review.wear:
         text = (
             "No disk tells of it: none is worn by half, and of none the pace is known. Hard disks don't wear in this"
-            " sense;"
-            " a daemon without the right to ask the disks has no figures either."
+            " sense; a daemon without the right to ask the disks has no figures either."
         )
         return Section("wear", "Wear-out", about, (Paragraph(text),))
     heads = ("Disk", "Host", "Model, serial", "Worn at first", "Worn at last", "Worn out")

@@ -16,8 +16,7 @@ def findings(review: Review) -> Section:
     """Advice that is not met."""
     about = (
         "Documented advice that a host does not meet (plumbline check says what mends it), as of looks six hours"
-        " apart; what"
-        " came and went between two looks is not here. Advice of the severity info is left out."
+        " apart; what came and went between two looks is not here. Advice of the severity info is left out."
     )
     if not review.findings:
         return Section("findings", "Findings", about, (Paragraph("None was seen open in the period."),))
@@ -42,9 +41,8 @@ def _counted(review: Review) -> str:
         fate: sum(each.fate == fate for each in review.findings) for fate in ("opened", "closed", "both", "throughout")
     }
     return (
-        f"{of['opened'] + of['both']} opened, {of['closed'] + of['both']} closed, {of['throughout']} open"
-        f" throughout; a finding"
-        " of two hosts or devices counts twice."
+        f"{of['opened'] + of['both']} opened, {of['closed'] + of['both']} closed, {of['throughout']} open throughout; a"
+        " finding of two hosts or devices counts twice."
     )
 
 
@@ -75,10 +73,9 @@ def _until(review: Review, at_s: float) -> str:
 def alerts(review: Review) -> Section:
     """What fired."""
     about = (
-        "Alerts that fired, critical ones (they wake somebody) first, to the minute. “Together” adds up all"
-        " subjects. Alerts"
-        " that Alertmanager held back for a deeper cause are counted, too; one that fires before and after a gap in"
-        " the data counts twice; the severity info is left out."
+        "Alerts that fired, critical ones (they wake somebody) first, to the minute. “Together” adds up all subjects."
+        " Alerts that Alertmanager held back for a deeper cause are counted, too; one that fires before and after a"
+        " gap in the data counts twice; the severity info is left out."
     )
     if not review.firings:
         return Section("alerts", "Alerts", about, (Paragraph("None fired in the observed time."),))
@@ -86,8 +83,7 @@ def alerts(review: Review) -> Section:
     text = (
         f"{say.count(sum(each.times for each in pages), 'time')} critical,"
         f" {say.count(sum(each.times for each in review.firings) - sum(each.times for each in pages), 'time')} a"
-        f" warning;"
-        f" still firing at the end: {sum(each.still for each in review.firings)}."
+        f" warning; still firing at the end: {sum(each.still for each in review.firings)}."
     )
     heads = ("Alert", "Severity", "Layer", "Times", "Subjects", "Together", "Longest", "At the end")
     rows = tuple(and_cluster(review, _fired(each), each.cluster) for each in review.firings)
