@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from email.message import Message
+from typing import Any
+
+from license_expression import ExpressionError, Licensing
 
 ALLOWED: Mapping[str, str] = {
     "MIT": "permissive",
@@ -24,7 +26,6 @@ _CLASSIFIERS = {
     "ISC License (ISCL)": "ISC",
     "Python Software Foundation License": "PSF-2.0",
 }
-_TOKEN = re.compile(r"\(|\)|[^\s()]+")
 
 
 class LicenceError(Exception):
@@ -54,38 +55,18 @@ def declared(metadata: Message) -> tuple[str, ...]:
 
 def allowed(expression: str) -> bool:
     """Whether an SPDX expression, or a classifier's words, leaves a way that is allowed. ``OR``: one side is enough,
-    ``AND``: both must be; AND binds closer (SPDX 2.3, annex D)."""
-    if expression in ALLOWED:
-        return True
-    tokens = _TOKEN.findall(expression)
-    value, rest = _either(tokens)
-    if rest:
-        raise LicenceError(f"{expression!r}: {rest[0]!r} is not expected")
-    return value
+    ``AND``: both must be. Raise :class:`LicenceError` for what is none."""
+    grammar = Licensing()
+    try:
+        parsed = grammar.parse(expression)
+    except ExpressionError as error:
+        raise LicenceError(f"{expression!r}: {error}") from None
+    if parsed is None:
+        raise LicenceError("an empty expression")
 
+    def may(part: Any) -> bool:
+        if isinstance(part, grammar.AND):
+            return all(map(may, part.args))
+        return any(map(may, part.args)) if isinstance(part, grammar.OR) else str(part) in ALLOWED
 
-def _either(tokens: list[str]) -> tuple[bool, list[str]]:
-    value, rest = _both(tokens)
-    while rest[:1] == ["OR"]:
-        other, rest = _both(rest[1:])
-        value = value or other
-    return value, rest
-
-
-def _both(tokens: list[str]) -> tuple[bool, list[str]]:
-    value, rest = _one(tokens)
-    while rest[:1] == ["AND"]:
-        other, rest = _one(rest[1:])
-        value = value and other
-    return value, rest
-
-
-def _one(tokens: list[str]) -> tuple[bool, list[str]]:
-    if not tokens or tokens[0] in (")", "AND", "OR"):
-        raise LicenceError(f"a licence is missing before {' '.join(tokens) or 'the end'!r}")
-    if tokens[0] != "(":
-        return tokens[0] in ALLOWED, tokens[1:]
-    value, rest = _either(tokens[1:])
-    if rest[:1] != [")"]:
-        raise LicenceError("a parenthesis is not closed")
-    return value, rest[1:]
+    return may(parsed)

@@ -14,6 +14,7 @@ import msgspec
 
 from plumbline.cephsuspects import seen
 from plumbline.cephtop import Osd, Suspicion, parts
+from plumbline.core.units import si
 from plumbline.errors import PlumblineError
 from plumbline.sources.osd_stages import READ, READ_MODIFY_WRITE, WRITE
 from plumbline.sources.prometheus import Series
@@ -100,6 +101,7 @@ def _row(daemon: str, series: Iterable[Series]) -> Osd:
         p50_s=by[_P50].get((split,)),
         p99_s=by[_P99].get((split,)),
         split_of=split,
+        split_mean_s=means.get(split),
         queue_s=queue,
         store_s=store,
         peers_s=peers,
@@ -135,5 +137,5 @@ def _worst(beats: _By) -> tuple[str, float | None]:
 
 def _reason(osd: Osd) -> str:
     figures = (("queue", osd.queue_s), ("store", osd.store_s), ("peers", osd.peers_s), ("ping", osd.heartbeat_worst_s))
-    told = ", ".join(f"{name} {seconds * 1e3:.3g} ms" for name, seconds in figures if seconds is not None)
+    told = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in figures if seconds is not None)
     return f"the rules' verdict over the last minutes{f'; {told}' if told else ''}"

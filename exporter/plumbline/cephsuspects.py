@@ -15,34 +15,26 @@ from statistics import median
 import msgspec
 
 from plumbline.cephtop import BLOCKED, HUNG, Osd, Suspicion
+from plumbline.core.units import count_text, si
 
 DISK, PEER, NETWORK, QUEUE = "disk", "peer", "network", "queue"
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What is out of line."""
+    """What is out of line: the numbers of ``alerts/config/osd.libsonnet``, where the reasons stand."""
 
     minimum_osds: int = 5
-    """Busy ones of a class, the judged one included. Of three, one slow disk makes two thirds of all writes slow."""
     minimum_operations: int = 20
-    """In the interval. Of fewer a mean is one slow operation."""
+    """In the interval. Of fewer a mean is one slow operation. The rules have a rate instead."""
     ratio: float = 3.0
-    """A mean against the median of the class; twins differ by a half and less under the same load."""
     agree_ratio: float = 2.0
-    """The second figure only has to agree."""
     floor_s: float = 2e-3
-    """Faster hurts nobody."""
     share: float = 0.5
-    """This much of an operation is what to look at."""
     queue_share: float = 0.15
-    """Of the queue less: it only grows where nobody gets on."""
     heartbeat_floor_s: float = 30e-3
-    """A ping is answered within a millisecond on a quiet network; hosts short of CPU time were seen at 20."""
     heartbeat_spread: float = 1.5
-    """An OSD accuses its worst peer at this many times its median peer: where all is slow nobody accuses."""
     heartbeat_share: float = 0.5
-    """More than this share of the OSDs that tell their pings have to accuse the same one."""
 
 
 def suspect(osds: Sequence[Osd], limits: Thresholds | None = None) -> tuple[tuple[Osd, ...], tuple[str, ...]]:
@@ -73,7 +65,7 @@ def seen(osd: Osd) -> tuple[str, str] | None:
     if osd.blocked:
         age = f" up to {osd.blocked_age_s:.0f} s" if osd.blocked_age_s else ""
         where = f"; most wait for: {osd.blocked_stage}" if osd.blocked_stage else ""
-        return BLOCKED, f"{osd.blocked} operation{'s' if osd.blocked > 1 else ''} blocked{age}{where}"
+        return BLOCKED, f"{count_text(osd.blocked, 'operation')} blocked{age}{where}"
     return None
 
 
@@ -86,26 +78,27 @@ def _of_load(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> tuple[str, s
         return middle
 
     def share(part: float | None) -> float:
-        return part / osd.mean_s if part is not None and osd.mean_s else 0.0
+        """Of an operation of the kind that is split. Its counters are read apart, so a part may seem more than all."""
+        return min(part / osd.split_mean_s, 1.0) if part is not None and osd.split_mean_s else 0.0
 
     store = out(lambda each: each.store_s, limits.ratio)
     if store is not None and share(osd.store_s) >= limits.share:
         agrees = (out(figure, limits.agree_ratio) for figure in (lambda each: each.replica_s, lambda each: each.p99_s))
         if any(middle is not None for middle in agrees):
-            return DISK, _against("its own store", osd.store_s, store, share(osd.store_s))
+            return DISK, _against("its own store", osd, osd.store_s, store, share(osd.store_s))
     if out(lambda each: each.mean_s, limits.agree_ratio) is None:
         return None
     queue = out(lambda each: each.queue_s, limits.ratio)
     if queue is not None and share(osd.queue_s) >= limits.queue_share and store is None:
-        return QUEUE, _against("queue", osd.queue_s, queue, share(osd.queue_s))
+        return QUEUE, _against("queue", osd, osd.queue_s, queue, share(osd.queue_s))
     waits = out(lambda each: each.peers_s, limits.ratio)
     if waits is not None and share(osd.peers_s) >= limits.share and store is None:
-        return PEER, _against("replicas and network", osd.peers_s, waits, share(osd.peers_s))
+        return PEER, _against("replicas and network", osd, osd.peers_s, waits, share(osd.peers_s))
     return None
 
 
-def _against(what: str, own_s: float | None, middle_s: float, share: float) -> str:
-    return f"{what}: {_ms(own_s)} of each operation ({share:.0%}); the median of its class is {_ms(middle_s)}"
+def _against(what: str, osd: Osd, own_s: float | None, middle_s: float, share: float) -> str:
+    return f"{what}: {_time(own_s)} of each {osd.split_of} ({share:.0%}); the median of its class is {_time(middle_s)}"
 
 
 def _accused(osds: Sequence[Osd], limits: Thresholds) -> dict[str, str]:
@@ -123,7 +116,7 @@ def _accused(osds: Sequence[Osd], limits: Thresholds) -> dict[str, str]:
         others = [osd for osd in tell if osd.daemon != name]
         if len(others) + 1 >= limits.minimum_osds and count > limits.heartbeat_share * len(others):
             slowest = max(osd.heartbeat_worst_s or 0.0 for osd in others if osd.heartbeat_peer == name)
-            found[name] = f"{count} of {len(others)} OSDs find it the slowest to answer pings, up to {_ms(slowest)}"
+            found[name] = f"{count} of {len(others)} OSDs find it the slowest to answer pings, up to {_time(slowest)}"
     return found
 
 
@@ -132,5 +125,5 @@ def _median(values: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def _ms(seconds: float | None) -> str:
-    return "unknown" if seconds is None else f"{seconds * 1e3:.3g} ms"
+def _time(seconds: float | None) -> str:
+    return "unknown" if seconds is None else si(seconds, "s")

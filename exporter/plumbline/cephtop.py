@@ -55,7 +55,8 @@ class Osd(_Said, frozen=True):
     p50_s: float | None = None
     p99_s: float | None = None
     split_of: str = ""
-    """The kind of operation that the next three are of."""
+    """The kind of operation that the next four are of."""
+    split_mean_s: float | None = None
     queue_s: float | None = None
     store_s: float | None = None
     peers_s: float | None = None
@@ -178,6 +179,7 @@ def _with_times(row: Osd, before: OsdReading, after: OsdReading, interval_s: flo
         p50_s=together and quantile(together, 0.5),
         p99_s=together and quantile(together, 0.99),
         split_of=split if operations else "",
+        split_mean_s=_mean(kinds[split].total) if operations else None,
         queue_s=queue,
         store_s=store,
         peers_s=peers,

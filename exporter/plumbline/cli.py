@@ -16,7 +16,7 @@ from pathlib import Path
 
 from plumbline import __version__
 from plumbline.commands import baseline, ceph, probe, report, uninstall
-from plumbline.commands.shared import Parser, add_world, complain, duration, print_json, roots
+from plumbline.commands.shared import Parser, add_world, complain, duration, roots, show
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
 from plumbline.errors import ConfigError, PlumblineError
 from plumbline.visible import VisibleFormatter
@@ -185,10 +185,8 @@ def _check(options: argparse.Namespace) -> int:
     except PlumblineError as error:
         complain(f"plumbline: {error}")
         return COULD_NOT_JUDGE
-    if options.json:
-        print_json(findings.as_data(examined.findings, host=examined.host, window_s=examined.window_s))
-    else:
-        terminal.print_findings(terminal.make_console(), examined.findings, every=options.all)
+    data = findings.as_data(examined.findings, host=examined.host, window_s=examined.window_s)
+    show(options, data, lambda console: terminal.print_findings(console, examined.findings, every=options.all))
     for what, reason in examined.blind.items():
         complain(f"not judged: {what}: {reason}")
     return findings.exit_code(examined.findings)
@@ -200,10 +198,7 @@ def _nic(options: argparse.Namespace) -> int:
 
     readings, skipped = read_ports(config_file=options.config_file)
     ports = [explain.explain(reading) for reading in explain.pick(readings, options.device, skipped)]
-    if options.json:
-        print_json(ports)
-    else:
-        terminal.print_ports(terminal.make_console(), ports)
+    show(options, ports, lambda console: terminal.print_ports(console, ports))
     for device, reason in skipped:
         complain(f"left out: {device}: its driver can't be asked ({reason})")
     return 0
@@ -216,12 +211,10 @@ def _disk(options: argparse.Namespace) -> int:
     wanted = options.device and options.device.removeprefix("/dev/")
     devices, users, skipped = read_disks(config_file=options.config_file, roots=roots(options), only=wanted)
     disks = describedisks.pick(describedisks.describe(devices, users), options.device)
-    if options.json:
-        print_json(disks)
-    elif options.device:
-        terminal.print_disk(terminal.make_console(), disks[0])
+    if options.device:
+        show(options, disks, lambda console: terminal.print_disk(console, disks[0]))
     else:
-        terminal.print_disks(terminal.make_console(), disks)
+        show(options, disks, lambda console: terminal.print_disks(console, disks))
     for device, reason in skipped:
         complain(f"left out: {device}: {reason}")
     for path in users.unreadable:

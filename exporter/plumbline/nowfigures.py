@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from plumbline.baseline.compare import Item
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.collectors.probe import STALE_AFTER_INTERVALS
+from plumbline.core.units import seconds_text
 from plumbline.planning import ProbingPlan
 from plumbline.probes.model import PeriodicProbe
 from plumbline.probes.result import ProbeResult
 from plumbline.probing import interval_s
 from plumbline.state import ProbeRecord
-from plumbline.status_model import seconds_text
 
 NOW = "now"
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from plumbline.config import GatesConfig
 from plumbline.core import threads
+from plumbline.core.units import si
 from plumbline.errors import PlumblineError, ProbeRefused
 from plumbline.probes import gates
 from plumbline.probes.canary import measure
@@ -217,9 +218,9 @@ def _live(working: Sequence[CanaryReading], wanted: int) -> str:
     """The medians; of several the slowest one's."""
     medians = [(_medians(each), each.target or each.probe) for each in working]
     if wanted == 1:
-        return ", ".join(f"{operation} p50 {s * 1e3:.3g} ms" for found, _ in medians for operation, s in found.items())
+        return ", ".join(f"{operation} p50 {si(s, 's')}" for found, _ in medians for operation, s in found.items())
     each = [(s, f"{target} {operation}") for found, target in medians for operation, s in found.items()]
-    slowest = f", slowest: {max(each)[1]} p50 {max(each)[0] * 1e3:.3g} ms" if each else ""
+    slowest = f", slowest: {max(each)[1]} p50 {si(max(each)[0], 's')}" if each else ""
     return f"{len(working)} of {wanted} at work{slowest}"
 
 

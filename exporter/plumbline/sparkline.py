@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from plumbline.core.units import figure_text
 from plumbline.htmltext import Html
 from plumbline.pages import charts
-from plumbline.status_model import Trend, figure_text
+from plumbline.status_model import Trend
 
 
 def sparkline(trend: Trend) -> Html:

@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from plumbline.checks.model import Finding, Severity
+from plumbline.core.units import seconds_text, si
 from plumbline.pages.templates import render
 from plumbline.snapshot import CollectorHealth
 from plumbline.sparkline import sparkline
 from plumbline.status_layers import judge_layers
-from plumbline.status_model import Level, NicRow, OsdRow, ProbeRow, StatusModel, Times, seconds_text
+from plumbline.status_model import Level, NicRow, OsdRow, ProbeRow, StatusModel, Times
 from plumbline.status_verdict import judge
 from plumbline.workloads import LAYERS
 
@@ -222,19 +223,6 @@ def _grown(total: int, grew: int | None) -> str:
     return f"{total:,} (+{grew:,})" if grew else f"{total:,}"
 
 
-def _bytes_text(size: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:,.3g} PiB"
-
-
-def _bits_text(rate: float) -> str:
-    return f"{rate / 1e9:g} Gb/s" if rate >= 1e9 else f"{rate / 1e6:g} Mb/s"
-
-
 _FORMATS: Mapping[str, object] = {
-    "seconds": seconds_text, "thousands": _thousands, "grown": _grown, "bytes": _bytes_text, "bits": _bits_text,
-    "place": place, "sparkline": sparkline,
+    "seconds": seconds_text, "si": si, "thousands": _thousands, "grown": _grown, "place": place, "sparkline": sparkline,
 }  # fmt: skip

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from plumbline.checks.model import Finding, Severity
-from plumbline.status_model import Comparison, Level, ProbeRow, StatusModel, factor_text, seconds_text
+from plumbline.core.units import factor_text, seconds_text
+from plumbline.status_model import Comparison, Level, ProbeRow, StatusModel
 from plumbline.workloads import LAYERS
 
 _BESIDE = {"rbd": 4, "filesystem": 4, "object": 4, "client": 5}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from plumbline.checks.model import Finding
+from plumbline.core.units import degradation_text, figure_text, seconds_text
 from plumbline.snapshot import CollectorHealth
 
 
@@ -58,20 +59,8 @@ class Comparison:
 
     @property
     def word(self) -> str:
-        """The ratio in words: ``as accepted``, ``1.9× slower``; empty without a ratio.
-
-        Without a tolerance nothing was accepted: within 5 % it is ``about the same``.
-        """
-        ratio = self.ratio
-        if ratio is None:
-            return ""
-        worse, better = ("slower", "faster") if self.measure is Measure.LATENCY else ("less", "more")
-        tolerance = self.tolerance_ratio or 1.05
-        if ratio > tolerance:
-            return f"{factor_text(ratio)}× {worse}" if ratio < math.inf else "nothing"
-        if ratio * tolerance < 1:
-            return f"{factor_text(1 / ratio)}× {better}" if ratio else better
-        return "as accepted" if self.tolerance_ratio else "about the same"
+        """The ratio in words: ``as accepted``, ``1.9× slower``; empty without a ratio."""
+        return degradation_text(self.measure, self.ratio, self.tolerance_ratio)
 
     @property
     def beyond(self) -> bool:
@@ -337,31 +326,3 @@ class StatusModel:
 def how_to_get_one(*, recordable: bool) -> str:
     """What to do about a missing baseline."""
     return "record one with: plumbline baseline record" if recordable else "write one into a file of baseline.files"
-
-
-def factor_text(ratio: float) -> str:
-    """``1.9``, ``12``: two digits are what a person compares by."""
-    return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:,.0f}"
-
-
-def seconds_text(seconds: float) -> str:
-    """A duration with three digits and the unit that fits: ``163 µs``, ``4.72 ms``, ``1.5 s``, ``12 min``."""
-    for limit, scale, unit in ((1e-6, 1e-9, "ns"), (1e-3, 1e-6, "µs"), (1.0, 1e-3, "ms"), (120.0, 1.0, "s")):
-        if abs(seconds) < limit * 0.9995:
-            return f"{seconds / scale:.3g}\N{NO-BREAK SPACE}{unit}"
-    for limit, scale, unit in ((7200.0, 60.0, "min"), (48 * 3600.0, 3600.0, "h")):
-        if abs(seconds) < limit:
-            return f"{seconds / scale:.0f}\N{NO-BREAK SPACE}{unit}"
-    return f"{seconds / 86400:,.0f}\N{NO-BREAK SPACE}days"
-
-
-def figure_text(measure: Measure, value: float) -> str:
-    """A figure in its measure's unit: ``163 µs``, ``202 MB/s``, ``4,100 IOPS``."""
-    if measure is Measure.LATENCY:
-        return seconds_text(value)
-    if measure is Measure.IOPS:
-        return f"{value:,.0f}\N{NO-BREAK SPACE}IOPS" if value >= 100 else f"{value:.3g}\N{NO-BREAK SPACE}IOPS"
-    for limit, scale, unit in ((1e3, 1.0, "B/s"), (1e6, 1e3, "kB/s"), (1e9, 1e6, "MB/s"), (1e12, 1e9, "GB/s")):
-        if value < limit * 0.9995:
-            return f"{value / scale:.3g}\N{NO-BREAK SPACE}{unit}"
-    return f"{value / 1e12:.3g}\N{NO-BREAK SPACE}TB/s"

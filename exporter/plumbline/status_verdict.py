@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from plumbline.checks.model import Severity
-from plumbline.status_model import Level, Measure, ProbeRow, StatusModel, how_to_get_one, seconds_text
+from plumbline.core.units import seconds_text
+from plumbline.status_model import Level, Measure, ProbeRow, StatusModel, how_to_get_one
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,39 +1,30 @@
-"""Tables and progress on the terminal. Only the command line imports this: the daemon never loads ``rich``.
-
-On a terminal tables are drawn and wrapped to its width; into a pipe or a file they are plain text in aligned columns,
-one row a line, so that ``grep`` and ``less -S`` work.
-"""
+"""``plumbline nic``, ``disk`` and ``check`` on the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.text import Text
-from rich.tree import Tree
 
 from plumbline import describedisks, explain
-from plumbline.baseline.units import Latency
 from plumbline.checks import report
 from plumbline.checks.model import Finding, Severity
+from plumbline.core.units import si
 from plumbline.describedisks import Disk, Layer, Use
 from plumbline.explain import Explanation
-from plumbline.textout import clean as _clean
-from plumbline.textout import line as _line
-from plumbline.textout import make_console as make_console  # noqa: PLC0414  (for those who print)
-from plumbline.textout import table as _table
+from plumbline.textout import line, table
 
 
 def print_ports(console: Console, ports: Sequence[Explanation]) -> None:
     """``plumbline nic``: each figure with the counters behind it, then what is left out and why."""
     for position, port in enumerate(ports):
         if position:
-            _line(console, "")
+            line(console, "")
         facts = [port.driver, port.firmware and f"firmware {port.firmware}", port.bus and f"bus {port.bus}"]
         facts.append(port.master and f"in {port.master}")
-        _line(console, f"{port.device}: {', '.join(filter(None, facts))}", "bold")
-        _line(console, f"  drop_source {port.drop_source}: {port.why}")
-        _line(console, f"  read in: {port.source}")
+        line(console, f"{port.device}: {', '.join(filter(None, facts))}", "bold")
+        line(console, f"  drop_source {port.drop_source}: {port.why}")
+        line(console, f"  read in: {port.source}")
         rows = [
             (
                 f"  {figure.family}",
@@ -45,16 +36,16 @@ def print_ports(console: Console, ports: Sequence[Explanation]) -> None:
             for figure in port.figures
         ]
         if rows:
-            _table(console, ("  Family", "Direction", "Cause", "Frames", "From"), rows)
+            table(console, ("  Family", "Direction", "Cause", "Frames", "From"), rows)
         if port.not_told:
-            _line(console, f"  no series, this driver can't tell: {', '.join(port.not_told)}")
+            line(console, f"  no series, this driver can't tell: {', '.join(port.not_told)}")
         for left in port.left_out:
-            _line(console, f"  left out: {left.counter} {left.value} ({left.why})")
+            line(console, f"  left out: {left.counter} {left.value} ({left.why})")
         if port.pause:
-            _line(console, f"  flow control: {_flow_control(port.pause)}")
+            line(console, f"  flow control: {_flow_control(port.pause)}")
         if port.rings:
             rings = (f"{ring.ring} {_or_unknown(ring.entries)} of {_or_unknown(ring.maximum)}" for ring in port.rings)
-            _line(console, f"  rings: {', '.join(rings)}")
+            line(console, f"  rings: {', '.join(rings)}")
 
 
 def print_disks(console: Console, disks: Sequence[Disk]) -> None:
@@ -65,18 +56,18 @@ def print_disks(console: Console, disks: Sequence[Disk]) -> None:
             disk.model or "",
             disk.device_class or "",
             disk.transport or "",
-            _capacity(disk.size_bytes),
+            si(disk.size_bytes, "B"),
             disk.scheduler or "",
             ", ".join(_used_by(use) for use in describedisks.in_the_end(disk)),
         )
         for disk in disks
     ]
-    _table(console, ("Device", "Model", "Class", "Transport", "Size", "Scheduler", "Used by"), rows)
+    table(console, ("Device", "Model", "Class", "Transport", "Size", "Scheduler", "Used by"), rows)
 
 
 def print_disk(console: Console, disk: Disk) -> None:
     """``plumbline disk NAME``: all that is known, then the stack as a tree."""
-    _line(console, f"{disk.device}: {disk.model or 'no model'}, {_capacity(disk.size_bytes)}", "bold")
+    line(console, f"{disk.device}: {disk.model or 'no model'}, {si(disk.size_bytes, 'B')}", "bold")
     rotational = None if disk.rotational is None else "yes" if disk.rotational else "no"
     for name, value in (
         ("serial", disk.serial),
@@ -94,33 +85,22 @@ def print_disk(console: Console, disk: Disk) -> None:
         ("stands on", ", ".join(disk.lower)),
     ):
         if value not in (None, ""):
-            _line(console, f"  {name}: {value}")
-    _line(console, "")
-    if console.is_terminal:
-        tree = Tree(Text(_layer_text(disk.stack)))
-        _grow(tree, disk.stack)
-        console.print(tree)
-    else:
-        for line in _tree_lines(disk.stack, "", ""):
-            _line(console, line)
+            line(console, f"  {name}: {value}")
+    line(console, "")
+    for text in _tree(disk.stack, "", ""):
+        line(console, text)
 
 
-def _grow(tree: Tree, layer: Layer) -> None:
-    for upper in layer.upper:
-        _grow(tree.add(Text(_layer_text(upper))), upper)
-
-
-def _tree_lines(layer: Layer, first: str, rest: str) -> Iterator[str]:
-    """As rich draws it, but never folded."""
+def _tree(layer: Layer, first: str, rest: str) -> Iterator[str]:
     yield first + _layer_text(layer)
     for upper in layer.upper:
         last = upper is layer.upper[-1]
-        yield from _tree_lines(upper, rest + ("└── " if last else "├── "), rest + ("    " if last else "│   "))
+        yield from _tree(upper, rest + ("└── " if last else "├── "), rest + ("    " if last else "│   "))
 
 
 def _layer_text(layer: Layer) -> str:
     uses = ", ".join(_used_by(use) for use in layer.uses)
-    return _clean(layer.device + (f"  {layer.what}" if layer.what else "") + (f"  → {uses}" if uses else ""))
+    return layer.device + (f"  {layer.what}" if layer.what else "") + (f"  → {uses}" if uses else "")
 
 
 def _used_by(use: Use) -> str:
@@ -128,16 +108,6 @@ def _used_by(use: Use) -> str:
     if use.kind == "osd" and use.name:
         return use.name
     return f"{use.kind} {use.name or '(not told whose)'}"
-
-
-def _capacity(size_bytes: int) -> str:
-    """As it is printed on the disk."""
-    size = float(size_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"
 
 
 def _sum_of(figure: explain.Figure) -> str:
@@ -166,30 +136,30 @@ def print_findings(console: Console, findings: Sequence[Finding], *, every: bool
     """``plumbline check``: what is not met by severity, then what keeps the fixes, then how much is met."""
     open_ones = report.not_met(findings)
     for severity, group in open_ones.items():
-        _line(console, f"{severity.value} ({len(group)})", _SEVERITY_STYLE[severity])
+        line(console, f"{severity.value} ({len(group)})", _SEVERITY_STYLE[severity])
         rows = [(each.subject, each.is_, each.should, each.fix.now if each.fix else "") for each in group]
-        _table(console, ("Subject", "Is", "Should be", "Fix now"), rows)
-        _line(console, "")
+        table(console, ("Subject", "Is", "Should be", "Fix now"), rows)
+        line(console, "")
     shown = [each for group in open_ones.values() for each in group]
     for each in {(one.check, one.why): one for one in shown}.values():
-        _line(console, f"{each.check}: {each.why}")
-        _line(console, f"  source: {each.source}", "dim")
+        line(console, f"{each.check}: {each.why}")
+        line(console, f"  source: {each.source}", "dim")
         if each.fix and each.fix.caution:
-            _line(console, f"  take care: {each.fix.caution}")
+            line(console, f"  take care: {each.fix.caution}")
     for (file, place), contents in report.keeps(shown).items():
-        _line(console, "")
-        _line(console, f"To stay, in {file}{f' {place}' if place else ''}:", "bold")
-        for line in (line for content in contents for line in content.splitlines()):
-            _line(console, f"  {line}")
+        line(console, "")
+        line(console, f"To stay, in {file}{f' {place}' if place else ''}:", "bold")
+        for text in (text for content in contents for text in content.splitlines()):
+            line(console, f"  {text}")
     met = [each for each in findings if each.met]
     if shown:
-        _line(console, "")
+        line(console, "")
     if every and met:
-        _line(console, f"met ({len(met)})", "green")
-        _table(console, ("Subject", "Check", "Is"), [(each.subject, each.check, each.is_) for each in met])
+        line(console, f"met ({len(met)})", "green")
+        table(console, ("Subject", "Check", "Is"), [(each.subject, each.check, each.is_) for each in met])
     else:
         summary = report.met_summary(findings)
-        _line(console, f"met ({len(met)}): {', '.join(_times(name, count) for name, count in summary.items())}")
+        line(console, f"met ({len(met)}): {', '.join(_times(name, count) for name, count in summary.items())}")
 
 
 def _times(name: str, count: int) -> str:
@@ -197,7 +167,3 @@ def _times(name: str, count: int) -> str:
 
 
 _SEVERITY_STYLE = {Severity.CRITICAL: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold"}
-
-
-def _short(latency: Latency | None) -> str:
-    return "" if latency is None else Latency.of(float(f"{latency.value:.3g}")).text

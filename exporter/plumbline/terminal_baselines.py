@@ -13,7 +13,6 @@ from decimal import Decimal
 from itertools import groupby
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from plumbline.baseline.documented import Contradiction, Method, Picture, Setting
@@ -21,26 +20,24 @@ from plumbline.baseline.shown import Figure, Shown, ShownBudget, ShownLink, Show
 from plumbline.textout import clean, line, table
 
 WIDE = 120
-Cell = list[tuple[str, str]]
-"""Lines of a cell: text and style."""
+_REMARKS = {"Remarks": 0}
+"""Only these wrap: names and figures stay whole."""
 
 
-def print_note(console: Console, sentence: str) -> None:
-    """Something to know, below a table."""
-    line(console, sentence, "yellow")
-
-
-def print_list(console: Console, summaries: Sequence[Summary]) -> None:
-    """A line each; on a narrow terminal a paragraph each, because the titles are long."""
+def print_list(console: Console, summaries: Sequence[Summary], standing: Sequence[str] = ()) -> None:
+    """A line each; on a narrow terminal a paragraph each, because the titles are long. ``standing``: what no longer
+    fits, a sentence each."""
+    rows = [(*_known(one), one.where or one.title, _besides(one)) for one in summaries]
     if _wide(console):
-        heads = ("Baseline", "Source", "Rows", "Judges here", "What it is", "Besides")
-        table(console, heads, [(*_known(one), one.where or one.title, _besides(one)) for one in summaries])
-        return
-    for one in summaries:
-        name, source, rows, judges = _known(one)
-        line(console, f"{name} ({source}): {'shown only' if judges == 'shown only' else f'judges {judges}'}", "bold")
-        for text in filter(None, (one.where or one.title, f"rows: {rows}", _besides(one))):
-            _item(console, text)
+        table(console, ("Baseline", "Source", "Rows", "Judges here", "What it is", "Besides"), rows)
+    else:
+        for name, source, held, judges, *more in rows:
+            said = judges if judges == "shown only" else f"judges {judges}"
+            line(console, f"{name} ({source}): {said}", "bold")
+            for text in filter(None, (more[0], f"rows: {held}", more[1])):
+                _item(console, text)
+    for sentence in standing:
+        line(console, sentence, "yellow")
 
 
 def _known(one: Summary) -> tuple[str, str, str, str]:
@@ -119,51 +116,32 @@ def _wide_rows(console: Console, rows: Sequence[ShownRow], marks: Sequence[Seque
                 row.workload,
                 row.operation,
                 ", ".join(f"{statistic} {figure.printed}" for statistic, figure in latency),
-                ", ".join(_plain(figure.base) for _, figure in latency),
+                Text(", ".join(_plain(figure.base) for _, figure in latency), "dim"),
                 _iops(others.get("iops")),
                 throughput.printed if throughput else "",
-                f"{throughput.base:,.0f}" if throughput else "",
+                Text(f"{throughput.base:,.0f}" if throughput else "", "dim"),
                 " ".join((*_remarks(row), *(f"[{number}]" for number in numbers))),
             )
         )
     used = [index for index in range(len(heads)) if index < 2 or any(row[index] for row in body)]
-    _rows(console, [heads[index] for index in used], [[row[index] for index in used] for row in body])
+    table(console, [heads[index] for index in used], [[row[index] for index in used] for row in body], wraps=_REMARKS)
 
 
 def _narrow_rows(console: Console, rows: Sequence[ShownRow], marks: Sequence[Sequence[int]]) -> None:
     """Two lines a figure; the operation stands with the remarks where the workload's name does not tell it."""
-    drawn = Table(box=None, pad_edge=False, header_style="dim")
-    width = max(len(row.workload) for row in rows)
-    drawn.add_column("Workload", min_width=width, overflow="fold")
     heads = [name for name in ("Latency", "IOPS", "Throughput") if any(_figures(row, name) for row in rows)]
-    for name in heads:
-        drawn.add_column(name, no_wrap=True)
+    body = []
     for row, numbers in zip(rows, marks, strict=True):
         operation = "" if row.operation in row.workload else row.operation
         said = ", ".join(filter(None, (operation, *_remarks(row))))
-        said = " ".join(filter(None, (said, " ".join(f"[{number}]" for number in numbers))))
-        style = "yellow" if _remarks(row) else "dim"
-        cells: list[Cell] = [[(row.workload, ""), *([(said, style)] if said else [])]]
+        said = " ".join(filter(None, (said, *(f"[{number}]" for number in numbers))))
+        remarks = [Text(said, "yellow" if _remarks(row) else "dim")] if said else []
+        cells = [[Text(row.workload), *remarks]]
         for name in heads:
-            cell: Cell = []
-            for printed, base in _figures(row, name):
-                cell += [(printed, ""), *([(f"= {base}", "dim")] if base else [])]
-            cells.append(cell)
-        drawn.add_row(*map(_text, cells))
-    console.print(drawn)
-
-
-def _rows(console: Console, heads: Sequence[str], body: Sequence[Sequence[str]]) -> None:
-    """Only the last column wraps on a terminal; names and figures stay whole."""
-    if not console.is_terminal:
-        table(console, heads, body)
-        return
-    drawn = Table(box=None, pad_edge=False, header_style="dim")
-    for head in heads:
-        drawn.add_column(head, no_wrap=head != "Remarks", style="dim" if head.startswith("in ") else "")
-    for row in body:
-        drawn.add_row(*(Text(clean(cell)) for cell in row))
-    console.print(drawn)
+            lines = [(Text(printed), Text(f"= {base}" if base else "", "dim")) for printed, base in _figures(row, name)]
+            cells.append([text for pair in lines for text in pair if text])
+        body.append(cells)
+    table(console, ("Workload", *heads), body, wraps={"Workload": max(len(row.workload) for row in rows)})
 
 
 def _figures(row: ShownRow, name: str) -> list[tuple[str, str]]:
@@ -233,7 +211,7 @@ def _budget(console: Console, budget: ShownBudget, said: set[str]) -> None:
     ]
     if not _wide(console):
         heads, body = (heads[:2] + heads[3:]), [row[:2] + row[3:] for row in body]
-    _rows(console, heads, body)
+    table(console, heads, body, wraps=_REMARKS)
     notes = ["Shares are of the total: a stage's figure is one pass, its share all of them."]
     notes += [_off(link) for link in budget.links if link.breaks]
     notes += [f"{stage}: {note}" for stage, note in budget.stage_notes.items()]
@@ -302,18 +280,10 @@ def _heading(console: Console, text: str) -> None:
 def _item(console: Console, text: str, *, indent: int = 2, hang: int = 0) -> None:
     """A paragraph; on a terminal what does not fit its first line is indented further."""
     said = f"{' ' * indent}{clean(text)}"
-    if not console.is_terminal:
-        line(console, said)
-        return
     rest = " " * (hang or indent + 2)
-    wrapped = textwrap.wrap(said, console.width, subsequent_indent=rest, break_on_hyphens=False)
-    for part in wrapped:
+    wide = console.width if console.is_terminal else len(said) + 1
+    for part in textwrap.wrap(said, wide, subsequent_indent=rest, break_on_hyphens=False):
         line(console, part)
-
-
-def _text(cell: Cell) -> Text:
-    """The lines of a cell, each cleaned: a name from a file may hold anything."""
-    return Text("\n").join(Text(clean(text), style=style) for text, style in cell)
 
 
 def _wide(console: Console) -> bool:

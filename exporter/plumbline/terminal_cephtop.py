@@ -9,14 +9,12 @@ from types import FrameType
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from plumbline import cephtop
-from plumbline.baseline.units import Latency
 from plumbline.cephtop import Osd, Top
-from plumbline.textout import clean, line, table
-from plumbline.textout import make_console as make_console  # noqa: PLC0414  (for those who print)
+from plumbline.core.units import count_text, si
+from plumbline.textout import clean, drawn, line, table
 
 
 def _blocked(osd: Osd) -> str:
@@ -25,19 +23,23 @@ def _blocked(osd: Osd) -> str:
     return f"{osd.blocked} ({osd.blocked_age_s:.0f} s)" if osd.blocked_age_s else str(osd.blocked)
 
 
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else si(seconds, "s")
+
+
 _Cell = Callable[[Osd], str]
 _COLUMNS: Sequence[tuple[str, _Cell]] = (
     ("OSD", lambda osd: osd.daemon),
     ("Class", lambda osd: osd.device_class),
     ("Host", lambda osd: osd.host),
     ("Op/s", lambda osd: "" if osd.operations_per_s is None else f"{osd.operations_per_s:.0f}"),
-    ("p50", lambda osd: short(osd.p50_s)),
-    ("p99", lambda osd: short(osd.p99_s)),
-    ("Mean", lambda osd: short(osd.mean_s)),
-    ("Queue", lambda osd: short(osd.queue_s)),
-    ("Store", lambda osd: short(osd.store_s)),
-    ("Peers", lambda osd: short(osd.peers_s)),
-    ("Ping", lambda osd: short(osd.heartbeat_worst_s)),
+    ("p50", lambda osd: _time(osd.p50_s)),
+    ("p99", lambda osd: _time(osd.p99_s)),
+    ("Mean", lambda osd: _time(osd.mean_s)),
+    ("Queue", lambda osd: _time(osd.queue_s)),
+    ("Store", lambda osd: _time(osd.store_s)),
+    ("Peers", lambda osd: _time(osd.peers_s)),
+    ("Ping", lambda osd: _time(osd.heartbeat_worst_s)),
     ("Worst peer", lambda osd: f"{osd.heartbeat_peer} {osd.heartbeat_interface}".strip()),
     ("Blocked", _blocked),
     ("Suspect", lambda osd: osd.suspicion.word if osd.suspicion else ""),
@@ -51,13 +53,13 @@ _STYLE = {cephtop.HUNG: "bold red", cephtop.BLOCKED: "bold red"}
 def print_top(console: Console, top: Top) -> None:
     """Once, all OSDs."""
     line(console, _heading(top), "bold")
-    table(
-        console,
-        [head for head, _ in _COLUMNS],
-        [tuple(Text(cell(osd), style=_style(osd)) for _, cell in _COLUMNS) for osd in top.osds],
-    )
+    table(console, [head for head, _ in _COLUMNS], _cells(top.osds, _COLUMNS))
     for text, style in _remarks(top):
         line(console, text, style)
+
+
+def _cells(osds: Sequence[Osd], columns: Sequence[tuple[str, _Cell]]) -> list[list[Text]]:
+    return [[Text(cell(osd), style=_style(osd)) for _, cell in columns] for osd in osds]
 
 
 def screen(top: Top, *, width: int, height: int) -> Group:
@@ -67,13 +69,8 @@ def screen(top: Top, *, width: int, height: int) -> Group:
     rows = max(1, height - 2 - len(remarks))  # heading and heads
     hidden = len(top.osds) - rows
     heading = _heading(top) + (f", {hidden} not shown" if hidden > 0 else "")
-    drawn = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
-    for head, _ in chosen:
-        drawn.add_column(head, no_wrap=True)
-    for osd in top.osds[:rows]:
-        drawn.add_row(*(Text(clean(cell(osd)), style=_style(osd)) for _, cell in chosen))
-    texts = [_one_line(heading, "bold", width), *(_one_line(text, style, width) for text, style in remarks)]
-    return Group(texts[0], drawn, *texts[1:])
+    shown = drawn([head for head, _ in chosen], _cells(top.osds[:rows], chosen), wraps={})
+    return Group(_one_line(heading, "bold", width), shown, *(_one_line(*remark, width) for remark in remarks))
 
 
 def watch(console: Console, tops: Iterator[Top]) -> None:
@@ -82,14 +79,6 @@ def watch(console: Console, tops: Iterator[Top]) -> None:
         live.update(Text("looking at the OSDs …"), refresh=True)
         for top in tops:
             live.update(screen(top, width=console.width, height=console.height), refresh=True)
-
-
-def short(seconds: float | None) -> str:
-    """Three digits."""
-    if seconds is None:
-        return ""
-    rounded = float(f"{seconds:.3g}")
-    return Latency.of(rounded).text if rounded >= 1e-6 else "0"
 
 
 @contextmanager
@@ -109,8 +98,7 @@ def _ended_by_signal() -> Iterator[None]:
 
 def _heading(top: Top) -> str:
     rate = sum(osd.operations_per_s or 0.0 for osd in top.osds)
-    several = "" if len(top.osds) == 1 else "s"
-    return f"{len(top.osds)} OSD{several}, {rate:.0f} operations/s; {', '.join(top.sources)}"
+    return f"{count_text(len(top.osds), 'OSD')}, {rate:.0f} operations/s; {', '.join(top.sources)}"
 
 
 def _remarks(top: Top) -> list[tuple[str, str]]:

@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from plumbline.baseline.compare import Compared, Comparison, Figure, Only, Other, Side, Word
-from plumbline.status_model import seconds_text
-from plumbline.terminal_probes import measure_text
+from plumbline.core.units import figure_text, seconds_text
 from plumbline.textout import line, table
 
 _STYLE = {Word.WORSE: "bold red", Word.BETTER: "green", Word.AS_ACCEPTED: "green", Word.NOT_JUDGED: ""}
@@ -50,8 +49,8 @@ def _cells(row: Compared) -> Iterable[tuple[str | Text, ...]]:
             workload,
             row.operation,
             figure.name.removeprefix("latency."),
-            measure_text(figure.name, figure.a),
-            measure_text(figure.name, figure.b),
+            figure_text(figure.name, figure.a),
+            figure_text(figure.name, figure.b),
             f"{figure.ratio:.2f}",
             _tolerance(row, figure),
             Text(figure.word.value, style=_STYLE[figure.word]),

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console, ConsoleRenderable, RichCast
-from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.console import Console
 from rich.text import Text
 
 from plumbline.baseline.beside import Beside
+from plumbline.core.units import degradation_text, figure_text, seconds_text
 from plumbline.listing import CONTINUOUS, Listed
 from plumbline.ondemand import OperationReport, Report
 from plumbline.probes.model import Progress
-from plumbline.status_model import factor_text, how_to_get_one, seconds_text
-from plumbline.textout import line, table
+from plumbline.status_model import how_to_get_one
+from plumbline.textout import Step, line, progress, table
 
 _GOOD, _BAD, _NOTE = "green", "bold red", "yellow"
-_REDRAW_S = 0.2
 
 
 def print_probes(
@@ -96,8 +93,8 @@ def _row(operation: OperationReport, figure: Beside) -> tuple[str | Text, ...]:
     return (
         operation.operation,
         figure.name.removeprefix("latency."),
-        measure_text(figure.name, figure.measured),
-        "" if figure.baseline is None else measure_text(figure.name, figure.baseline),
+        figure_text(figure.name, figure.measured),
+        "" if figure.baseline is None else figure_text(figure.name, figure.baseline),
         compared(figure, operation.tolerance_ratio),
         source,
     )
@@ -105,36 +102,8 @@ def _row(operation: OperationReport, figure: Beside) -> tuple[str | Text, ...]:
 
 def compared(figure: Beside, tolerance_ratio: float | None) -> Text:
     """The degradation ratio in words, green within the tolerance, red beyond it, plain where nothing judges."""
-    if figure.ratio is None:
-        return Text("")
-    latency = figure.name.startswith("latency.")
-    worse, better = ("slower", "faster") if latency else ("less", "more")
-    slack = tolerance_ratio or 1.05
-    if figure.ratio > slack:
-        word = f"{factor_text(figure.ratio)}× {worse}"
-    elif figure.ratio * slack < 1:
-        word = f"{factor_text(1 / figure.ratio)}× {better}"
-    else:
-        word = "as accepted" if tolerance_ratio else "about the same"
+    word = degradation_text(figure.name, figure.ratio, tolerance_ratio)
     return Text(word, style={True: _GOOD, False: _BAD, None: ""}[figure.within])
-
-
-def measure_text(name: str, value: float) -> str:
-    """A figure with the unit that fits; ``name`` as :class:`Beside` has it."""
-    if name == "iops":
-        return f"{value:,.0f} IOPS" if value >= 100 else f"{value:.3g} IOPS"
-    if name == "throughput":
-        return bytes_text(value)
-    return seconds_text(value)
-
-
-def bytes_text(rate: float) -> str:
-    """``462 MiB/s``."""
-    for unit in ("B", "KiB", "MiB"):
-        if rate < 1024:
-            return f"{rate:.3g} {unit}/s"
-        rate /= 1024
-    return f"{rate:.3g} GiB/s"
 
 
 def _fact(name: str, value: float) -> str:
@@ -144,57 +113,6 @@ def _fact(name: str, value: float) -> str:
 @contextmanager
 def run_progress(console: Console, probe: str) -> Iterator[Callable[[Progress], None]]:
     """A bar with stage and live figures on a terminal, a line a stage anywhere else."""
-    if not console.is_terminal:
-        yield _Lines(console, probe)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[figures]}"),
-    )
-    with _Bar(*columns, console=console, transient=True, refresh_per_second=1 / _REDRAW_S) as bar:
-        bar.begin(probe)
-        yield bar.show
-
-
-class _Bar(Bar):
-    """Draws what a run says; where that is only how long a stage takes, it counts by the clock."""
-
-    _probe = ""
-    _task = TaskID(0)
-    _stage: tuple[float, Progress] | None = None
-
-    def begin(self, probe: str) -> None:
-        """Before the run says anything, it asks locks and gates."""
-        self._probe = probe
-        self._task = self.add_task(f"{probe}: locks and gates", total=None, figures="")
-
-    def show(self, now: Progress) -> None:
-        """What the run says; from any thread."""
-        same = self._stage is not None and self._stage[1].stage == now.stage
-        self._stage = (self._stage[0] if same and self._stage else time.monotonic(), now)
-        self.update(self._task, description=f"{self._probe}: {now.stage}", figures=now.figures)
-
-    def get_renderable(self) -> ConsoleRenderable | RichCast | str:
-        """Asked before each redraw."""
-        if self._stage is not None:
-            began, now = self._stage
-            done = now.done
-            if done is None and now.lasts_s:
-                done = min(0.99, (time.monotonic() - began) / now.lasts_s)
-            self.update(self._task, total=None if done is None else 1.0, completed=done or 0.0)
-        return super().get_renderable()
-
-
-class _Lines:
-    """For pipes and files: nothing that moves."""
-
-    def __init__(self, console: Console, probe: str) -> None:
-        self._console, self._probe, self._stage = console, probe, ""
-
-    def __call__(self, now: Progress) -> None:
-        if now.stage != self._stage:
-            self._stage = now.stage
-            line(self._console, f"{self._probe}: {now.stage}")
+    # before the run says anything, it asks locks and gates
+    with progress(console, f"{probe}: locks and gates") as show:
+        yield lambda now: show(Step(f"{probe}: {now.stage}", now.done, now.lasts_s, now.figures))

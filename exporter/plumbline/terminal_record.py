@@ -7,17 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 
 from plumbline.baseline.record import Progress
 from plumbline.baseline.record_statistics import EntryRecord
 from plumbline.baseline.site import SiteEntry
 from plumbline.baseline.units import Quantity
+from plumbline.core.units import duration_text, si
 from plumbline.recording import Recording
-from plumbline.textout import line, table
-
-_REDRAW_S = 0.25
+from plumbline.textout import Step, line, progress, table
 
 
 def print_record(console: Console, done: Recording) -> None:
@@ -42,10 +39,10 @@ def _row(record: EntryRecord) -> tuple[str, ...]:
         entry.workload,
         entry.operation,
         entry.device_class,
-        _short(latency.get("p50") or latency.get("mean")),
-        _short(latency.get("p99")),
+        _short(latency.get("p50") or latency.get("mean"), "s"),
+        _short(latency.get("p99"), "s"),
         f"{entry.iops.value:.0f}" if entry.iops else "",
-        _short(entry.throughput),
+        _short(entry.throughput, "B/s"),
         _at_latency(entry),
         f"±{entry.mad_ratio:.1%}" if entry.mad_ratio is not None else "",
         f"×{entry.spread_ratio:.2f}" if entry.spread_ratio else "",
@@ -60,27 +57,26 @@ def _at_latency(entry: SiteEntry) -> str:
     return f"{found.iops.value:.0f} IOPS at {found.target.text} (p{found.percentile:g}), {found.queue_depth} in flight"
 
 
-def _short(figure: Quantity | None) -> str:
-    return "" if figure is None else type(figure).of(float(f"{figure.value:.3g}")).text
+def _short(figure: Quantity | None, unit: str) -> str:
+    return "" if figure is None else si(figure.value, unit)
 
 
 @contextmanager
 def record_progress(console: Console) -> Iterator[Callable[[Progress], None]]:
-    """A bar with layer, probe, run and the time that is left on a terminal; a line a run anywhere else."""
-    if not console.is_terminal:
-        yield _Lines(console)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        TextColumn("{task.fields[stage]}"),
-    )
-    with _Bar(*columns, console=console, transient=True, refresh_per_second=1 / _REDRAW_S) as bar:
-        bar.begin()
-        yield bar.show
+    """A bar with layer, probe, run and the time that is left on a terminal; a line a run anywhere else.
+
+    By time, not by runs: a run of one probe takes a second, of another five minutes.
+    """
+    began = time.monotonic()
+
+    def step(now: Progress) -> Step:
+        spent, left, text = time.monotonic() - began, left_text(now.left_s), progress_text(now)
+        counted = "" if now.done == now.total else f" ({now.done + 1} of {now.total}{f', {left}' if left else ''})"
+        more = " ".join(filter(None, (left, now.stage, now.figures)))
+        return Step(text, spent / ((spent + now.left_s) or 1.0), more=more, line=text + counted)
+
+    with progress(console, "reading this host") as show:
+        yield lambda now: show(step(now))
 
 
 def progress_text(now: Progress) -> str:
@@ -92,48 +88,4 @@ def progress_text(now: Progress) -> str:
 
 def left_text(seconds: float) -> str:
     """``about 4 min left``."""
-    if seconds < 1:
-        return ""
-    if seconds < 90:
-        return f"about {seconds:.0f} s left"
-    return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
-
-
-class _Bar(Bar):
-    """By time, not by runs: a run of one probe takes a second, of another five minutes."""
-
-    _task = TaskID(0)
-    _began = 0.0
-
-    def begin(self) -> None:
-        """Before the first run is known."""
-        self._began = time.monotonic()
-        self._task = self.add_task("reading this host", total=None, left="", stage="")
-
-    def show(self, now: Progress) -> None:
-        """From any thread."""
-        spent = time.monotonic() - self._began
-        self.update(
-            self._task,
-            description=progress_text(now),
-            total=spent + now.left_s,
-            completed=spent,
-            left=left_text(now.left_s),
-            stage=" ".join(filter(None, (now.stage, now.figures))),
-        )
-
-
-class _Lines:
-    """For pipes and files: a line for each run, nothing that moves."""
-
-    def __init__(self, console: Console) -> None:
-        self._console, self._last = console, ""
-
-    def __call__(self, now: Progress) -> None:
-        text = progress_text(now)
-        if text != self._last:
-            self._last = text
-            left = left_text(now.left_s)
-            counted = "" if now.done == now.total else f" ({now.done + 1} of {now.total}{f', {left}' if left else ''})"
-            line(self._console, text + counted)
-            self._console.file.flush()  # a pipe is read by somebody who waits for it
+    return f"about {duration_text(seconds)} left" if seconds >= 1 else ""

@@ -105,11 +105,13 @@ def test_the_worst_ping_and_whose():
 
 def fleet(count=6, **of_the_last):
     """As many like the captured one, each a little slower than the one before; the last one's figures replaced."""
-    times = ("mean_s", "p50_s", "p99_s", "queue_s", "store_s", "peers_s", "commit_s", "replica_s")
+    times = ("mean_s", "split_mean_s", "p50_s", "p99_s", "queue_s", "store_s", "peers_s", "commit_s", "replica_s")
     rows = []
     for number in range(count):
         slower = {name: getattr(ROW, name) * (1 + number / 20) for name in times}
         rows.append(msgspec.structs.replace(ROW, daemon=f"osd.{number}", **slower))
+    if "mean_s" in of_the_last:  # all operations are of one kind
+        of_the_last = {"split_mean_s": of_the_last["mean_s"], **of_the_last}
     rows[-1] = msgspec.structs.replace(rows[-1], **of_the_last)
     return rows
 
@@ -131,9 +133,21 @@ def test_a_slow_store_is_a_disk():
     judged, notes = suspect(fleet(**SLOW_DISK))
     said = judged[-1].suspicion
     assert said.word == "disk"
-    assert said.reason.startswith("its own store: 80 ms of each operation (89%); the median of its class is 1")
+    assert said.reason.startswith("its own store: 80 ms of each write (89%); the median of its class is 1")
     assert not notes
     assert [osd.suspicion for osd in judged[:-1]] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("split_mean_s", "percent"),
+    [
+        (0.1, "80%"),  # beside fast reads, which lower the mean of all operations below the store's part of a write
+        (0.079, "100%"),  # counters that are read apart
+    ],
+)
+def test_a_share_is_of_the_kind_that_is_split(split_mean_s, percent):
+    judged, _ = suspect(fleet(**{**SLOW_DISK, "mean_s": 0.069, "split_mean_s": split_mean_s}))
+    assert judged[-1].suspicion.reason.startswith(f"its own store: 80 ms of each write ({percent}); the median")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +188,7 @@ def test_waiting_for_others_is_a_peer_and_not_its_disk():
 
 
 def test_a_slow_disk_elsewhere_makes_all_wait_and_nobody_a_suspect():
-    rows = [msgspec.structs.replace(osd, peers_s=0.07, mean_s=0.09) for osd in fleet()]
+    rows = [msgspec.structs.replace(osd, peers_s=0.07, mean_s=0.09, split_mean_s=0.09) for osd in fleet()]
     assert words(rows) == {}
 
 

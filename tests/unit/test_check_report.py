@@ -12,6 +12,7 @@ from plumbline import terminal
 from plumbline.checks import report
 from plumbline.checks.model import Finding, Fix, Keep, Severity
 from plumbline.collectors import finding
+from plumbline.textout import make_console
 
 UDEV = "/etc/udev/rules.d/90-storage-network.rules"
 
@@ -63,7 +64,7 @@ def test_what_keeps_the_fixes_stands_once_a_file() -> None:
 
 def printed(*findings: Finding, every: bool = False) -> str:
     stream = io.StringIO()
-    terminal.print_findings(terminal.make_console(stream), findings, every=every)
+    terminal.print_findings(make_console(stream), findings, every=every)
     return stream.getvalue()
 
 

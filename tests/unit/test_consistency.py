@@ -52,7 +52,7 @@ DISK_WRITE = entry("randwrite-4k-qd1-j1-dsync", "write", 300e-6)
 )
 def test_a_rotating_disk_reads_at_random_no_faster_than_it_turns(workload: str):
     (finding,) = found(entry(workload, "read", 0.9e-3, device_class="hdd"))
-    assert finding.figures == "p50 900us"
+    assert finding.figures == "p50 900 µs"
     assert "a rotating disk takes 2 ms for half a turn" in finding.why
     assert found(entry(workload, "read", 1.1e-3, device_class="hdd")) == []
     assert found(entry(workload, "read", 0.9e-3, device_class="ssd")) == []
@@ -70,7 +70,7 @@ def test_what_a_rotating_disk_does_in_sequence_or_writes_is_not_judged():
 def test_a_read_through_more_layers_is_not_faster_than_the_disk(workload: str):
     (finding,) = found(DISK_READ, entry(workload, "read", 400e-6 / SLACK * 0.99))
     assert finding.what == f"{workload.split('-', maxsplit=1)[0].replace('fs', 'filesystem')} ssd {workload} read"
-    assert "disk ssd randread-4k-qd1-j1 read p50 400us" in finding.figures
+    assert "disk ssd randread-4k-qd1-j1 read p50 400 µs" in finding.figures
     assert "a cache on the way was read" in finding.why
     assert found(DISK_READ, entry(workload, "read", 400e-6 / SLACK * 1.01)) == []
 
@@ -98,7 +98,7 @@ def test_what_the_rados_canary_has_just_written_may_come_from_the_osds_memory():
 def test_a_replicated_write_takes_a_disk_and_a_round_trip(workload: str):
     bound = (300e-6 + 100e-6) / SLACK
     (finding,) = found(RTT, DISK_WRITE, entry(workload, "write", bound * 0.99))
-    assert "disk ssd randwrite-4k-qd1-j1-dsync write p50 300us and network 10g icmp-rtt-56" in finding.figures
+    assert "disk ssd randwrite-4k-qd1-j1-dsync write p50 300 µs and network 10g icmp-rtt-56" in finding.figures
     assert "a replica on another host has it on its disk" in finding.why
     assert found(RTT, DISK_WRITE, entry(workload, "write", bound * 1.01)) == []
 
@@ -222,7 +222,7 @@ def test_a_recording_that_can_be_true_has_no_finding():
 def test_a_finding_reads_as_one_sentence():
     (finding,) = found(RTT, entry("rbd-randread-4k-qd1-j1", "read", 20e-6), place=CLIENT)
     assert str(finding) == (
-        "rbd ssd rbd-randread-4k-qd1-j1 read: p50 20us, network 10g icmp-rtt-56 round-trip p50 100us; "
+        "rbd ssd rbd-randread-4k-qd1-j1 read: p50 20 µs, network 10g icmp-rtt-56 round-trip p50 100 µs; "
         "this host holds no OSD, so every read crosses the network: a cache on this host was read"
     )
     assert isinstance(with_workloads([RTT], CATALOGUE)[0], Measured)

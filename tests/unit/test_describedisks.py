@@ -14,6 +14,7 @@ from plumbline.errors import Unavailable
 from plumbline.roots import Roots
 from plumbline.sources.block import read_block_devices
 from plumbline.sources.diskusers import read_disk_users
+from plumbline.textout import make_console
 
 NODE = Path(__file__).parents[1] / "fixtures" / "ceph-package-node"
 
@@ -32,7 +33,7 @@ def roots_of(path: Path) -> list[str]:
 
 def printed(disk: Disk) -> list[str]:
     stream = io.StringIO()
-    terminal.print_disk(terminal.make_console(stream), disk)
+    terminal.print_disk(make_console(stream), disk)
     return stream.getvalue().splitlines()
 
 

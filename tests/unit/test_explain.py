@@ -16,6 +16,7 @@ from plumbline.sources.ethtool import DriverInfo, PauseConfig, RingSizes
 from plumbline.sources.links import Link, LinkStats
 from plumbline.sources.network import PortReading
 from plumbline.sources.pause import PauseState
+from plumbline.textout import make_console
 
 TABLE = load_table()
 STATS = LinkStats(*[0] * 25)._replace(rx_dropped=7, rx_nohandler=2, rx_otherhost_dropped=None, tx_dropped=9)
@@ -73,7 +74,7 @@ def ice() -> Explanation:
 
 def printed(*ports: Explanation) -> list[str]:
     stream = io.StringIO()
-    terminal.print_ports(terminal.make_console(stream), ports)
+    terminal.print_ports(make_console(stream), ports)
     return [" ".join(line.split()) for line in stream.getvalue().splitlines()]
 
 

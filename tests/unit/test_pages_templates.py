@@ -75,10 +75,12 @@ def test_no_colour_stands_outside_the_palettes() -> None:
         assert word not in rules
 
 
-def test_a_daemon_that_is_only_scraped_does_not_load_jinja() -> None:
+def test_only_a_page_loads_jinja() -> None:
+    """Not the daemon's start, nor the command line's: who only scrapes pays nothing for pages."""
     code = (
         "import sys; import plumbline.cli, plumbline.app; from plumbline.status import render_status;"
-        "from plumbline.status_model import StatusModel; print('jinja2' in sys.modules)"
+        "from plumbline.status_model import StatusModel; print('jinja2' in sys.modules);"
+        "render_status(StatusModel('h', '0', 0.0, 0.0)); print('jinja2' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "False\n"
+    assert run.stdout == "False\nTrue\n"

@@ -17,7 +17,6 @@ from plumbline.baseline.site import parse_site
 from plumbline.errors import ConfigError
 from plumbline.pages.charts import BarChart, LineChart
 from plumbline.pages.document import Plot
-from plumbline.pages.figures import base_text, si
 from plumbline.pages.markdown import escaped
 from plumbline.pages.scales import linear, logarithmic
 from plumbline.workloads import load_catalogue
@@ -166,29 +165,6 @@ def test_a_logarithmic_scale_ends_at_round_numbers(values, low, high, ticks):
     scale = logarithmic(values)
     assert (scale.low, scale.high) == (pytest.approx(low), pytest.approx(high))
     assert scale.ticks == pytest.approx(ticks)
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (0.00833, "s", "8.33 ms"),
-        (1e-6, "s", "1 µs"),
-        (0.99999, "s", "1 s"),
-        (44.2e6, "B/s", "44.2 MB/s"),
-        (1_175_000_000.0, "B/s", "1.18 GB/s"),
-        (28_000.0, "1/s", "28k"),
-        (0.0, "B/s", "0 B/s"),
-        (0.0, "1/s", "0"),
-    ],
-)
-def test_axes_have_base_units_with_si_prefixes(value, unit, text):
-    assert si(value, unit) == text
-
-
-def test_base_units_have_no_prefix():
-    assert [base_text(v, u) for v, u in ((0.00004788, "s"), (29_569_843.2, "B/s"), (37.0005, "1/s"))] == [
-        "0.00004788 s", "29,569,843 B/s", "37 1/s",
-    ]  # fmt: skip
 
 
 def test_every_workload_is_told_in_words():

@@ -18,8 +18,7 @@ from plumbline.review.queries import Queries, days_together, quoted
 from plumbline.review.summary import NEVER, full_in
 from plumbline.review.telling import tell
 from plumbline.sources.prometheus import MAX_POINTS, Track, parse_matrix
-from plumbline.terminal_review import progress
-from plumbline.textout import make_console
+from plumbline.textout import Step, make_console, progress
 from support.history import at
 from support.review_facts import empty_review, full_review
 
@@ -277,9 +276,9 @@ def test_what_is_not_known_is_said_and_never_good() -> None:
 def test_progress_is_drawn_on_a_terminal_alone() -> None:
     terminal, pipe = io.StringIO(), io.StringIO()
     for console in (Console(file=terminal, force_terminal=True, width=100), make_console(pipe)):
-        with progress(console) as told:
-            told(0, 4, "nodes seen")
-            told(4, 4, "alerts begun")
+        with progress(console, "asking Prometheus", piped=False) as show:
+            show(Step("asking Prometheus", 0.0, more="0/4 nodes seen"))
+            show(Step("asking Prometheus", 1.0, more="4/4 alerts begun"))
     assert "asking Prometheus" in terminal.getvalue()
     assert "4/4" in terminal.getvalue()
     assert pipe.getvalue() == ""

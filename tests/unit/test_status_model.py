@@ -16,8 +16,6 @@ from plumbline.status_model import (
     ProbeRow,
     SoftnetRow,
     StatusModel,
-    figure_text,
-    seconds_text,
 )
 from plumbline.status_verdict import Verdict, judge
 
@@ -175,41 +173,6 @@ def test_starting() -> None:
 )
 def test_ratio_in_words(figure: Comparison, word: str, beyond: bool) -> None:
     assert (figure.word, figure.beyond) == (word, beyond)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0, "0 ns"),
-        (0.000000025, "25 ns"),
-        (0.000163, "163 µs"),
-        (0.00099996, "1 ms"),
-        (0.004721, "4.72 ms"),
-        (1.5, "1.5 s"),
-        (59.96, "60 s"),
-        (150.0, "2 min"),
-        (7200.0, "2 h"),
-        (86400 * 30.0, "30 days"),
-    ],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert plain(seconds_text(seconds)) == text
-
-
-@pytest.mark.parametrize(
-    ("measure", "value", "text"),
-    [
-        (Measure.LATENCY, 0.000163, "163 µs"),
-        (Measure.IOPS, 51_600.0, "51,600 IOPS"),
-        (Measure.IOPS, 37.25, "37.2 IOPS"),
-        (Measure.THROUGHPUT, 512.0, "512 B/s"),
-        (Measure.THROUGHPUT, 999_960.0, "1 MB/s"),
-        (Measure.THROUGHPUT, 1.175e9, "1.18 GB/s"),
-        (Measure.THROUGHPUT, 2e12, "2 TB/s"),
-    ],
-)
-def test_figures(measure: Measure, value: float, text: str) -> None:
-    assert plain(figure_text(measure, value)) == text
 
 
 def test_less_throughput_than_accepted() -> None:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plumbline.baseline.model import BaselineEntry
-from plumbline.baseline.units import Latency, Throughput
+from plumbline.core.units import si
 from plumbline.workloads import (
     BlockWorkload,
     OsdBench,
@@ -297,8 +297,8 @@ def _lowest(several: Iterable[Measured]) -> Measured | None:
 
 
 def _time(seconds: float | None) -> str:
-    return Latency.of(float(f"{seconds:.3g}")).text if seconds else "unknown"
+    return si(seconds, "s") if seconds else "unknown"
 
 
 def _rate(bytes_per_second: float | None) -> str:
-    return Throughput.of(float(f"{bytes_per_second:.3g}")).text if bytes_per_second else "unknown"
+    return si(bytes_per_second, "B/s") if bytes_per_second else "unknown"

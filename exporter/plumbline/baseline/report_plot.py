@@ -16,9 +16,9 @@ import msgspec
 
 from plumbline.baseline import report_words as words
 from plumbline.baseline.shown import Figure, ShownRow
+from plumbline.core.units import si
 from plumbline.pages.charts import Bar, BarChart, Curve, LineChart, Point
 from plumbline.pages.document import Plot
-from plumbline.pages.figures import si
 from plumbline.workloads import BlockWorkload, TcpThroughput, Workload
 
 K = TypeVar("K", bound=Hashable)

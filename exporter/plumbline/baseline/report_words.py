@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.baseline.shown import Figure
-from plumbline.pages.figures import base_text
+from plumbline.core.units import base_text
 from plumbline.workloads import (
     BlockWorkload,
     Metadata,

@@ -29,8 +29,3 @@ def listed(words: Iterable[str]) -> str:
     every = list(words)
     more = len(every) - _LISTED
     return ", ".join(every) if more <= 0 else f"{', '.join(every[:_LISTED])} and {more:,} more"
-
-
-def bits(rate: float) -> str:
-    """``10 Gb/s``."""
-    return f"{rate / 1e9:g} Gb/s" if rate >= 1e9 else f"{rate / 1e6:g} Mb/s"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -16,13 +15,16 @@ from typing import TYPE_CHECKING
 from plumbline.commands.shared import (
     INTERRUPTED,
     Parser,
+    add_page,
     add_world,
     complain,
     duration,
-    print_json,
+    page_form,
     roots,
+    show,
     this_node,
     until_told,
+    write_page,
 )
 from plumbline.errors import PlumblineError
 from plumbline.workloads import LAYERS
@@ -75,12 +77,12 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     record.set_defaults(run=_record)
 
     listing = actions.add_parser("list", help="all baselines known here, and what each may judge")
-    show = actions.add_parser("show", help="one baseline, every figure as printed and in base units")
-    show.add_argument("name", help="as `plumbline baseline list` names it")
-    show.add_argument("--layer", help="only this layer")
-    show.add_argument("--device-class", help="only this device class")
-    show.add_argument("--workload", help="only this workload; a pattern may be quoted: 'randwrite-*'")
-    for parser, run in ((listing, _list), (show, _show)):
+    showing = actions.add_parser("show", help="one baseline, every figure as printed and in base units")
+    showing.add_argument("name", help="as `plumbline baseline list` names it")
+    showing.add_argument("--layer", help="only this layer")
+    showing.add_argument("--device-class", help="only this device class")
+    showing.add_argument("--workload", help="only this workload; a pattern may be quoted: 'randwrite-*'")
+    for parser, run in ((listing, _list), (showing, _show)):
         add_world(parser)
         parser.add_argument("--json", action="store_true", help="machine-readable")
         parser.set_defaults(run=run)
@@ -125,12 +127,8 @@ def _add_report(actions: argparse._SubParsersAction[Parser]) -> None:
         metavar="NAME",
         help="as `plumbline baseline list` names it, or a file (what was measured here, and what may judge here)",
     )
-    report.add_argument("--output", type=Path, metavar="FILE", help="write here; .md is Markdown, anything else HTML")
-    report.add_argument(
-        "--format", choices=("html", "markdown"), help="whatever FILE ends with; alone: to the terminal"
-    )
     report.add_argument("--title", metavar="TEXT", help="the site's or cluster's name (this host's)")
-    report.add_argument("--force", action="store_true", help="replace an existing file (kept as .bak)")
+    add_page(report)
     add_world(report)
     report.set_defaults(run=_report)
 
@@ -187,17 +185,10 @@ def _record(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     from plumbline import terminal_baselines  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
-    from plumbline.textout import make_console  # noqa: PLC0415
 
     here = this_node(options)
     found = describe.summaries(here.profiles, here.sites, here.config.baseline.judge)
-    if options.json:
-        print_json(found)
-    else:
-        console = make_console()
-        terminal_baselines.print_list(console, found)
-        for sentence in _standing(here, options):
-            terminal_baselines.print_note(console, sentence)
+    show(options, found, lambda console: terminal_baselines.print_list(console, found, _standing(here, options)))
     return 0
 
 
@@ -217,7 +208,6 @@ def _standing(here: Node, options: argparse.Namespace) -> list[str]:
 def _show(options: argparse.Namespace) -> int:
     from plumbline import terminal_baselines  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
-    from plumbline.textout import make_console  # noqa: PLC0415
 
     here = this_node(options)
     shown = describe.show(
@@ -228,10 +218,7 @@ def _show(options: argparse.Namespace) -> int:
         device_class=options.device_class,
         workload=options.workload,
     )
-    if options.json:
-        print_json(shown)
-    else:
-        terminal_baselines.print_show(make_console(), shown)
+    show(options, shown, lambda console: terminal_baselines.print_show(console, shown))
     return 0
 
 
@@ -239,7 +226,6 @@ def _compare(options: argparse.Namespace) -> int:
     from plumbline import comparing  # noqa: PLC0415
     from plumbline.baseline.compare import NOT_COMPARED  # noqa: PLC0415
     from plumbline.terminal_compare import print_comparison  # noqa: PLC0415
-    from plumbline.textout import make_console  # noqa: PLC0415
 
     try:
         here = this_node(options)
@@ -247,23 +233,13 @@ def _compare(options: argparse.Namespace) -> int:
     except PlumblineError as error:
         complain(f"plumbline: {error}")
         return NOT_COMPARED
-    if options.json:
-        print_json(comparing.as_data(found))
-    else:
-        print_comparison(make_console(), found)
+    show(options, comparing.as_data(found), lambda console: print_comparison(console, found))
     return found.exit_code
 
 
 def _report(options: argparse.Namespace) -> int:
     from plumbline import reporting  # noqa: PLC0415
 
-    form = reporting.form_of(options.output, options.format)
-    reporting.check_output(options.output, force=options.force)
-    here = this_node(options)
-    text = reporting.report(options.names, node=here, form=form, title=options.title)
-    if options.output is None:
-        sys.stdout.write(text)
-        return 0
-    kept = reporting.write(options.output, text, force=options.force)
-    print(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
-    return 0
+    form = page_form(options)
+    text = reporting.report(options.names, node=this_node(options), form=form, title=options.title)
+    return write_page(options, text)

@@ -77,6 +77,7 @@ def _top(options: argparse.Namespace) -> int:
     from plumbline import cephlook, terminal_cephtop  # noqa: PLC0415  (rich: only who needs it)
     from plumbline.node import osd_classes  # noqa: PLC0415
     from plumbline.options import Overrides, read_config  # noqa: PLC0415
+    from plumbline.textout import make_console  # noqa: PLC0415
     from plumbline.workloads import load_catalogue  # noqa: PLC0415
 
     interval_s = duration(options.interval, "--interval") or 0.0
@@ -95,7 +96,7 @@ def _top(options: argparse.Namespace) -> int:
         ),
         interval_s=interval_s,
     )
-    console = terminal_cephtop.make_console()
+    console = make_console()
     if options.json:
         print_json(next(tops))
     elif options.once or not console.is_terminal:

@@ -15,10 +15,22 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from plumbline.commands.shared import INTERRUPTED, Parser, add_world, complain, print_json, roots, this_node, until_told
+from plumbline.commands.shared import (
+    INTERRUPTED,
+    Parser,
+    add_world,
+    complain,
+    print_json,
+    roots,
+    show,
+    this_node,
+    until_told,
+)
 from plumbline.errors import PlumblineError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from plumbline.ondemand import Report
 
 DONE, FAILED, REFUSED, MISCONFIGURED = 0, 1, 2, 3
@@ -64,17 +76,16 @@ def _list(options: argparse.Namespace) -> int:
     from plumbline import listing, terminal_probes  # noqa: PLC0415  (rich and the probes: only who needs them)
     from plumbline.baseline import standing  # noqa: PLC0415
     from plumbline.state import read_state  # noqa: PLC0415
-    from plumbline.textout import make_console  # noqa: PLC0415
 
     here = this_node(options)
     now, daemon = time.time(), listing.daemon_runs(here.storage, roots(options))
     rows = listing.list_probes(here.plan, read_state(here.storage), host=here.host, now=now, daemon=daemon)
-    if options.json:
-        print_json(listing.as_data(rows, host=here.host, daemon=daemon))
-    else:
-        book = here.book(str(options.config_file or "configuration"))
-        wrong = tuple(standing.mismatched(book.selection))
-        terminal_probes.print_probes(make_console(), rows, now=now, daemon=daemon, mismatched=wrong)
+
+    def draw(console: Console) -> None:
+        wrong = tuple(standing.mismatched(here.book(str(options.config_file or "configuration")).selection))
+        terminal_probes.print_probes(console, rows, now=now, daemon=daemon, mismatched=wrong)
+
+    show(options, listing.as_data(rows, host=here.host, daemon=daemon), draw)
     return DONE
 
 

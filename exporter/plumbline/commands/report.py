@@ -8,10 +8,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-from plumbline.commands.shared import access, add_prometheus, duration
+from plumbline.commands.shared import access, add_page, add_prometheus, duration, page_form, write_page
 from plumbline.errors import ConfigError
 
 
@@ -30,11 +29,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     report.add_argument("--to", dest="last", metavar="DAY", help="the last day (yesterday)")
     report.add_argument("--days", type=int, metavar="N", help="so many days, where --from or --to is left out (90)")
     report.add_argument("--cluster", metavar="NAME", help="the label cluster there (all of them)")
-    report.add_argument("--output", type=Path, metavar="FILE", help="write here; .md is Markdown, else HTML")
-    report.add_argument(
-        "--format", choices=("html", "markdown"), help="whatever FILE ends with; alone: to the terminal"
-    )
-    report.add_argument("--force", action="store_true", help="replace an existing file (kept as .bak)")
+    add_page(report)
     report.add_argument("--timeout", default="60s", metavar="TIME", help="of one query (60s)")
     report.set_defaults(run=_run)
 
@@ -42,22 +37,21 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 def _run(options: argparse.Namespace) -> int:
     from plumbline import reviewing  # noqa: PLC0415  (rich and the rest: only who needs it)
     from plumbline.review.period import parse_period  # noqa: PLC0415
-    from plumbline.terminal_review import progress  # noqa: PLC0415
-    from plumbline.textout import make_console  # noqa: PLC0415
+    from plumbline.textout import Step, make_console, progress  # noqa: PLC0415
 
-    form = reviewing.form_of(options.output, options.format)
+    form = page_form(options)
     timeout_s = duration(options.timeout, "--timeout") or 0.0
     if timeout_s <= 0:
         raise ConfigError("--timeout", "must be more than nothing", value=options.timeout)
     now_s = time.time()
     period = parse_period(first=options.first, last=options.last, days=options.days, now_s=now_s)
-    reviewing.check_output(options.output, force=options.force)
     wanted = reviewing.Wanted(options.prometheus, period, options.cluster, timeout_s, access(options))
-    with progress(make_console(sys.stderr)) as told:
-        text = reviewing.review(wanted, form=form, made_s=now_s, told=told)
-    if options.output is None:
-        sys.stdout.write(text)
-        return 0
-    kept = reviewing.write(options.output, text, force=options.force)
-    print(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
-    return 0
+    asking = "asking Prometheus"
+    with progress(make_console(sys.stderr), asking, piped=False) as show:
+        text = reviewing.review(
+            wanted,
+            form=form,
+            made_s=now_s,
+            told=lambda done, of, what: show(Step(asking, done / of if of else None, more=f"{done}/{of} {what}")),
+        )
+    return write_page(options, text)

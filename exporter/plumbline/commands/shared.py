@@ -18,6 +18,8 @@ from plumbline.roots import Roots
 from plumbline.visible import visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from plumbline.config import Config
     from plumbline.node import Node
     from plumbline.sources.prometheus_access import Access
@@ -83,6 +85,16 @@ def print_json(data: object) -> None:
     import msgspec  # noqa: PLC0415
 
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+
+
+def show(options: argparse.Namespace, data: object, draw: Callable[[Console], object]) -> None:
+    """With ``--json`` the data, else what ``draw`` prints."""
+    if options.json:
+        print_json(data)
+    else:
+        from plumbline.textout import make_console  # noqa: PLC0415  (rich: only who draws)
+
+        draw(make_console())
 
 
 def duration(text: str | None, flag: str) -> float | None:
@@ -159,3 +171,32 @@ def access(options: argparse.Namespace) -> Access:
     if options.prometheus is None:
         raise ConfigError("--http.config.file", "says how to reach --prometheus; give that, too")
     return load_access(options.http_config_file)
+
+
+def add_page(parser: argparse.ArgumentParser) -> None:
+    """Where a report goes, and in which form."""
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write here; .md is Markdown, anything else HTML")
+    parser.add_argument(
+        "--format", choices=("html", "markdown"), help="whatever FILE ends with; alone: to the terminal"
+    )
+    parser.add_argument("--force", action="store_true", help="replace an existing file (kept as .bak)")
+
+
+def page_form(options: argparse.Namespace) -> str:
+    """As :func:`add_page` was told; an error, before any work, where the page could not be written."""
+    from plumbline import reporting  # noqa: PLC0415
+
+    reporting.check_output(options.output, force=options.force)
+    return reporting.form_of(options.output, options.format)
+
+
+def write_page(options: argparse.Namespace, text: str) -> int:
+    """To the file of :func:`add_page`, or to standard output; the exit code."""
+    from plumbline import reporting  # noqa: PLC0415
+
+    if options.output is None:
+        sys.stdout.write(text)
+    else:
+        kept = reporting.write(options.output, text, force=options.force)
+        print(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
+    return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.commands.shared import add_world, roots
+from plumbline.core.units import si
 from plumbline.visible import visible
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _cluster(file: Path | None, *, apply: bool) -> int:
 def _plan(folders: Iterable[Folder]) -> Iterator[str]:
     for each in folders:
         if each.files:
-            yield f"# {each.size_bytes / 2**20:.1f} MiB"
+            yield f"# {si(each.size_bytes, 'B')}"
         for name in each.files:
             yield shlex.join(["rm", str(each.path / name)])
         if each.whole:

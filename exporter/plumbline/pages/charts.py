@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from plumbline.core.units import si
 from plumbline.htmltext import Html, tag
-from plumbline.pages.figures import si
 from plumbline.pages.scales import Scale, linear, logarithmic
 
 T = TypeVar("T")

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from plumbline.baseline.report_words import LAYER_TITLES
-from plumbline.pages.figures import si
+from plumbline.core.units import count_text, duration_text, si
 
+count, duration = count_text, duration_text
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365.25 * 86400
 LONG_DAYS = 3650.0
 """A forecast of more than ten years says nothing but: not soon."""
@@ -28,19 +29,6 @@ def moment(at_s: float) -> str:
 def date(at_s: float) -> str:
     """``2026-09-14``."""
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d}"
-
-
-def duration(seconds: float) -> str:
-    """``3 d 4 h``, ``5 h 12 min``, ``12 min``, ``40 s``: two units, the second left out where it is none."""
-    if seconds < _MINUTE:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / _MINUTE)
-    days, rest = divmod(minutes, 1440)
-    hours, left = divmod(rest, 60)
-    if days >= 30:
-        return f"{days:,} d"
-    parts = ((days, "d"), (hours, "h")) if days else ((hours, "h"), (left, "min"))
-    return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
 def minutes(seconds: float) -> str:
@@ -111,11 +99,6 @@ def host(instance: str) -> str:
 def layer(name: str) -> str:
     """``Disks``."""
     return LAYER_TITLES.get(name, name.capitalize() or "no layer")
-
-
-def count(of: int, one: str, many: str = "") -> str:
-    """``1 host``, ``12 hosts``."""
-    return f"{of:,} {one if of == 1 else many or one + 's'}"
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

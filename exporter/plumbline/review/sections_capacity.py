@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from plumbline.core.units import si
 from plumbline.pages.document import Block, Paragraph, Plot, Section
-from plumbline.pages.figures import si
 from plumbline.review import phrases as say
 from plumbline.review.model import ClassCapacity, Headroom, Review, Wear
 from plumbline.review.sections import gaps, table

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
+from plumbline.core.units import si
 from plumbline.pages.charts import Curve, LineChart, Point, date_ticks
 from plumbline.pages.document import Plot
-from plumbline.pages.figures import si
 from plumbline.review import phrases as say
 from plumbline.review.model import Days, Span
 from plumbline.review.period import DAY_S, Period

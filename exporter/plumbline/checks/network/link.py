@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from plumbline.checks import fixes
 from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Check, Severity, Verdict
-from plumbline.checks.text import bits
+from plumbline.core.units import si
 
 OFFLOADS = {
     "rx-checksumming": "rx",
@@ -28,7 +28,7 @@ def _slow(facts: NetworkFacts) -> Iterator[Verdict]:
         speed, most = nic.speed_bits_per_second, nic.max_speed_bits_per_second
         if not nic.physical or not nic.up or not speed or not most:
             continue
-        is_, should = bits(speed), f"{bits(most)}, the fastest the port can do"
+        is_, should = si(speed, "b/s"), f"{si(most, 'b/s')}, the fastest the port can do"
         if speed >= most:
             yield Verdict(nic.device, is_, should)
             continue

@@ -9,6 +9,7 @@ from dataclasses import replace
 from plumbline.checks.model import Check, Severity, Verdict
 from plumbline.checks.pcie.words import on, show
 from plumbline.checks.pcie_facts import PcieDevice, PcieFacts
+from plumbline.core.units import si
 
 _MEND = (
     "LnkCap is what this end can do, LnkSta what runs. Reseat card, riser or cable, clean the contacts, look at the"
@@ -31,7 +32,7 @@ def _slow(facts: PcieFacts) -> Iterator[Verdict]:
         speed, most = device.transfers_per_second, device.max_transfers_per_second
         if speed is None or most is None:
             continue
-        is_, should = f"{_gigatransfers(speed)}{on(device)}", f"{_gigatransfers(most)}, the fastest both ends can do"
+        is_, should = f"{si(speed, 'T/s')}{on(device)}", f"{si(most, 'T/s')}, the fastest both ends can do"
         fix = None if speed >= most else show(device.address, f"{_MEND}; the port above is {device.upstream}.")
         yield Verdict(device.address, is_, should, fix)
 
@@ -44,10 +45,6 @@ def _narrow(facts: PcieFacts) -> Iterator[Verdict]:
         is_, should = f"x{lanes}{on(device)}", f"x{most}, the widest both ends can do"
         fix = None if lanes >= most else show(device.address, f"{_MEND}; the port above is {device.upstream}.")
         yield Verdict(device.address, is_, should, fix)
-
-
-def _gigatransfers(rate: float) -> str:
-    return f"{rate / 1e9:g} GT/s"
 
 
 SPEED = Check(
