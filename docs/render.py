@@ -120,7 +120,8 @@ def workloads_reference() -> str:
         "Generated from `exporter/plumbline/workloads.yaml` by `make render`. A result and a baseline are compared",
         "only when layer, device class, workload, operation and the hash of all parameters agree. Block workloads are",
         "named `<pattern>-<block size>-qd<in flight>-j<processes>[-dsync|-buffered]`, after `rbd-`, `fs-` or `rados-`",
-        "where that is not the disk. seed 000 to seed 004 are the documents that this project comes from.",
+        "where that is not the disk. In brackets: the document that a workload comes from, and where it stands there.",
+        "UNNOBA 2020, INFN 2025, Fujitsu 2013, ICN-UNAM and Wroclaw 2017 are in [profiles.md](profiles.md).",
     ]
     known = list(workloads.load_catalogue().by_id.values())
     for layer in workloads.LAYERS:

@@ -11,6 +11,10 @@ class Html(str):
 
     __slots__ = ()
 
+    def __html__(self) -> str:
+        """So that a template takes it as it is."""
+        return self
+
 
 def tag(name: str, *children: str, **attributes: str) -> Html:
     """``<name attributes>children</name>``; empty attributes are left out, ``class_`` is class, ``_`` is ``-``."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Iterator
-from dataclasses import replace
 
 from plumbline import __version__
 from plumbline.baseline import standing
 from plumbline.baseline.book import Book
-from plumbline.baseline.model import BaselineEntry, Source, Target
+from plumbline.baseline.model import Source, Target
 from plumbline.baseline.selection import DEFAULT_TOLERANCE
 from plumbline.catalogue import HistogramValue
 from plumbline.checks.model import Finding
@@ -72,12 +71,9 @@ class Overview:
             door=door,
             server_trouble=server_trouble,
             window_s=earlier.age_s if earlier else None,
-            probes=tuple(
-                replace(row, recordable=row.probe in recordable)
-                for row in (
-                    *(row for each in probing.followed() for row in _canary_rows(each, book, now)),
-                    *(row for each in probing.periodic() for row in _periodic_rows(each, probing, book, now)),
-                )
+            probes=(
+                *(row for each in probing.followed() for row in _canary_rows(each, book, recordable, now)),
+                *(row for each in probing.periodic() for row in _periodic_rows(each, probing, book, recordable, now)),
             ),
             standing=(*standing.mismatched(book.selection), *standing.outdated(book.measured_on, fingerprint)),
             failures=tuple(_failures(probing, now)),
@@ -90,16 +86,61 @@ class Overview:
         )
 
 
-def _canary_rows(followed: Followed, book: Book, now: float) -> Iterator[ProbeRow]:
+_MEASURES = {"throughput": Measure.THROUGHPUT, "iops": Measure.IOPS}
+
+
+class _Accepted:
+    """What stands beside a target's figures, if anything does. A figure: ``p50``, ``p99``, ``throughput``, ``iops``."""
+
+    def __init__(self, book: Book, target: Target) -> None:
+        self._entry = book.shown(target)
+        self.judges = book.in_force(target) is not None
+
+    @property
+    def source(self) -> str:
+        """``measured here``, ``documented: unnoba-2020``; empty where there is none."""
+        if self._entry is None:
+            return ""
+        return (
+            "measured here" if self._entry.source is Source.MEASURED else f"{self._entry.source}: {self._entry.profile}"
+        )
+
+    def compared(self, figure: str, measured: float | None) -> Comparison:
+        """The figure beside the accepted one."""
+        return Comparison(measured, self._value(figure), self._tolerance, _MEASURES.get(figure, Measure.LATENCY))
+
+    def rate(self, measured: OperationResult) -> Comparison | None:
+        """Throughput, else IOPS, of a probe that has one."""
+        rates = {"throughput": measured.throughput, "iops": measured.iops}
+        return next((self.compared(name, value) for name, value in rates.items() if value is not None), None)
+
+    def trend(self, figure: str, over: str, values: tuple[float | None, ...]) -> Trend | None:
+        """Two figures are the least that make one."""
+        if sum(value is not None for value in values) < 2:
+            return None
+        return Trend(f"{figure}, last {over}", values, self._value(figure), _MEASURES.get(figure, Measure.LATENCY))
+
+    def _value(self, figure: str) -> float | None:
+        if self._entry is None:
+            return None
+        rates = {"throughput": self._entry.throughput, "iops": self._entry.iops}
+        return rates[figure] if figure in rates else self._entry.latency.get(figure)
+
+    @property
+    def _tolerance(self) -> float | None:
+        """As the alerts have it where a baseline does not say; what only stands beside has none but its own."""
+        if self._entry is None:
+            return None
+        return DEFAULT_TOLERANCE if self.judges and self._entry.tolerance_ratio is None else self._entry.tolerance_ratio
+
+
+def _canary_rows(followed: Followed, book: Book, recordable: Container[str], now: float) -> Iterator[ProbeRow]:
     reading = followed.canary.read()
     for each in reading.workloads:
         target = Target(
             reading.probe, each.layer, reading.device_class, each.workload, each.operation, each.config_hash
         )
-        shown = book.shown(target)
-        lately = followed.lately(each)
-        judges = book.in_force(target) is not None
-        medians = followed.medians(each)
+        accepted, lately, medians = _Accepted(book, target), followed.lately(each), followed.medians(each)
         yield ProbeRow(
             probe=reading.probe,
             layer=each.layer,
@@ -108,17 +149,20 @@ def _canary_rows(followed: Followed, book: Book, now: float) -> Iterator[ProbeRo
             operation=each.operation,
             success=reading.success,
             age_s=now - each.last_completion_ts if each.last_completion_ts else None,
-            p50=_compared(_quantile(lately, 0.5), shown, "p50", judges=judges),
-            p99=_compared(_quantile(lately, 0.99), shown, "p99", judges=judges),
-            trend=_trend(f"p50, last {len(medians)} min", medians, "p50", shown),
-            baseline=_source_text(shown),
-            judges=judges,
+            p50=accepted.compared("p50", _quantile(lately, 0.5)),
+            p99=accepted.compared("p99", _quantile(lately, 0.99)),
+            trend=accepted.trend("p50", f"{len(medians)} min", medians),
+            baseline=accepted.source,
+            judges=accepted.judges,
             message=reading.message,
+            recordable=reading.probe in recordable,
             stuck_s=each.in_flight_s if reading.success is False and each.in_flight_s > STUCK_AFTER_S else None,
         )
 
 
-def _periodic_rows(periodic: PeriodicProbe, probing: Probing, book: Book, now: float) -> Iterator[ProbeRow]:
+def _periodic_rows(
+    periodic: PeriodicProbe, probing: Probing, book: Book, recordable: Container[str], now: float
+) -> Iterator[ProbeRow]:
     record, identity = probing.record(periodic), periodic.identity
     # what ran with other parameters was another experiment
     last, good = (
@@ -130,16 +174,10 @@ def _periodic_rows(periodic: PeriodicProbe, probing: Probing, book: Book, now: f
     figures = {each.operation: each for each in good.operations} if good else {}
     for operation in identity.operations:
         target = Target(
-            identity.probe,
-            identity.layer,
-            identity.device_class,
-            identity.workload,
-            operation,
-            identity.config_hash,
+            identity.probe, identity.layer, identity.device_class, identity.workload, operation, identity.config_hash
         )
-        shown = book.shown(target)
-        measured = figures.get(operation, OperationResult(operation=operation))
-        judges = book.in_force(target) is not None
+        accepted, measured = _Accepted(book, target), figures.get(operation, OperationResult(operation=operation))
+        history = record.history.get(operation, ()) if good else ()
         yield ProbeRow(
             probe=identity.probe,
             layer=identity.layer,
@@ -148,18 +186,19 @@ def _periodic_rows(periodic: PeriodicProbe, probing: Probing, book: Book, now: f
             operation=operation,
             success=None if last is None else last.outcome is Outcome.SUCCESS,
             age_s=now - last_ended if last_ended else None,
-            p50=_compared(measured.latency.get("p50"), shown, "p50", judges=judges),
-            p99=_compared(measured.latency.get("p99"), shown, "p99", judges=judges),
-            rate=_rate(measured, shown, judges=judges),
-            trend=_runs_trend(measured, record.history.get(operation, ()) if good else (), shown),
-            baseline=_source_text(shown),
-            judges=judges,
+            p50=accepted.compared("p50", measured.latency.get("p50")),
+            p99=accepted.compared("p99", measured.latency.get("p99")),
+            rate=accepted.rate(measured),
+            trend=accepted.trend(measured.leading[0], f"{len(history)} runs", history) if measured.leading else None,
+            baseline=accepted.source,
+            judges=accepted.judges,
             message=record.last_skip or (last.message if last else ""),
             last_skip=record.last_skip,
             overdue=bool(good_ended and now - good_ended > probe.STALE_AFTER_INTERVALS * interval_s(periodic)),
             stuck_s=_stuck(periodic, probing.in_flight(periodic)),
             next_s=probing.next_start(periodic),
             skipped=record.skipped,
+            recordable=identity.probe in recordable,
         )
 
 
@@ -177,55 +216,6 @@ def _failures(probing: Probing, now: float) -> list[FailureRow]:
         for each in probing.record(periodic).failures
     ]
     return sorted(failed, key=lambda row: row.age_s)
-
-
-def _compared(measured: float | None, baseline: BaselineEntry | None, statistic: str, *, judges: bool) -> Comparison:
-    if baseline is None:
-        return Comparison(measured)
-    return Comparison(measured, baseline.latency.get(statistic), _tolerance(baseline, judges=judges))
-
-
-def _rate(measured: OperationResult, baseline: BaselineEntry | None, *, judges: bool) -> Comparison | None:
-    """Throughput, else IOPS, of a probe that tells one."""
-    for measure, value, accepted in (
-        (Measure.THROUGHPUT, measured.throughput, baseline.throughput if baseline else None),
-        (Measure.IOPS, measured.iops, baseline.iops if baseline else None),
-    ):
-        if value is not None:
-            return Comparison(value, accepted, _tolerance(baseline, judges=judges) if baseline else None, measure)
-    return None
-
-
-def _tolerance(baseline: BaselineEntry, *, judges: bool) -> float | None:
-    """As the alerts have it where a baseline does not say; what only stands beside has none but its own."""
-    return DEFAULT_TOLERANCE if judges and baseline.tolerance_ratio is None else baseline.tolerance_ratio
-
-
-_MEASURES = {"throughput": Measure.THROUGHPUT, "iops": Measure.IOPS}
-
-
-def _trend(of: str, values: tuple[float | None, ...], figure: str, baseline: BaselineEntry | None) -> Trend | None:
-    """Two figures are the least that make one."""
-    if sum(value is not None for value in values) < 2:
-        return None
-    accepted = None
-    if baseline is not None:
-        rates = {"throughput": baseline.throughput, "iops": baseline.iops}
-        accepted = rates[figure] if figure in rates else baseline.latency.get(figure)
-    return Trend(of, values, accepted, _MEASURES.get(figure, Measure.LATENCY))
-
-
-def _runs_trend(measured: OperationResult, history: tuple[float, ...], baseline: BaselineEntry | None) -> Trend | None:
-    if measured.leading is None:
-        return None
-    figure = measured.leading[0]
-    return _trend(f"{figure}, last {len(history)} runs", history, figure, baseline)
-
-
-def _source_text(entry: BaselineEntry | None) -> str:
-    if entry is None:
-        return ""
-    return "measured here" if entry.source is Source.MEASURED else f"{entry.source}: {entry.profile}"
 
 
 def _quantile(lately: HistogramValue | None, q: float) -> float | None:

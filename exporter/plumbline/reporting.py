@@ -10,9 +10,8 @@ from plumbline import __version__
 from plumbline.baseline import describe
 from plumbline.baseline.lookup import Loaded, name_of
 from plumbline.baseline.profiles import Hardware, LoadedProfile
-from plumbline.baseline.report_html import render_html
-from plumbline.baseline.report_markdown import render_markdown
 from plumbline.baseline.report_model import Subject, build
+from plumbline.baseline.report_render import render_html, render_markdown
 from plumbline.baseline.writer import check_target, write_text
 from plumbline.comparing import lookup
 from plumbline.errors import ConfigError

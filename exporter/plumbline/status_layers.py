@@ -152,7 +152,7 @@ def _probes(probes: list[ProbeRow], seen: _Seen) -> None:
         seen.add(Level.BAD, _counted(failing, "fails", "fail"), "probes")
     judged = [(row, name, figure) for row in probes for name, figure in row.judged]
     if judged:
-        row, name, figure = max(judged, key=lambda each: _excess(each[2]))
+        row, name, figure = max(judged, key=lambda each: each[2].excess)
         level = Level.BAD if figure.beyond else Level.GOOD
         beyond = len({id(row) for row, _, figure in judged if figure.beyond})
         many = f"; {beyond} of {len(probes)} measurements beyond" if beyond > 1 else ""
@@ -163,11 +163,6 @@ def _probes(probes: list[ProbeRow], seen: _Seen) -> None:
         seen.add(Level.NEUTRAL, f"{unjudged} of {len(probes)} {what} no baseline", "probes")
     if overdue:
         seen.add(Level.NOTE, _counted(overdue, "is overdue", "are overdue"), "probes")
-
-
-def _excess(figure: Comparison) -> float:
-    """How far beyond, or below, what is tolerated: the worst is what matters, not the largest ratio."""
-    return (figure.ratio or 0.0) / (figure.tolerance_ratio or 1.0)
 
 
 def _ratio(figure: Comparison) -> str:

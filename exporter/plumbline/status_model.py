@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from plumbline.checks.model import Finding
-from plumbline.core.units import degradation_text, figure_text
+from plumbline.core.units import degradation_text, figure_text, seconds_text
 from plumbline.snapshot import CollectorHealth
 
 
@@ -23,6 +23,11 @@ class Level(StrEnum):
     NOTE = "note"
     BAD = "bad"
     NEUTRAL = "neutral"
+
+    @property
+    def sign(self) -> str:
+        """For those who look."""
+        return {Level.GOOD: "✔", Level.NOTE: "●", Level.BAD: "✖", Level.NEUTRAL: "○"}[self]
 
 
 class Measure(StrEnum):
@@ -62,6 +67,11 @@ class Comparison:
         """True when it is worse than the tolerance allows."""
         ratio = self.ratio
         return ratio is not None and self.tolerance_ratio is not None and ratio > self.tolerance_ratio
+
+    @property
+    def excess(self) -> float:
+        """How far beyond, or below, what is tolerated: the worst is what matters, not the largest ratio."""
+        return (self.ratio or 0.0) / (self.tolerance_ratio or 1.0)
 
     def text(self, value: float) -> str:
         """A figure of this measure with its unit."""
@@ -122,6 +132,33 @@ class ProbeRow:
         return f"{self.probe}: {self.operation} {self.workload}" if self.operation else self.probe
 
     @property
+    def what(self) -> str:
+        """The operation in a few words: ``disk hdd read randread-4k-qd1-j1``."""
+        return " ".join(filter(None, (self.layer, self.device_class, self.operation, self.workload)))
+
+    @property
+    def state(self) -> tuple[Level, str]:
+        """The last result in a word or two."""
+        if self.stuck_s is not None:
+            return Level.BAD, f"stuck for {seconds_text(self.stuck_s)}"
+        if self.success is None:
+            return Level.NOTE, "has not run yet"
+        if not self.success:
+            return Level.BAD, "failed"
+        return (Level.NOTE, "overdue") if self.overdue else (Level.GOOD, "success")
+
+    def level_of(self, figure: Comparison) -> Level:
+        """Of one of its figures; neutral where nothing in force judges it now."""
+        if not self.judges or self.overdue or figure.tolerance_ratio is None:
+            return Level.NEUTRAL
+        return Level.BAD if figure.beyond else Level.GOOD
+
+    @property
+    def excess(self) -> float:
+        """How far beyond, or below, what is tolerated its worst figure is; 1 is the limit."""
+        return max((figure.excess for _, figure in self.judged), default=0.0)
+
+    @property
     def judged(self) -> tuple[tuple[str, Comparison], ...]:
         """What a baseline in force judges now, by name. A stale result is no present state: it is not compared."""
         if not self.judges or self.overdue:
@@ -176,6 +213,16 @@ class OsdRow:
     blocked_stage: str = ""
     """What most blocked operations wait for: ``queue``, ``pg``, ``store``, ``peer``."""
 
+    @property
+    def state(self) -> tuple[Level, str]:
+        """In a word or two."""
+        if not self.up:
+            return Level.BAD, "does not answer"
+        if not self.blocked:
+            return Level.GOOD, "answers"
+        oldest = f", the oldest {seconds_text(self.blocked_age_s)}" if self.blocked_age_s else ""
+        return Level.BAD, f"{self.blocked:,} blocked{oldest}"
+
 
 @dataclass(frozen=True, slots=True)
 class DiskRow:
@@ -193,6 +240,11 @@ class DiskRow:
     osd: str = ""
     """``osd.3``, or several, with commas."""
     times: tuple[Times, ...] = ()
+
+    @property
+    def osds(self) -> tuple[str, ...]:
+        """Each of them."""
+        return tuple(filter(None, self.osd.split(",")))
 
 
 @dataclass(frozen=True, slots=True)

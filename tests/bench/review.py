@@ -14,7 +14,6 @@ from bench.history_store import Series, Store
 from plumbline.review.asking import Server
 from plumbline.review.gather import gather
 from plumbline.review.period import parse_period
-from plumbline.review.render_html import render_html
 from plumbline.review.telling import tell
 from support.history import History, at
 
@@ -44,7 +43,7 @@ def main() -> None:
             server = Server(store.url, 600, partial(count, asked))
             before, own, began = store.cpu_s(), resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
             review = gather(server, period, cluster=None, made_s=time.time(), version="bench")
-            page = render_html(tell(review))
+            page = written(tell(review), "html")
             after = resource.getrusage(resource.RUSAGE_SELF)
             print(
                 f"{run}: {time.monotonic() - began:.1f} s wall, Prometheus {store.cpu_s() - before:.1f} s CPU,"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.review.render_html import render_html
 from plumbline.review.telling import tell
+from plumbline.reviewing import written
 from support import browser as browsers
 from support.review_facts import empty_review, full_review
 
@@ -20,7 +20,7 @@ PHONE, DESK = 360, 1280
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reviews")
     for name, review in (("quarter", full_review()), ("nothing", empty_review())):
-        (folder / f"{name}.html").write_text(render_html(tell(review)))
+        (folder / f"{name}.html").write_text(written(tell(review), "html"))
     return {file.stem: file for file in folder.iterdir()}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline import reporting
-from plumbline.baseline.report_markdown import render_markdown
 from plumbline.baseline.report_model import build
+from plumbline.baseline.report_render import render_markdown
 from plumbline.baseline.site import read_site
 from plumbline.workloads import load_catalogue
 from support.golden import check_golden

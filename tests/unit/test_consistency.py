@@ -201,7 +201,7 @@ def test_an_osd_writes_no_faster_than_twice_what_a_disk_of_its_class_does():
 
 
 def test_a_recording_that_can_be_true_has_no_finding():
-    """The figures of seed 000's network, and of an SSD, its OSD, RADOS and RBD in the order in which they slow down."""
+    """Figures of UNNOBA 2020's network, and of an SSD, its OSD, RADOS and RBD in the order in which they slow down."""
     assert (
         found(
             entry("icmp-rtt-56", "round-trip", 163e-6, device_class="10g"),

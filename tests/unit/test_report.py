@@ -11,14 +11,14 @@ import pytest
 from plumbline import reporting
 from plumbline.baseline import report_words as words
 from plumbline.baseline.profiles import load_profiles
-from plumbline.baseline.report_html import render_html
-from plumbline.baseline.report_markdown import render_markdown
-from plumbline.baseline.report_model import Plot, Report, build
-from plumbline.baseline.report_plot import panel_svg
+from plumbline.baseline.report_model import Report, build
+from plumbline.baseline.report_render import render_html, render_markdown
 from plumbline.baseline.site import parse_site
 from plumbline.errors import ConfigError
-from plumbline.pages.drawing import linear, logarithmic
+from plumbline.pages.charts import BarChart, LineChart
+from plumbline.pages.document import Plot
 from plumbline.pages.markdown import escaped
+from plumbline.pages.scales import linear, logarithmic
 from plumbline.workloads import load_catalogue
 
 CATALOGUE = load_catalogue()
@@ -40,6 +40,25 @@ def plots(found: Report, layer: str) -> dict[str, Plot]:
     return {f"{plot.title}, {plot.about}": plot for plot in section.plots}
 
 
+def headings(plot: Plot) -> list[str]:
+    return [heading for heading, _ in plot.panels]
+
+
+def ticks(plot: Plot) -> list[str]:
+    return [row[0] for row in plot.rows]
+
+
+def lines(plot: Plot, panel: int = 0) -> list[list[str | None]]:
+    """What each point says."""
+    chart = plot.panels[panel][1]
+    assert isinstance(chart, LineChart)
+    return [[point and point.said.rpartition(": ")[2] for point in curve.points] for curve in chart.curves]
+
+
+def drawn(plot: Plot) -> ElementTree.Element:
+    return ElementTree.fromstring(plot.panels[0][1].svg("x"))
+
+
 def depths(pattern: str, *values: tuple[int, str], cls: str = "ssd") -> list[str]:
     return [f"workload: {pattern}-4k-qd{depth}-j1, device_class: {cls}, {figures}" for depth, figures in values]
 
@@ -58,28 +77,29 @@ def test_the_seeds_plots_follow_from_the_workloads():
         "Sequential writes, 1 GiB, 1 in flight",
     }  # fmt: skip
     plot = plots(found, "disk")["Sequential writes over queue depth, 4 KiB, one process"]
-    assert plot.ticks == ("1", "2", "4", "8", "16", "32", "64", "128")
+    assert ticks(plot) == ["1", "2", "4", "8", "16", "32", "64", "128"]
     assert plot.series == ("hdd", "ssd")
-    assert [panel.figure for panel in plot.panels] == ["iops", "latency.mean"]
-    hdd, ssd = plot.panels[0].lines
-    assert [value and value.printed for value in hdd.values] == [
+    assert headings(plot) == ["Operations per second", "Mean latency"]
+    hdd, _ = lines(plot)
+    assert hdd == [
         "120 IOPS", "239 IOPS", "479 IOPS", None, "3047 IOPS", "11K IOPS", "28K IOPS", None,
     ]  # fmt: skip
-    assert ssd.values[-1] is not None
-    assert ssd.values[-1].base == 92000
+    assert plot.panels[0][1].marks[-1].value == 92000
 
 
 def test_over_block_size_there_are_iops_throughput_and_latency():
     plot = plots(report(UNNOBA), "disk")["Random writes over block size, 4 in flight in each of 4 processes"]
-    assert [panel.figure for panel in plot.panels] == ["iops", "throughput", "latency.mean"]
-    assert plot.ticks[:3] == ("4 KiB", "16 KiB", "64 KiB")
-    assert all(value.doubt for value in plot.panels[0].values)
+    assert headings(plot) == ["Operations per second", "Throughput", "Mean latency"]
+    assert ticks(plot)[:3] == ["4 KiB", "16 KiB", "64 KiB"]
+    assert all(mark.doubt for mark in plot.panels[0][1].marks)
 
 
 def test_pools_are_bars_by_operation_and_large_blocks_have_their_throughput():
     plot = plots(report(UNNOBA), "rados")["rados bench, 4 MiB, 16 in flight"]
-    assert [panel.figure for panel in plot.panels] == ["throughput", "latency.mean"]
-    bars = [(bar.group, bar.label, bar.value.printed) for bar in plot.panels[0].bars]
+    assert headings(plot) == ["Throughput", "Mean latency"]
+    chart = plot.panels[0][1]
+    assert isinstance(chart, BarChart)
+    bars = [(group, bar.label, bar.said.rpartition(": ")[2]) for group, found in chart.groups for bar in found]
     assert {("Sequential writes", "hdd", "395.705 MiB/s"), ("Sequential writes", "ssd", "1083 MiB/s")} <= set(bars)
     assert {label for _, label, _ in bars} >= {"hdd", "ssd", "testec", "testhdd-tiered"}
     assert {group for group, _, _ in bars} == {"Sequential writes", "Sequential reads", "Random reads"}
@@ -90,7 +110,7 @@ def test_two_points_are_no_curve_and_one_row_is_no_plot():
     assert plots(report(two), "disk") == {}
     three = site(*depths("randread", (1, "iops: 9000"), (2, "iops: 17000"), (64, "iops: 80000")))
     (plot,) = plots(report(three), "disk").values()
-    assert (plot.ticks, plot.series) == (("1", "2", "64"), ("ssd",))
+    assert (ticks(plot), plot.series) == (["1", "2", "64"], ("ssd",))
 
 
 def test_the_same_experiment_of_two_baselines_shares_a_plot_with_a_line_for_each():
@@ -203,11 +223,11 @@ def test_the_page_is_whole_and_brings_everything_with_it():
 
 def test_every_plot_has_a_title_a_description_and_its_data():
     page = Page(render_html(report(UNNOBA)))
-    drawn = [svg for svg in page.every("svg") if svg.get("role") == "img"]
+    pictures = [svg for svg in page.every("svg") if svg.get("role") == "img"]
     ids = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
-    assert len(drawn) > 20
-    assert all(set(svg["aria-labelledby"].split()) <= ids for svg in drawn)
-    assert all(svg.get("aria-hidden") == "true" for svg in page.every("svg") if svg not in drawn)
+    assert len(pictures) > 20
+    assert all(set(svg["aria-labelledby"].split()) <= ids for svg in pictures)
+    assert all(svg.get("aria-hidden") == "true" for svg in page.every("svg") if svg not in pictures)
     assert (
         len(page.every("figure"))
         == len(page.every("figcaption"))
@@ -229,14 +249,14 @@ def test_figures_stand_as_printed_and_in_base_units_and_doubt_is_marked():
 def test_a_line_stops_where_nothing_was_measured():
     ours = site(*depths("read", (1, "iops: 9000"), (2, "iops: 17000"), (4, "latency: {mean: 1ms}"), (8, "iops: 30000")))
     (plot,) = plots(report(ours), "disk").values()
-    drawn = ElementTree.fromstring(panel_svg(plot, plot.panels[0], "x"))
-    (piece,) = drawn.findall("polyline")
+    svg = drawn(plot)
+    (piece,) = svg.findall("g/polyline")
     assert len(piece.attrib["points"].split()) == 2
-    assert len(drawn.findall("g/circle")) == 3
-    assert [each.text for each in drawn.findall("g/title")] == [
-        "ssd, 1: 9000 IOPS", "ssd, 2: 17000 IOPS", "ssd, 8: 30000 IOPS",
+    assert len(svg.findall("g/circle")) == 3
+    assert [each.text for each in svg.findall("g/title")] == [
+        "ssd", "ssd, 1: 9000 IOPS", "ssd, 2: 17000 IOPS", "ssd, 8: 30000 IOPS",
     ]  # fmt: skip
-    assert drawn.findtext("desc") == (
+    assert svg.findtext("desc") == (
         "Lines over operations in flight, linear axis. ssd: 9000 IOPS at 1, 30000 IOPS at 8."
     )
 
@@ -245,15 +265,16 @@ def test_bars_are_as_long_as_their_figures_and_doubt_is_hollow():
     rows = ("workload: rados-write-4m-t16, device_class: a, throughput: 100 MB/s",
             "workload: rados-write-4m-t16, device_class: b, throughput: 25 MB/s")  # fmt: skip
     (plot,) = plots(report(site(*rows)), "rados").values()
-    drawn = ElementTree.fromstring(panel_svg(plot, plot.panels[0], "x"))
-    assert [rect.attrib["width"] for rect in drawn.findall("g/rect")] == ["360", "90"]
-    assert [text.text for text in drawn.findall("text")] == ["Sequential writes", "a", "100 MB/s", "b", "25 MB/s"]
+    svg = drawn(plot)
+    assert [rect.attrib["width"] for rect in svg.findall("g/rect")] == ["360", "90"]
+    assert [text.text for text in svg.findall("text")] == ["Sequential writes", "a", "100 MB/s", "b", "25 MB/s"]
     (osd,) = plots(report(UNNOBA), "osd").values()
-    texts = [text.text for text in ElementTree.fromstring(panel_svg(osd, osd.panels[0], "x")).findall("text")]
+    texts = [text.text for text in drawn(osd).findall("text")]
     assert {"485 MB/s", "155 MB/s"} <= set(texts)  # printed with 17 digits
     doubtful = plots(report(UNNOBA), "disk")["Random writes over block size, 4 in flight in each of 4 processes"]
-    hollow = ElementTree.fromstring(panel_svg(doubtful, doubtful.panels[0], "x"))
-    assert all(mark.attrib["class"].startswith("hollow") for mark in hollow.findall("g/circle"))
+    marks = drawn(doubtful).findall("g/circle")
+    assert marks
+    assert all(mark.attrib["class"].startswith("hollow") for mark in marks)
 
 
 # --- names that would be markup

@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from plumbline.sparkline import HEIGHT, WIDTH, in_words, sparkline
+from plumbline.pages.charts import SPARK_HEIGHT as HEIGHT
+from plumbline.pages.charts import SPARK_WIDTH as WIDTH
+from plumbline.sparkline import in_words, sparkline
 from plumbline.status_model import Measure, Trend
 
 

@@ -94,16 +94,16 @@ def test_every_workload_has_a_type_of_probe_that_runs_it() -> None:
 
 def test_the_rows_of_the_documents_are_there() -> None:
     named = {
-        "table 4 of seed 001": ("write-1m-qd8-j8", "fs-read-1m-qd8-j8", "rbd-write-1m-qd8-j8"),
-        "table 7 of seed 001": ("randread-4k-qd1-j8", "fs-randwrite-4k-qd1-j8", "rbd-randread-4k-qd1-j8"),
-        "rows RADOS of seed 001": ("rados-write-1m-qd8-j8", "rados-randread-4k-qd1-j8"),
-        "figure 122 of seed 000": ("rbd-randwrite-4k-qd16-j4",),
-        "10.4 of seed 000": ("rbd-write-4m-qd16-j1", "rbd-randrw50-4m-qd16-j1", "rbd-bench-read-4m-t16"),
-        "figure 60 of seed 000": ("randwrite-4k-qd32-j32", "randwrite-4k-qd2-j4"),
-        "figure 14 of seed 002": ("read-512k-qd1-j8", "fs-read-512k-qd1-j8"),
-        "the largest record of seed 002": ("fs-randread-16m-qd1-j1",),
-        "seed 003's fio": ("rbd-randread-8m-qd1-j128", "fs-write-8k-qd1-j64"),
-        "figure 10 of seed 004": ("fs-randrw50-16m-qd1-j5",),
+        "table 4 of INFN 2025": ("write-1m-qd8-j8", "fs-read-1m-qd8-j8", "rbd-write-1m-qd8-j8"),
+        "table 7 of INFN 2025": ("randread-4k-qd1-j8", "fs-randwrite-4k-qd1-j8", "rbd-randread-4k-qd1-j8"),
+        "rows RADOS of INFN 2025": ("rados-write-1m-qd8-j8", "rados-randread-4k-qd1-j8"),
+        "figure 122 of UNNOBA 2020": ("rbd-randwrite-4k-qd16-j4",),
+        "10.4 of UNNOBA 2020": ("rbd-write-4m-qd16-j1", "rbd-randrw50-4m-qd16-j1", "rbd-bench-read-4m-t16"),
+        "figure 60 of UNNOBA 2020": ("randwrite-4k-qd32-j32", "randwrite-4k-qd2-j4"),
+        "figure 14 of ICN-UNAM": ("read-512k-qd1-j8", "fs-read-512k-qd1-j8"),
+        "the largest record of ICN-UNAM": ("fs-randread-16m-qd1-j1",),
+        "Fujitsu 2013's fio": ("rbd-randread-8m-qd1-j128", "fs-write-8k-qd1-j64"),
+        "figure 10 of Wroclaw 2017": ("fs-randrw50-16m-qd1-j5",),
     }
     assert [where for where, ids in named.items() if not set(ids) <= CATALOGUE.by_id.keys()] == []
 

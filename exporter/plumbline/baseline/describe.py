@@ -137,7 +137,6 @@ def _shown_profile(loaded: LoadedProfile) -> Shown:
     profile = loaded.profile
     facts = {
         "document": f"{profile.document.title}, {profile.document.year or 'not dated'} ({profile.document.language})",
-        "text": profile.document.text,
     }
     return Shown(
         profile.name,

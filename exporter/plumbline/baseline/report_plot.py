@@ -1,151 +1,251 @@
-"""Plots of a report on baselines as inline SVG; its shapes are those of :mod:`plumbline.pages.drawing`.
+"""The plots of a report on baselines: which rows belong to one, and what it shows.
 
-A panel's text stands in the page's language of units: axes in base units with SI prefixes, figures as printed.
+Plots follow from the workloads' typed parameters. Rows that differ in nothing but the queue depth, or nothing but the
+block size, are points of one curve, a line for each baseline and device class; a line needs three points to be one.
+Rows that are on no curve and differ only in the operation, the device class and the baseline are bars of one plot.
+What was measured with other parameters than the workload has (a capped rate) is in the tables and in no plot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
 
 from plumbline.baseline import report_words as words
-from plumbline.baseline.report_model import Bar, Line, Panel, Plot, Value
+from plumbline.baseline.shown import Figure, ShownRow
 from plumbline.core.units import si
-from plumbline.htmltext import Html, tag
-from plumbline.pages import drawing as draw
-from plumbline.pages.drawing import WIDTH, Scale, linear, logarithmic
+from plumbline.pages.charts import Bar, BarChart, Curve, LineChart, Point
+from plumbline.pages.document import Plot
+from plumbline.workloads import BlockWorkload, TcpThroughput, Workload
 
-_HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 232, 52, 10, 10, 44
-_BAR_ROW, _BAR, _GROUP_HEAD, _BAR_AXIS = 34, 13, 24, 8
-_LABEL_CHARS = 38
-"""Of the 11-unit font, between two edges of a panel."""
+K = TypeVar("K", bound=Hashable)
+
+CURVE_POINTS = 3
+# so many lines a reader tells apart; a curve with more is a plot for each device class
+LINES = 8
+# beyond this ratio of highest to lowest an axis is logarithmic
+LOG_FACTOR = 20.0
+# from this operation size on throughput is what people ask for, below it IOPS
+LARGE_BYTES = 65536
+_NAMES = {
+    "depth": {"iodepth", "concurrent", "threads"},
+    "size": {"block_size", "object_size", "io_size"},
+    "action": {"pattern", "mode", "operation", "random", "sync", "rwmix_read"},
+}
 
 
-def panel_svg(plot: Plot, panel: Panel, ident: str) -> Html:
-    """One panel. ``ident`` is unique on the page; title and description are what a screen reader says."""
-    height, marks = _curve(plot, panel) if panel.lines else _bars(panel)
-    name = words.FIGURE_TITLES[panel.figure]
-    return tag(
-        "svg",
-        tag("title", f"{plot.title}: {name.lower()}", id=f"{ident}-t"),
-        tag("desc", _described(plot, panel), id=f"{ident}-d"),
-        *marks,
-        viewBox=f"0 0 {WIDTH} {height}",
-        role="img",
-        aria_labelledby=f"{ident}-t {ident}-d",
-    )
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row with its workload; ``subject`` is the index of its baseline."""
+
+    subject: int
+    row: ShownRow
+    workload: Workload
+
+    @property
+    def plain(self) -> bool:
+        """It was measured with the workload's own parameters, so it may be drawn with others."""
+        return self.row.config_hash == self.workload.config_hash()
+
+    def figure(self, name: str) -> Figure | None:
+        """``iops``, ``throughput``, ``latency.mean`` …"""
+        return next((figure for figure in self.row.figures if figure.figure == name), None)
+
+    def table_text(self, name: str) -> str:
+        """As printed and in base units; † marks what is in doubt."""
+        figure = self.figure(name)
+        return f"{words.figure_text(figure)}{'' if self.row.judges else ' †'}" if figure else ""
+
+    def said(self, figure: Figure) -> str:
+        """As printed."""
+        return figure.printed + ("" if self.row.judges else " (in doubt)")
+
+
+def plots(rows: Iterable[Row], names: Sequence[str]) -> tuple[Plot, ...]:
+    """``names`` are those of the baselines."""
+    return tuple(_plots([row for row in rows if row.plain], names))
+
+
+def _plots(rows: Sequence[Row], names: Sequence[str]) -> Iterator[Plot]:
+    drawn: set[int] = set()
+    for over_depth in (True, False):
+        for family in _families(rows, over_depth):
+            lines = _by(family, _line)
+            if any(len(line) >= CURVE_POINTS for line in lines.values()):
+                drawn |= {id(row) for row in family}
+                if len(lines) > LINES:
+                    for group in _by(family, lambda row: row.row.device_class).values():
+                        yield _curves(group, names, over_depth, group[0].row.device_class)
+                else:
+                    yield _curves(family, names, over_depth, "")
+    rest = [row for row in rows if id(row) not in drawn]
+    for family in _by(rest, lambda row: _parameters(row, "action")).values():
+        if len(family) > 1:
+            yield _bars(family, names)
+
+
+# --- which rows belong together
+
+
+def _by(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
+    found: dict[K, list[Row]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+def _line(row: Row) -> tuple[int, str]:
+    return row.subject, row.row.device_class
+
+
+def _families(rows: Sequence[Row], over_depth: bool) -> Iterable[list[Row]]:
+    """Rows that differ in the queue depth alone, or in the operation's size alone."""
+    varied = words.depth_of if over_depth else words.size_of
+    fit = [row for row in rows if varied(row.workload) is not None]
+    return _by(fit, lambda row: _parameters(row, "depth" if over_depth else "size")).values()
+
+
+def _parameters(row: Row, without: str) -> tuple[object, ...]:
+    """All parameters of a row's experiment but those of one meaning; operations of a mix stay apart."""
+    left_out = {"id", "description"} | _NAMES[without]
+    facts = msgspec.to_builtins(row.workload)
+    operation = "" if without == "action" else row.row.operation
+    return operation, *sorted((key, value) for key, value in facts.items() if key not in left_out)
+
+
+def _figures(family: Sequence[Row], *, rates: int) -> Iterator[str]:
+    """What is drawn: ``rates`` of IOPS and throughput, the one that matters first; then the mean latency, and the
+    median where a row has no mean."""
+    have = {figure.figure for row in family for figure in row.row.figures}
+    workload = family[0].workload
+    large = isinstance(workload, TcpThroughput) or (words.size_of(workload) or 0) >= LARGE_BYTES
+    order = ("throughput", "iops") if large and rates == 1 else ("iops", "throughput")
+    yield from [figure for figure in order if figure in have][:rates]
+    if "latency.mean" in have:
+        yield "latency.mean"
+    if any(row.figure("latency.p50") and not row.figure("latency.mean") for row in family):
+        yield "latency.p50"
+
+
+def _label(row: Row, names: Sequence[str]) -> str:
+    return f"{row.row.device_class}, {names[row.subject]}" if len(names) > 1 else row.row.device_class
 
 
 # --- curves
 
 
-def _curve(plot: Plot, panel: Panel) -> tuple[int, list[Html]]:
-    bases = [value.base for value in panel.values]
-    scale = logarithmic(bases) if panel.logarithmic else linear(bases)
-    unit = words.base_unit(panel.figure)
-    high = _HEIGHT - _TOP - _BOTTOM
-    marks = []
-    for tick in scale.ticks:
-        y = _TOP + (1 - scale.at(tick)) * high
-        marks.append(draw.line(_LEFT, y, WIDTH - _RIGHT, y, "grid"))
-        marks.append(draw.text(_LEFT - 6, y + 4, si(tick, unit), "end"))
-    for index, label in enumerate(plot.ticks):
-        x = _x(index, len(plot.ticks))
-        marks.append(draw.line(x, _HEIGHT - _BOTTOM, x, _HEIGHT - _BOTTOM + 4, "tick"))
-        marks += _tick_label(x, label)
-    marks.append(draw.line(_LEFT, _HEIGHT - _BOTTOM, WIDTH - _RIGHT, _HEIGHT - _BOTTOM, "axis"))
-    below = _HEIGHT - (2 if any(" " in tick for tick in plot.ticks) else 12)  # ticks with units take two lines
-    marks.append(draw.text((_LEFT + WIDTH - _RIGHT) / 2, below, plot.axis, "middle"))
-    for line in panel.lines:
-        marks += _polyline(plot, line, scale, high)
-    return _HEIGHT, marks
+def _curves(family: Sequence[Row], names: Sequence[str], over_depth: bool, device_class: str) -> Plot:
+    varied = words.depth_of if over_depth else words.size_of
+    sizes = sorted({x for row in family if (x := varied(row.workload)) is not None})
+    ticks = [str(size) if over_depth else words.bytes_text(size) for size in sizes]
+    first = family[0].workload
+    title = f"{words.action(first, family[0].row.operation)} over {'queue depth' if over_depth else 'block size'}"
+    axis = _axis(first, over_depth)
+    found = _by(family, _line).values()
+    series = tuple(_label(group[0], names) for group in found)
+    lines = [[next((row for row in group if varied(row.workload) == size), None) for size in sizes] for group in found]
+    panels, heads, columns = [], [axis.capitalize()], [ticks]
+    for figure in _figures(family, rates=1 if over_depth else 2):
+        heading = words.FIGURE_TITLES[figure]
+        curves = []
+        for index, line in enumerate(lines):
+            curve = _curve(series[index], index, ticks, line, figure)
+            if any(curve.points):
+                curves.append(curve)
+                heads.append(f"{series[index]}: {heading.lower()}")
+                columns.append([row.table_text(figure) if row else "" for row in line])
+        panels.append((heading, _line_chart(f"{title}: {heading.lower()}", figure, axis, ticks, curves)))
+    shape = words.shape(first, size=over_depth, depth=not over_depth)
+    about = ", ".join(filter(None, (words.tool(first), shape, device_class)))
+    return Plot(title, about, tuple(panels), series, tuple(heads), tuple(zip(*columns, strict=True)))
 
 
-def _x(index: int, count: int) -> float:
+def _axis(workload: Workload, over_depth: bool) -> str:
+    if not over_depth:
+        return "block size" if isinstance(workload, BlockWorkload) else "size of one operation"
+    jobs = workload.jobs if isinstance(workload, BlockWorkload) else 1
+    return "operations in flight" + (" in each process" if jobs > 1 else "")
+
+
+def _curve(name: str, index: int, ticks: Sequence[str], line: Sequence[Row | None], figure: str) -> Curve:
+    points: list[Point | None] = []
+    for place, tick, row in zip(_places(len(ticks)), ticks, line, strict=True):
+        value = row and row.figure(figure)
+        if row and value:
+            said = f"{name}, {tick}: {row.said(value)}"
+            points.append(Point(place, value.base, said, doubt=not row.row.judges))
+        else:
+            points.append(None)
+    return Curve(name, index, tuple(points))
+
+
+def _line_chart(title: str, figure: str, axis: str, ticks: Sequence[str], curves: Sequence[Curve]) -> LineChart:
+    """Logarithmic where values lie far apart, as IOPS of disks and SSDs do."""
+    values = [point.value for curve in curves for point in curve.points if point]
+    logarithmic = max(values) > LOG_FACTOR * min(values)
+    parts = []
+    for curve in curves:
+        # for who does not see it, of each line its ends; the table has all figures
+        known = [(tick, point.said) for tick, point in zip(ticks, curve.points, strict=True) if point]
+        ends = dict.fromkeys((known[0], known[-1]))
+        parts.append(f"{curve.name}: " + ", ".join(f"{said.rpartition(': ')[2]} at {tick}" for tick, said in ends))
+    return LineChart(
+        title=title,
+        description=f"Lines over {axis}, {'logarithmic' if logarithmic else 'linear'} axis. {'; '.join(parts)}.",
+        unit=words.base_unit(figure),
+        curves=tuple(curves),
+        # a unit goes below its number, so that eight sizes stand side by side
+        ticks=tuple(zip(_places(len(ticks)), (tick.replace(" ", "\n", 1) for tick in ticks), strict=True)),
+        axis=axis,
+        logarithmic=logarithmic,
+    )
+
+
+def _places(count: int) -> list[float]:
     """Ticks stand at equal distances: queue depths and block sizes double, so the axis is logarithmic to the base 2."""
-    room = WIDTH - _LEFT - _RIGHT - 24
-    return _LEFT + 12 + (room / 2 if count == 1 else room * index / (count - 1))
-
-
-def _tick_label(x: float, label: str) -> Iterator[Html]:
-    """A unit goes below its number, so that eight sizes stand side by side."""
-    number, _, unit = label.partition(" ")
-    yield draw.text(x, _HEIGHT - _BOTTOM + 15, number, "middle")
-    if unit:
-        yield draw.text(x, _HEIGHT - _BOTTOM + 26, unit, "middle", "small")
-
-
-def _polyline(plot: Plot, line: Line, scale: Scale, high: int) -> Iterator[Html]:
-    """The line stops where a tick has no value: what was not measured is not drawn."""
-    places = [
-        None if value is None else (_x(index, len(plot.ticks)), _TOP + (1 - scale.at(value.base)) * high, value)
-        for index, value in enumerate(line.values)
-    ]
-    piece: list[str] = []
-    for place in [*places, None]:
-        if place is not None:
-            piece.append(f"{draw.n(place[0])},{draw.n(place[1])}")
-            continue
-        if len(piece) > 1:
-            yield tag("polyline", points=" ".join(piece), class_=draw.line_class(line.series))
-        piece = []
-    for tick, place in zip(plot.ticks, places, strict=True):
-        if place is not None:
-            x, y, value = place
-            said = tag("title", f"{plot.series[line.series]}, {tick}: {_said(value)}")
-            yield tag("g", said, draw.mark(line.series, x, y, doubt=value.doubt))
+    return [0.5] if count == 1 else [0.04 + 0.92 * index / (count - 1) for index in range(count)]
 
 
 # --- bars
 
 
-def _bars(panel: Panel) -> tuple[int, list[Html]]:
-    longest = max(bar.value.base for bar in panel.bars)
-    groups: dict[str, list[Bar]] = {}
-    for bar in panel.bars:
-        groups.setdefault(bar.group, []).append(bar)
-    marks, y = [], 0
-    for group, bars in groups.items():
-        y += _GROUP_HEAD
-        marks.append(draw.text(0, y - 8, group, "start", "group"))
-        for bar in bars:
-            marks += _bar(bar, panel.figure, longest, y)
-            y += _BAR_ROW
-    return y + _BAR_AXIS, marks
-
-
-def _bar(bar: Bar, name: str, longest: float, y: float) -> Iterator[Html]:
-    """Name and figure above the bar: both are read at any width, and no bar is too short for its label."""
-    width = max(1.0, bar.value.base / longest * WIDTH)
-    style = f"hollow line{bar.subject % 8}" if bar.value.doubt else f"fill{bar.subject % 8}"
-    printed = bar.value.printed
-    if len(printed) > words.READABLE:
-        unit = words.base_unit(name)
-        printed = si(bar.value.base, unit) + (" IOPS" if unit == "1/s" else "")
-    figure = printed + (" (in doubt)" if bar.value.doubt else "")
-    label = draw.cut(bar.label, _LABEL_CHARS - len(figure) + 12)
-    yield draw.text(0, y + 9, label, "start")
-    yield draw.text(WIDTH, y + 9, figure, "end", "figure")
-    said = tag("title", f"{bar.group}, {bar.label}: {_said(bar.value)}")
-    yield tag(
-        "g", said, tag("rect", x="0", y=draw.n(y + 13), width=draw.n(width), height=str(_BAR), rx="2", class_=style)
+def _bars(family: Sequence[Row], names: Sequence[str]) -> Plot:
+    first = family[0].workload
+    used = list(dict.fromkeys(row.subject for row in family))
+    groups = _by(family, lambda row: words.action(row.workload, row.row.operation))
+    title = words.tool(first) or ("Reads and writes" if len(groups) > 1 else next(iter(groups)))
+    figures = list(_figures(family, rates=1))
+    labelled = [
+        (group, row, _label(row, names if len(used) > 1 else ()))
+        for group, members in groups.items()
+        for row in members
+    ]
+    panels = []
+    for name in figures:
+        heading = words.FIGURE_TITLES[name]
+        bars: dict[str, list[Bar]] = {}
+        for group, row, label in labelled:
+            if figure := row.figure(name):
+                bars.setdefault(group, []).append(_bar(group, row, label, used.index(row.subject), figure))
+        found = tuple((group, tuple(of_group)) for group, of_group in bars.items())
+        described = "; ".join(bar.said for _, of_group in found for bar in of_group)
+        panels.append((heading, BarChart(f"{title}: {heading.lower()}", described, found)))
+    rows = ((group, label, *map(row.table_text, figures)) for group, row, label in labelled)
+    heads = ("Operation", "Of", *(heading for heading, _ in panels))
+    series = tuple(names[index] for index in used)
+    return Plot(
+        title, words.shape(first), tuple(panels), series, heads, tuple(cells for cells in rows if any(cells[2:]))
     )
 
 
-# --- words and shapes
-
-
-def _described(plot: Plot, panel: Panel) -> str:
-    """For who does not see it: what is drawn, and of each line its ends. The table below has all figures."""
-    if panel.bars:
-        return "; ".join(f"{bar.group}, {bar.label}: {bar.value.printed}" for bar in panel.bars)
-    parts = []
-    for line in panel.lines:
-        known = [(tick, value) for tick, value in zip(plot.ticks, line.values, strict=True) if value is not None]
-        ends = [known[0]] if len(known) == 1 else [known[0], known[-1]]
-        parts.append(f"{plot.series[line.series]}: " + ", ".join(f"{value.printed} at {tick}" for tick, value in ends))
-    scale = "logarithmic" if panel.logarithmic else "linear"
-    return f"Lines over {plot.axis}, {scale} axis. {'; '.join(parts)}."
-
-
-def _said(value: Value) -> str:
-    return value.printed + (", in doubt" if value.doubt else "")
+def _bar(group: str, row: Row, label: str, colour: int, figure: Figure) -> Bar:
+    text = figure.printed
+    if len(text) > words.READABLE:
+        unit = words.base_unit(figure.figure)
+        text = si(figure.base, unit) + (" IOPS" if unit == "1/s" else "")
+    doubt = not row.row.judges
+    said = f"{group}, {label}: {row.said(figure)}"
+    return Bar(label, colour, figure.base, text + " (in doubt)" * doubt, said, doubt)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from plumbline.baseline.shown import Figure
+from plumbline.core.units import base_text
 from plumbline.workloads import (
     BlockWorkload,
     Metadata,
@@ -40,6 +42,8 @@ FIGURE_TITLES = {
 }
 READABLE = 14
 """A printed figure of more characters has all digits a program knows: ``485408333.33916885 B/s``."""
+DOUBT = "in doubt: the document contradicts itself by more than a factor of two; shown, never judges"
+CONTRADICTS = "the document contradicts itself here; the note says how"
 BASE_UNITS = {"iops": "1/s", "throughput": "B/s"}
 """Of latencies it is the second."""
 
@@ -56,6 +60,21 @@ _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 def base_unit(figure: str) -> str:
     """``s``, ``1/s`` or ``B/s``."""
     return BASE_UNITS.get(figure, "s")
+
+
+def in_base(figure: Figure) -> str:
+    """``29,569,843 B/s``; empty where it is printed in the base unit, and short enough to be read."""
+    unit = base_unit(figure.figure)
+    if figure.printed.endswith(f" {unit}") and len(figure.printed) <= READABLE:
+        return ""
+    if figure.figure == "iops" and figure.printed.replace(",", "").split()[0] == f"{figure.base:.0f}":
+        return ""
+    return base_text(figure.base, unit)
+
+
+def figure_text(figure: Figure) -> str:
+    """``28.20 MiB/s = 29,569,843 B/s``."""
+    return " = ".join(filter(None, (figure.printed, in_base(figure))))
 
 
 def bytes_text(size: int) -> str:

@@ -57,8 +57,8 @@ def _wanted(seen: tuple[Coverage, ...], server: Server, queries: Queries) -> tup
     period = queries.period
     if not seen:
         raise PlumblineError(
-            f"{server.url}: nothing of Plumbline from {moment_text(period.start_s)} to {moment_text(period.end_s)};"
-            " is it scraped there (plumbline_build_info), and does the retention reach back so far?"
+            f"{server.url}: nothing of Plumbline from {moment_text(period.start_s)} to {moment_text(period.end_s)}; is"
+            " it scraped there (plumbline_build_info), and does the retention reach back so far?"
         )
     if queries.cluster is None:
         return seen

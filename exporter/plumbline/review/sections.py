@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from plumbline.pages.document import Block, Paragraph, Plot, Section, Table
 from plumbline.review import phrases as say
-from plumbline.review.document import Block, Line, Paragraph, Section, Table, TimePlot
-from plumbline.review.model import Attainment, Change, Coverage, PartOffender, Review, Span
+from plumbline.review.model import Attainment, Change, Coverage, FigureOffender, PartOffender, Review, Span
 from plumbline.review.summary import name, sorted_changes
+from plumbline.review.time_plot import Line, time_plot
 
 DRAWN_CHANGES = 6
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def with_cluster(review: Review, heads: tuple[str, ...]) -> tuple[str, ...]:
-    """The column of clusters, where there are several."""
-    return (*heads, "Cluster") if len(review.coverage) > 1 else heads
-
-
-def and_cluster(review: Review, row: tuple[str, ...], cluster: str) -> tuple[str, ...]:
-    """Its cell."""
-    return (*row, cluster) if len(review.coverage) > 1 else row
+def table(review: Review, title: str, heads: tuple[str, ...], rows: Iterable[tuple[str, tuple[str, ...]]]) -> Table:
+    """``rows``: cluster and cells. The clusters are a column where there are several."""
+    if len(review.coverage) > 1:
+        return Table(title, (*heads, "Cluster"), tuple((*cells, cluster) for cluster, cells in rows))
+    return Table(title, heads, tuple(cells for _, cells in rows))
 
 
 def gaps(coverage: Iterable[Coverage]) -> tuple[Span, ...]:
@@ -33,22 +31,18 @@ def attainment(review: Review) -> Section:
     """Per cluster and layer."""
     about = (
         "For how much of the measured time each layer was within the tolerance of its baseline, the figures written"
-        " down"
-        " when the cluster was accepted. Time without data counts neither way."
+        " down when the cluster was accepted. Time without data counts neither way."
     )
     if not review.attainment:
         text = (
             "No figure was judged in this period. Either no baseline is in force (plumbline baseline record measures"
-            " one),"
-            " or the recording rule plumbline:degradation_beyond:bool is not loaded in this Prometheus."
+            " one), or the recording rule plumbline:degradation_beyond:bool is not loaded in this Prometheus."
         )
         return Section("attainment", "Attainment", about, (Paragraph(text),))
     heads = ("Layer", "Figures", "Within tolerance", "Figure-time beyond", "Out of line", "Observed", "Measured")
-    rows = tuple(and_cluster(review, _attained(row, review), row.cluster) for row in review.attainment)
+    rows = ((row.cluster, _attained(row, review)) for row in review.attainment)
     plots = (_beyond_plot(review, rows) for rows in _by_cluster(review.attainment).values())
-    return Section(
-        "attainment", "Attainment", about, (Table("By layer", with_cluster(review, heads), rows), *filter(None, plots))
-    )
+    return Section("attainment", "Attainment", about, (table(review, "By layer", heads, rows), *filter(None, plots)))
 
 
 def _attained(row: Attainment, review: Review) -> tuple[str, ...]:
@@ -70,7 +64,7 @@ def _by_cluster(rows: Iterable[Attainment]) -> dict[str, list[Attainment]]:
     return found
 
 
-def _beyond_plot(review: Review, rows: list[Attainment]) -> TimePlot | None:
+def _beyond_plot(review: Review, rows: list[Attainment]) -> Plot | None:
     lines = tuple(
         Line(say.layer(row.layer), tuple((day, 1 - within) for day, within in row.days))
         for row in rows
@@ -79,13 +73,12 @@ def _beyond_plot(review: Review, rows: list[Attainment]) -> TimePlot | None:
     if not lines:
         return None
     cluster = rows[0].cluster
-    return TimePlot(
+    return time_plot(
+        review.period,
+        lines,
         title="Share of measured time beyond tolerance" + (f", cluster {cluster}" if cluster else ""),
         about="By day; 0 is as accepted. Layers that were never beyond are not drawn.",
         unit="share",
-        start_s=review.period.start_s,
-        end_s=review.period.end_s,
-        lines=lines,
         gaps=next((each.gaps for each in review.coverage if each.cluster == cluster), ()),
     )
 
@@ -94,28 +87,13 @@ def offenders(review: Review) -> Section:
     """Hosts, disks, OSDs."""
     about = (
         "Who was out of line for longest, and how far. Figures are judged by their baseline; disks and OSDs by the"
-        " alerts"
-        " that named them, which compare them with their peers and with their own past."
+        " alerts that named them, which compare them with their peers and with their own past."
     )
     blocks: list[Block] = []
     if review.figures:
         heads = ("Host", "Figure", "Layer", "Beyond", "Of its measured time", "Worst day")
-        rows = tuple(
-            and_cluster(
-                review,
-                (
-                    say.host(each.host),
-                    each.what,
-                    say.layer(each.layer),
-                    say.duration(each.beyond_s),
-                    say.share(each.beyond_s / each.judged_s) if each.judged_s else "",
-                    _worst(each.worst, each.worst_day_s),
-                ),
-                each.cluster,
-            )
-            for each in review.figures
-        )
-        blocks.append(Table("Figures longest beyond their baseline's tolerance", with_cluster(review, heads), rows))
+        rows = ((each.cluster, _figure(each)) for each in review.figures)
+        blocks.append(table(review, "Figures longest beyond their baseline's tolerance", heads, rows))
     else:
         blocks.append(
             Paragraph("No judged figure was beyond its tolerance." if review.attainment else "No figure was judged.")
@@ -124,29 +102,33 @@ def offenders(review: Review) -> Section:
         ("Disks", review.disks, "No alert named a disk."),
         ("OSDs", review.osds, "No alert named an OSD."),
     ):
-        blocks.append(_parts(review, title, parts) if parts else Paragraph(nobody))
+        columns = (title[:-1], "Host", "Alerts", "Times", "Together", "Longest", "Against peers, worst day")
+        named = ((each.cluster, _part(each)) for each in parts)
+        blocks.append(table(review, f"{title} that alerts named", columns, named) if parts else Paragraph(nobody))
     return Section("offenders", "Worst offenders", about, tuple(blocks))
 
 
-def _parts(review: Review, title: str, parts: tuple[PartOffender, ...]) -> Table:
-    rows = tuple(
-        and_cluster(
-            review,
-            (
-                each.part,
-                say.listed([say.host(one) for one in each.host.split(", ")]),
-                ", ".join(alert.removeprefix("Plumbline") for alert in each.alerts),
-                f"{each.times:,}",
-                say.duration(each.total_s),
-                say.duration(each.longest_s),
-                _worst(each.worst, each.worst_day_s),
-            ),
-            each.cluster,
-        )
-        for each in parts
+def _figure(each: FigureOffender) -> tuple[str, ...]:
+    return (
+        say.host(each.host),
+        each.what,
+        say.layer(each.layer),
+        say.duration(each.beyond_s),
+        say.share(each.beyond_s / each.judged_s) if each.judged_s else "",
+        _worst(each.worst, each.worst_day_s),
     )
-    heads = (title[:-1], "Host", "Alerts", "Times", "Together", "Longest", "Against peers, worst day")
-    return Table(f"{title} that alerts named", with_cluster(review, heads), rows)
+
+
+def _part(each: PartOffender) -> tuple[str, ...]:
+    return (
+        each.part,
+        say.listed([say.host(host) for host in each.host.split(", ")]),
+        ", ".join(alert.removeprefix("Plumbline") for alert in each.alerts),
+        f"{each.times:,}",
+        say.duration(each.total_s),
+        say.duration(each.longest_s),
+        _worst(each.worst, each.worst_day_s),
+    )
 
 
 def _worst(ratio: float | None, day_s: int | None) -> str:
@@ -157,8 +139,8 @@ def changes(review: Review) -> Section:
     """Level shifts."""
     about = (
         "Moments at which a latency or a degradation ratio went to another level and stayed there for three days or"
-        " more, by"
-        " a tenth at least and by more than the days differ anyhow. The daily and the weekly cycle are taken out."
+        " more, by a tenth at least and by more than the days differ anyhow. The daily and the weekly cycle are taken"
+        " out."
     )
     if not review.changes:
         looked = say.count(review.changes_looked_at, "series", "series")
@@ -170,21 +152,11 @@ def changes(review: Review) -> Section:
         return Section("changes", "Change points", about, (Paragraph(text),))
     heads = ("When (UTC)", "Where", "Before", "After", "Factor", "Lasted until", "Remark")
     found = sorted_changes(review.changes)
-    rows = tuple(and_cluster(review, _changed(each, review), each.cluster) for each in found)
+    rows = ((each.cluster, _changed(each, review)) for each in found)
     drawn = [each for each in found if not each.rerecorded and each.factor > 1][:DRAWN_CHANGES]
-    return Section(
-        "changes",
-        "Change points",
-        about,
-        (
-            Table(
-                f"{say.count(len(found), 'change')} in {review.changes_looked_at:,} series, for the worse first",
-                with_cluster(review, heads),
-                rows,
-            ),
-            *(_change_plot(each, review) for each in drawn),
-        ),
-    )
+    title = f"{say.count(len(found), 'change')} in {review.changes_looked_at:,} series, for the worse first"
+    plots = (_change_plot(each, review) for each in drawn)
+    return Section("changes", "Change points", about, (table(review, title, heads, rows), *plots))
 
 
 def _changed(each: Change, review: Review) -> tuple[str, ...]:
@@ -212,15 +184,14 @@ def _remarks(each: Change) -> Iterator[str]:
         yield "the baseline was measured anew then: the yardstick changed, perhaps nothing else"
 
 
-def _change_plot(each: Change, review: Review) -> TimePlot:
+def _change_plot(each: Change, review: Review) -> Plot:
     known = next((of.gaps for of in review.coverage if of.cluster == each.cluster), ())
-    return TimePlot(
+    return time_plot(
+        review.period,
+        (Line(each.what, each.days),),
         title=name(each),
         about="Median of each day" + ("; 1 is as accepted." if each.kind == "ratio" else "."),
         unit="ratio" if each.kind == "ratio" else "s",
-        start_s=review.period.start_s,
-        end_s=review.period.end_s,
-        lines=(Line(each.what, each.days),),
         gaps=known,
         picture_only=True,
         moments=() if each.gradual else ((f"changed {say.moment(each.at_s)}", each.at_s),),

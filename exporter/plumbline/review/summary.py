@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from plumbline.pages.document import Point
 from plumbline.review import phrases as say
-from plumbline.review.document import Point
 from plumbline.review.model import Attainment, Change, ClassCapacity, Review
 
 GOOD, NOTE, BAD, UNKNOWN = "good", "note", "bad", "unknown"

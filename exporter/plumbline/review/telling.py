@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
+from plumbline.pages.document import Document
 from plumbline.review import sections, sections_capacity, sections_events
-from plumbline.review.document import Document
 from plumbline.review.model import Review
 from plumbline.review.summary import lead, points
 
 GLOSSARY = (
     ("Baseline", "Figures measured or written down when the cluster was accepted: how fast it has to be."),
     ("Figure", "One number that is measured again and again on one host and compared with its baseline: the median"
-     " latency of"
-     " one kind of operation, operations or bytes per second."),
+     " latency of one kind of operation, operations or bytes per second."),
     ("Degradation ratio", "Measured ÷ baseline for latency, baseline ÷ measured for operations and bytes per second:"
-     " 1 is as"
-     " accepted, 2 is twice as bad, whatever the layer."),
+     " 1 is as accepted, 2 is twice as bad, whatever the layer."),
     ("Tolerance", "How far a figure may be from its baseline: the spread that the baseline itself showed, at least a"
-     " quarter"
-     " unless the site sets another number. Beyond it, a figure is out of line."),
+     " quarter unless the site sets another number. Beyond it, a figure is out of line."),
     ("Within tolerance", "Of all measured time of all figures, the share in which they were not beyond their"
-     " tolerance. Ten"
-     " figures that were measured for an hour are ten hours."),
+     " tolerance. Ten figures that were measured for an hour are ten hours."),
     ("Out of line", "Minutes with at least one figure of the layer beyond its tolerance, however many there were."),
     ("Observed", "The share of the period with at least one judged figure. What was not observed counts neither as"
-     " good nor"
-     " as bad."),
+     " good nor as bad."),
     ("Measured", "Of the time in which every figure could have been measured, the share in which it was. Much less than"
      " observed: some hosts, disks or probes were missing for long, and nothing is known of them then."),
     ("Layer", "The stack from the bottom up: network, disks, OSDs, RADOS pools, RBD images, file systems, object"
-     " storage,"
-     " clients. A slow lower layer slows all above it."),
+     " storage, clients. A slow lower layer slows all above it."),
     ("OSD", "The Ceph daemon that stores data on one disk."),
     ("Pool", "A part of a Ceph cluster with its own rules of how data is copied."),
     ("Canary", "One small operation at a time, always on, at most a hundredth of what the device can do."),
@@ -37,8 +31,7 @@ GLOSSARY = (
     ("Change point", "A moment at which a level changed and stayed changed."),
     ("Finding", "A setting of a host that is not as documentation advises."),
     ("Loss of the largest host", "Whether the other hosts' disks, of which one is always the fullest, could take its"
-     " data and"
-     " stay below the ratio at which Ceph stops backfilling."),
+     " data and stay below the ratio at which Ceph stops backfilling."),
     ("Headroom", "What is left of the performance that the hardware was measured to have."),
 )  # fmt: skip
 

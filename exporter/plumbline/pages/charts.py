@@ -1,0 +1,352 @@
+"""Charts as inline SVG: lines, bars, sparklines, and the swatches of a legend. They take numbers and labels.
+
+Drawn here and not by a library, for what a page has to be: its colours are custom properties of CSS, so that one
+picture serves light, dark and paper; each chart is drawn 360 units wide, so that its text has the size of the page's
+on a phone and beside others on a desk; every mark has its figure as a tooltip, without a script. Libraries fix
+colours and sizes when they draw.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from plumbline.core.units import si
+from plumbline.htmltext import Html, tag
+from plumbline.pages.scales import Scale, linear, logarithmic
+
+T = TypeVar("T")
+
+WIDTH = 360
+SPARK_WIDTH, SPARK_HEIGHT = 120, 32
+_TOP, _RIGHT = 12, WIDTH - 10
+_TIME_LEFT = 46
+_DAY_S = 86400
+# units that a date below the axis takes
+_DATE_ROOM = 44.0
+_BAR_ROW, _BAR, _GROUP_HEAD, _BAR_AXIS = 34, 13, 24, 8
+# of the 11-unit font, between two edges of a chart
+_LABEL_CHARS = 38
+# room for the last figure's mark and the line's width
+_SPARK_MARGIN = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """``x`` from 0 to 1 over the width; ``value`` in base units. One with ``said``, its tooltip, has a mark."""
+
+    x: float
+    value: float
+    said: str = ""
+    doubt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """``None`` interrupts it: what was not measured is not drawn. ``colour``: see :func:`line_class`."""
+
+    name: str
+    colour: int
+    points: tuple[Point | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LineChart:
+    """``unit``: ``ratio``, ``share`` or a base unit. Ticks, gaps and moments have their place first, from 0 to 1."""
+
+    title: str
+    description: str
+    unit: str
+    curves: tuple[Curve, ...]
+    ticks: tuple[tuple[float, str], ...]
+    """A label's second line is set small: units of sizes."""
+    axis: str = ""
+    logarithmic: bool = False
+    gaps: tuple[tuple[float, float, str], ...] = ()
+    """From, to, and the tooltip: shaded, without data."""
+    level: tuple[str, float] | None = None
+    """A name and a value: drawn dashed across."""
+    moments: tuple[tuple[float, str], ...] = ()
+
+    @property
+    def marks(self) -> tuple[Point, ...]:
+        """All points."""
+        return tuple(point for curve in self.curves for point in curve.points if point is not None)
+
+    def svg(self, ident: str) -> Html:
+        """The picture. ``ident`` is unique on the page; title and description are what a screen reader says."""
+        return _picture(self.title, self.description, ident, *_lines(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """``value`` in base units, ``text`` its figure as it stands above the bar."""
+
+    label: str
+    colour: int
+    value: float
+    text: str
+    said: str
+    doubt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """Bars from 0, by the name of their group."""
+
+    title: str
+    description: str
+    groups: tuple[tuple[str, tuple[Bar, ...]], ...]
+
+    @property
+    def marks(self) -> tuple[Bar, ...]:
+        """All bars."""
+        return tuple(bar for _, bars in self.groups for bar in bars)
+
+    def svg(self, ident: str) -> Html:
+        """As :meth:`LineChart.svg`."""
+        return _picture(self.title, self.description, ident, *_bars(self))
+
+
+def _picture(title: str, description: str, ident: str, height: int, marks: Iterable[Html]) -> Html:
+    return tag(
+        "svg",
+        tag("title", title, id=f"{ident}-t"),
+        tag("desc", description, id=f"{ident}-d"),
+        *marks,
+        viewBox=f"0 0 {WIDTH} {height}",
+        role="img",
+        aria_labelledby=f"{ident}-t {ident}-d",
+    )
+
+
+def _lines(chart: LineChart) -> tuple[int, list[Html]]:
+    values = [point.value for point in chart.marks]
+    if chart.level is not None:
+        values.append(chart.level[1])
+    scale = logarithmic(values) if chart.logarithmic else linear(values)
+    left, height, below = (52, 232, 44) if chart.axis else (_TIME_LEFT, 190, 26)
+    plane = _Plane(scale, left, height - below)
+    curves = (mark for curve in chart.curves for mark in _curve(curve, plane, ends=len(chart.curves) > 1))
+    return height, [*_gaps(chart, plane), *_axes(chart, plane), *curves, *_level(chart, plane), *_moments(chart, plane)]
+
+
+def _bars(chart: BarChart) -> tuple[int, list[Html]]:
+    """A name and a figure stand above each bar: both are read at any width, and no bar is too short for its label."""
+    longest = max(bar.value for bar in chart.marks)
+    marks, y = [], 0
+    for group, bars in chart.groups:
+        y += _GROUP_HEAD
+        marks.append(_text(0, y - 8, group, "start", "group"))
+        for bar in bars:
+            marks += _bar(bar, longest, y)
+            y += _BAR_ROW
+    return y + _BAR_AXIS, marks
+
+
+def sparkline(values: Sequence[float | None], baseline: float | None, label: str) -> Html:
+    """A row of figures, oldest first; ``label`` says the same in words. Nothing without a figure to draw.
+
+    From 0 up, so that twice as high is twice as slow; the baseline is a dashed line across.
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return Html("")
+    top = max(*known, baseline or 0.0) or 1.0
+    step = (SPARK_WIDTH - 2 * _SPARK_MARGIN) / max(len(values) - 1, 1)
+    first = SPARK_WIDTH - _SPARK_MARGIN - step * (len(values) - 1)
+
+    def y(value: float) -> float:
+        return SPARK_HEIGHT - _SPARK_MARGIN - (SPARK_HEIGHT - 2 * _SPARK_MARGIN) * value / top
+
+    points = [None if value is None else (first + index * step, y(value)) for index, value in enumerate(values)]
+    marks = [_line(0, y(baseline), SPARK_WIDTH, y(baseline), "accepted")] if baseline else []
+    for run in runs(points):
+        x, height = run[0]
+        # one alone is drawn as a short stroke
+        marks.append(tag("polyline", points=_places(run if len(run) > 1 else [(x - 1, height), (x + 1, height)])))
+        last = run[-1]
+    marks.append(tag("circle", cx=_n(last[0]), cy=_n(last[1]), r="2.5"))
+    return tag("svg", *marks, class_="spark", viewBox=f"0 0 {SPARK_WIDTH} {SPARK_HEIGHT}", role="img", aria_label=label)
+
+
+def swatch(index: int) -> Html:
+    """A line's mark for the legend."""
+    stroke = tag("line", x1="0", y1="6", x2="26", y2="6", class_=line_class(index))
+    return tag(
+        "svg", stroke, _mark(index, 13, 6, doubt=False), viewBox="0 0 26 12", class_="swatch", aria_hidden="true"
+    )
+
+
+def bar_swatch(index: int) -> Html:
+    """A bar's colour for the legend."""
+    bar = tag("rect", width="12", height="12", rx="2", class_=f"fill{index % 8}")
+    return tag("svg", bar, viewBox="0 0 12 12", class_="swatch square", aria_hidden="true")
+
+
+def hollow_swatch() -> Html:
+    """For the legend of a chart with doubtful figures."""
+    circle = tag("circle", cx="6", cy="6", r="4.5", class_="hollow line7")
+    return tag("svg", circle, viewBox="0 0 12 12", class_="swatch square", aria_hidden="true")
+
+
+def line_class(index: int) -> str:
+    """Eight colours; from the fifth on dashed."""
+    return f"line line{index % 8}" + (" dashed" if index % 8 > 3 else "")
+
+
+def value_text(value: float, unit: str) -> str:
+    """A tick of an axis: ``12 %`` of ``share``, ``× 2`` of ``ratio``, ``8.33 ms`` of a base unit."""
+    if unit == "share":
+        return f"{value * 100:.3g} %"
+    return f"× {value:.3g}" if unit == "ratio" else si(value, unit)
+
+
+def date_ticks(start_s: float, end_s: float) -> tuple[tuple[float, str], ...]:
+    """Midnights, as many as have room: each day, week, two weeks, four …"""
+    width = _RIGHT - _TIME_LEFT
+    days = list(range(int(start_s), int(end_s), _DAY_S))
+    step = next(step for step in (1, 2, 7, 14, 28, 56, 112, 364) if len(days) / step <= int(width / _DATE_ROOM))
+    placed = ((datetime.fromtimestamp(day, UTC), (day - start_s) / (end_s - start_s)) for day in days[::step])
+    return tuple((x, f"{day.day} {day:%b}") for day, x in placed if x * width < width - _DATE_ROOM / 4)
+
+
+def runs(points: Iterable[T | None]) -> Iterator[list[T]]:
+    """Neighbours that are all known."""
+    for known, group in itertools.groupby(points, lambda point: point is not None):
+        if known:
+            yield [point for point in group if point is not None]
+
+
+# --- the parts of a line chart
+
+
+@dataclass(frozen=True, slots=True)
+class _Plane:
+    """Where the curves are drawn; ``left`` and ``bottom`` are edges in units."""
+
+    scale: Scale
+    left: int
+    bottom: int
+
+    def x(self, part: float) -> float:
+        return self.left + min(max(part, 0.0), 1.0) * (_RIGHT - self.left)
+
+    def y(self, value: float) -> float:
+        return _TOP + (1 - self.scale.at(value)) * (self.bottom - _TOP)
+
+
+def _gaps(chart: LineChart, plane: _Plane) -> Iterator[Html]:
+    for start, end, said in chart.gaps:
+        left, right = plane.x(start), plane.x(end)
+        shape = tag(
+            "rect",
+            x=_n(left),
+            y=_n(_TOP),
+            width=_n(max(right - left, 0.5)),
+            height=_n(plane.bottom - _TOP),
+            class_="shade",
+        )
+        yield tag("g", tag("title", said), shape)
+        if right - left > 34:
+            yield _text((left + right) / 2, _TOP + 12, "no data", "middle", "small")
+
+
+def _axes(chart: LineChart, plane: _Plane) -> Iterator[Html]:
+    for tick in plane.scale.ticks:
+        y = plane.y(tick)
+        yield _line(plane.left, y, _RIGHT, y, "grid")
+        yield _text(plane.left - 6, y + 4, value_text(tick, chart.unit), "end")
+    bottom = plane.bottom
+    yield _line(plane.left, bottom, _RIGHT, bottom, "axis")
+    for part, label in chart.ticks:
+        x = plane.x(part)
+        yield _line(x, bottom, x, bottom + 4, "tick")
+        first, _, second = label.partition("\n")
+        yield _text(x, bottom + 16, first, "middle")
+        if second:
+            yield _text(x, bottom + 27, second, "middle", "small")
+    if chart.axis:
+        lines_below = any("\n" in label for _, label in chart.ticks)
+        yield _text((plane.left + _RIGHT) / 2, bottom + (42 if lines_below else 32), chart.axis, "middle")
+
+
+def _curve(curve: Curve, plane: _Plane, *, ends: bool) -> Iterator[Html]:
+    """``ends``: a mark at each end, so that several lines are told apart without colour."""
+    shapes = []
+    for run in runs(curve.points):
+        x, y = plane.x(run[0].x), plane.y(run[0].value)
+        if len(run) > 1:
+            places = _places((plane.x(point.x), plane.y(point.value)) for point in run)
+            shapes.append(tag("polyline", points=places, class_=line_class(curve.colour)))
+        elif not run[0].said:
+            shapes.append(tag("circle", cx=_n(x), cy=_n(y), r="2", class_=f"fill{curve.colour % 8}"))
+    yield tag("g", tag("title", curve.name), *shapes)
+    known = [point for point in curve.points if point is not None]
+    marked = [point for point in known if point.said] or ([known[0], known[-1]] if ends and known else [])
+    for point in marked:
+        shape = _mark(curve.colour, plane.x(point.x), plane.y(point.value), doubt=point.doubt)
+        yield tag("g", tag("title", point.said), shape) if point.said else shape
+
+
+def _level(chart: LineChart, plane: _Plane) -> Iterator[Html]:
+    if chart.level is not None:
+        name, value = chart.level
+        y = plane.y(value)
+        yield _line(plane.left, y, _RIGHT, y, "level")
+        yield _text(plane.left + 4, y - 4, name, "start", "small")
+
+
+def _moments(chart: LineChart, plane: _Plane) -> Iterator[Html]:
+    for part, name in chart.moments:
+        x = plane.x(part)
+        yield tag("g", tag("title", name), _line(x, _TOP, x, plane.bottom, "moment"))
+        left = x > WIDTH * 0.6
+        yield _text(x - 4 if left else x + 4, _TOP + 8, name, "end" if left else "start", "small")
+
+
+# --- shapes
+
+
+def _bar(bar: Bar, longest: float, y: float) -> Iterator[Html]:
+    style = f"hollow line{bar.colour % 8}" if bar.doubt else f"fill{bar.colour % 8}"
+    room = _LABEL_CHARS - len(bar.text) + 12
+    label = bar.label if len(bar.label) <= room else bar.label[: room - 1] + "…"
+    yield _text(0, y + 9, label, "start")
+    yield _text(WIDTH, y + 9, bar.text, "end", "figure")
+    width = _n(max(1.0, bar.value / longest * WIDTH))
+    shape = tag("rect", x="0", y=_n(y + 13), width=width, height=str(_BAR), rx="2", class_=style)
+    yield tag("g", tag("title", bar.said), shape)
+
+
+def _mark(index: int, x: float, y: float, *, doubt: bool) -> Html:
+    """A shape for each line, so that colour is never alone; hollow where the figure is in doubt."""
+    style = f"hollow line{index % 8}" if doubt else f"fill{index % 8}"
+    if index % 4 == 0:
+        return tag("circle", cx=_n(x), cy=_n(y), r="4", class_=style)
+    corners = {
+        1: ((-3.6, -3.6), (3.6, -3.6), (3.6, 3.6), (-3.6, 3.6)),
+        2: ((0, -4.8), (4.6, 3.6), (-4.6, 3.6)),
+        3: ((0, -5), (5, 0), (0, 5), (-5, 0)),
+    }[index % 4]
+    return tag("polygon", points=_places((x + dx, y + dy) for dx, dy in corners), class_=style)
+
+
+def _places(points: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
+
+
+def _n(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, style: str) -> Html:
+    return tag("line", x1=_n(x1), y1=_n(y1), x2=_n(x2), y2=_n(y2), class_=style)
+
+
+def _text(x: float, y: float, words: str, anchor: str, style: str = "") -> Html:
+    """``anchor``: start, middle or end."""
+    return tag("text", words, x=_n(x), y=_n(y), text_anchor=anchor, class_=style)

@@ -1,0 +1,50 @@
+"""Pages from Jinja templates: everything is escaped, and a name that nobody gave is an error.
+
+The templates lie in ``templates/`` and extend ``base.html``. A line break in a template and the indentation after it
+never reach the page.
+
+Jinja is loaded with the first page: a daemon that is only scraped has no use for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plumbline.pages.style import style
+
+if TYPE_CHECKING:
+    import jinja2
+
+_TAG_OR_BREAK = re.compile(r"(\{[{%#].*?[}%#]\})|\n[ \t]*", re.DOTALL)
+
+
+def render(template: str, **values: object) -> str:
+    """The page. ``template``: its path below ``templates/``; ``values``: the names it may use.
+
+    Text is escaped, whatever holds it; ``markupsafe.Markup`` and what has ``__html__`` are HTML already.
+    """
+    return environment().get_template(template).render(**values)
+
+
+@functools.cache
+def environment() -> jinja2.Environment:
+    """One for all pages, since it keeps the compiled templates."""
+    import jinja2  # noqa: PLC0415  (a megabyte or two, for pages only)
+    from markupsafe import Markup  # noqa: PLC0415
+
+    made = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_source), autoescape=True, undefined=jinja2.StrictUndefined, auto_reload=False
+    )
+    made.globals["style"] = lambda *names: Markup(style(*names))  # noqa: S704  (our own file)
+    return made
+
+
+def _source(template: str) -> str | None:
+    """A template's text, with each line break inside a comment: nothing of it is shown, and errors name the line."""
+    path = Path(__file__).with_name("templates") / template
+    if not path.is_file():
+        return None
+    return _TAG_OR_BREAK.sub(lambda found: found[1] or "{#\n#}", path.read_text("utf-8"))
