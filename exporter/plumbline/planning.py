@@ -19,11 +19,10 @@ from typing import Generic, TypeVar
 from plumbline.baseline.model import Target
 from plumbline.config import Config
 from plumbline.errors import PlumblineError
-from plumbline.probe_config import CanaryConfig, FilesystemConfig, FioConfig, IperfConfig, PathMtuConfig, RttConfig
 from plumbline.probes.canary_job import CanaryJob
 from plumbline.probes.fio import FioProbe
 from plumbline.probes.fio_raw import RawFioProbe
-from plumbline.probes.kinds import KINDS
+from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import ContinuousJob, Host, Identity, PeriodicProbe, Plan
 from plumbline.probes.osd_lookup import ask_cluster
 from plumbline.probes.pool_class import ask_pool_class
@@ -91,20 +90,13 @@ def make_plan(
     """
     wanted = [probe for probe in config.probes if probe.enabled]
     directories = {
-        Path(probe.directory or storage / probe.name)
+        directory
         for probe in wanted
-        if isinstance(probe, CanaryConfig | FioConfig)
-        or (isinstance(probe, FilesystemConfig) and _on_this_host(probe.directory, roots))
+        if (directory := probe.directory_in(storage)) is not None
+        and not (probe.remote and not _on_this_host(str(directory), roots))
     }
     ways: dict[tuple[str, str | None], Way] = _ask_each(
-        {
-            (target.host, None if probe.bind is None else str(probe.bind))
-            for probe in wanted
-            if isinstance(probe, IperfConfig | RttConfig | PathMtuConfig)
-            for target in probe.targets
-        },
-        lambda pair: _way(*pair, roots),
-        what="the way there",
+        {peer for probe in wanted for peer in probe.peers()}, lambda peer: _way(*peer, roots), what="the way there"
     )
     below = _ask_each(directories, lambda directory: device_below(directory, roots))
     host = Host(
@@ -124,7 +116,7 @@ def make_plan(
     )
     whole = Plan()
     for probe in wanted:
-        whole += KINDS[type(probe)](probe, host)
+        whole += plan_probe(probe, host)
     return ProbingPlan(whole.periodic, whole.continuous)
 
 

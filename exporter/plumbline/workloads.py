@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 import msgspec
 import yaml
@@ -220,7 +220,6 @@ class S3Ops(_Common, frozen=True, tag="s3-ops"):
 Workload: TypeAlias = (
     BlockWorkload | TcpThroughput | RoundTrip | PathMtu | OsdBench | RadosBench | RadosOps | RbdBench | Metadata | S3Ops
 )
-K = TypeVar("K", bound=_Common)
 
 
 def _digest(parts: list[str]) -> str:
@@ -238,19 +237,14 @@ class WorkloadCatalogue:
         try:
             return self.by_id[workload_id]
         except KeyError:
-            import difflib  # only on the error path  # noqa: PLC0415
+            raise ConfigError(where, self.unknown(workload_id), key=key, value=workload_id) from None
 
-            near = difflib.get_close_matches(workload_id, self.by_id, n=3, cutoff=0.4)
-            hint = f"; near: {', '.join(near)}" if near else ""
-            raise ConfigError(where, f"no such workload in the catalogue{hint}", key=key, value=workload_id) from None
+    def unknown(self, workload_id: str) -> str:
+        """What an error says of an id that no workload has, with the nearest known ids."""
+        import difflib  # only on the error path  # noqa: PLC0415
 
-    def of_kind(self, kind: type[K], workload_id: str, *, where: str, key: str) -> K:
-        """The workload, or :class:`ConfigError` where it is of another kind too, naming those of this one."""
-        workload = self.get(workload_id, where=where, key=key)
-        if not isinstance(workload, kind):
-            fitting = ", ".join(each.id for each in self.by_id.values() if isinstance(each, kind))
-            raise ConfigError(where, f"another kind of workload; fitting ones: {fitting}", key=key, value=workload_id)
-        return workload
+        near = difflib.get_close_matches(workload_id, self.by_id, n=3, cutoff=0.4)
+        return "no such workload in the catalogue" + (f"; near: {', '.join(near)}" if near else "")
 
 
 def load_catalogue() -> WorkloadCatalogue:

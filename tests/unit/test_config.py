@@ -6,7 +6,7 @@ from plumbline import __version__
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS, Config, load, parse, split_address
 from plumbline.config_types import Duration
 from plumbline.errors import ConfigError
-from plumbline.probe_config import CanaryConfig, FioConfig
+from plumbline.probe_configs.disk import CanaryConfig, FioConfig
 from plumbline.workloads import load_catalogue
 
 CATALOGUE = load_catalogue()

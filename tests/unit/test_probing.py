@@ -13,7 +13,7 @@ import pytest
 from plumbline.config import Config
 from plumbline.config_types import Size
 from plumbline.planning import ANSWER_WITHIN_S, ProbingPlan, make_plan
-from plumbline.probe_config import CanaryConfig, FioConfig
+from plumbline.probe_configs.disk import CanaryConfig, FioConfig
 from plumbline.probes.canary_reading import CanaryState
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probing import Probing

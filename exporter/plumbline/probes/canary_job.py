@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from plumbline.probe_config import CanaryConfig
+from plumbline.probe_configs.disk import CanaryConfig
 from plumbline.probes.canary import Canary
 from plumbline.probes.canary_plan import CanaryPlan, quicker
 from plumbline.probes.model import Bounds, Host, Identity, Plan
@@ -76,13 +76,9 @@ class CanaryJob:
         return 2**30 if self.device_class == "hdd" else 2**24
 
 
-def build(config: CanaryConfig, host: Host) -> Plan:
+def build(config: CanaryConfig, workloads: tuple[BlockWorkload, ...], host: Host) -> Plan:
     """A canary in one directory."""
-    directory = Path(config.directory) if config.directory else host.storage / config.name
+    directory = config.directory_in(host.storage)
     below = host.disk_below(directory)
-    workloads = tuple(
-        host.catalogue.of_kind(BlockWorkload, each, where="configuration", key=f"{config.name}.workloads")
-        for each in config.workloads
-    )
     device_class = config.device_class or (below and below.device_class) or "unknown"
     return Plan(continuous=(CanaryJob(config, directory, below.name if below else "", device_class, workloads),))

@@ -16,7 +16,7 @@ import msgspec
 from plumbline import __version__
 from plumbline.core.kernel import read_kernel
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused
-from plumbline.probe_config import FilesystemConfig
+from plumbline.probe_configs.filesystem import FilesystemConfig
 from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
 from plumbline.probes.filesystem_worker import Done, Task
 from plumbline.probes.fio_job import FioPlan
@@ -212,14 +212,8 @@ class FilesystemProbe:
             )
 
 
-def build(config: FilesystemConfig, host: Host) -> Plan:
+def build(config: FilesystemConfig, workload: BlockWorkload | Metadata, host: Host) -> Plan:
     """A probe in one directory. What is mounted there is read from the kernel's list: asking itself could hang."""
-    where, key = "configuration", f"{config.name}.workload"
-    workload: BlockWorkload | Metadata
-    if isinstance(host.catalogue.get(config.workload, where=where, key=key), Metadata):
-        workload = host.catalogue.of_kind(Metadata, config.workload, where=where, key=key)
-    else:
-        workload = host.catalogue.of_kind(BlockWorkload, config.workload, where=where, key=key)
     found = _mount_by_name(config.directory, host.roots)
     mounted = found is not None and _wrong(found, config.filesystem) is None
     filesystem = found.filesystem if found and mounted else config.filesystem or ""

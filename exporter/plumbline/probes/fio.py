@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline.errors import FileRefused, ParseError, ProbeRefused
-from plumbline.probe_config import FioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes.apart import Failed, Refused, parse_answer
 from plumbline.probes.fio_files import is_full
 from plumbline.probes.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, layout_pace, measure_argv
@@ -108,11 +108,8 @@ class FioProbe:
         remove_surplus(self.plan)
 
 
-def build(config: FioConfig, host: Host) -> Plan:
+def build(config: FioConfig, workload: BlockWorkload, host: Host) -> Plan:
     """A probe in one directory."""
-    workload = host.catalogue.of_kind(
-        BlockWorkload, config.workload, where="configuration", key=f"{config.name}.workload"
-    )
     directory = Path(config.directory) if config.directory else host.storage / config.name
     below = host.disk_below(directory)
     device_class = config.device_class or (below and below.device_class) or "unknown"

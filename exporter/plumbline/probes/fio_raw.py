@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from plumbline.probe_config import FioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes import fio
 from plumbline.probes.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
 from plumbline.probes.model import Host, Identity, Plan, Run
@@ -95,13 +95,10 @@ class RawFioProbe:
         """Nothing: a run leaves nothing."""
 
 
-def build(config: FioConfig, host: Host) -> Plan:
+def build(config: FioConfig, workload: BlockWorkload, host: Host) -> Plan:
     """A probe of each disk; without disks the one in a directory."""
     if not config.devices:
-        return fio.build(config, host)
-    workload = host.catalogue.of_kind(
-        BlockWorkload, config.workload, where="configuration", key=f"{config.name}.workload"
-    )
+        return fio.build(config, workload, host)
     tool = fio.FioTool()
     probes = []
     for name, disk in raw_disks(config.devices, host):

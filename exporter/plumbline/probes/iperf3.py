@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probe_config import NETWORK_SERVER_PORT, PEER_ANSWERS_WITHIN_S, IperfConfig
+from plumbline.probe_configs.network import NETWORK_SERVER_PORT, PEER_ANSWERS_WITHIN_S, IperfConfig
 from plumbline.probes import peer as peers_
 from plumbline.probes.iperf3_output import Report, Transfer, parse_report
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
@@ -130,11 +130,8 @@ class IperfProbe:
         return Findings(Outcome.SUCCESS, tuple(found))
 
 
-def build(config: IperfConfig, host: Host) -> Plan:
+def build(config: IperfConfig, workload: TcpThroughput, host: Host) -> Plan:
     """One probe for each target."""
-    workload = host.catalogue.of_kind(
-        TcpThroughput, config.workload, where="configuration", key=f"{config.name}.workload"
-    )
     return Plan(periodic=tuple(IperfProbe(config, workload, each) for each in peers_.peers(config, host)))
 
 

@@ -22,12 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probe_config import OsdBenchConfig
+from plumbline.probe_configs.ceph import OsdBenchConfig
 from plumbline.probes.ceph_access import CephAccess
-from plumbline.probes.cluster_osds import HOST
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.osd_bench_output import OsdBenchReport, parse_osd_bench
-from plumbline.probes.osd_lookup import FoundOsd, check_words, look_up
+from plumbline.probes.osd_lookup import FoundOsd, look_up
 from plumbline.probes.rados_bench import CephTool, first_line, judge, refuse_if_stopped
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed
@@ -143,10 +142,8 @@ class OsdBenchProbe:
         return None
 
 
-def build(config: OsdBenchConfig, host: Host) -> Plan:
+def build(config: OsdBenchConfig, workload: OsdBench, host: Host) -> Plan:
     """A probe for each OSD; they wait for each other by the lock of heavy probes."""
-    check_words(config.osds, allowed=(HOST,), key=f"{config.name}.osds")
-    workload = host.catalogue.of_kind(OsdBench, config.workload, where="configuration", key=f"{config.name}.workload")
     access = CephAccess.of(host.ceph)
     sockets = host.roots.udev.parent / "ceph"
     return Plan(

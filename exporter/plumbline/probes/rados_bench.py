@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probe_config import RadosBenchConfig
+from plumbline.probe_configs.ceph import RadosBenchConfig
 from plumbline.probes import ceph_task
 from plumbline.probes.ceph_access import NAMESPACE, CephAccess
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
@@ -180,9 +180,8 @@ class RadosBenchProbe:
         return f"its objects in {self.pool} were not all removed: {first_line(done)}; the next start tries again"
 
 
-def build(config: RadosBenchConfig, host: Host) -> Plan:
+def build(config: RadosBenchConfig, workload: RadosBench, host: Host) -> Plan:
     """A probe of the pool."""
-    workload = host.catalogue.of_kind(RadosBench, config.workload, where="configuration", key=f"{config.name}.workload")
     access = CephAccess.of(host.ceph)
     device_class = config.device_class or only_class(host)
     probe = RadosBenchProbe(config, workload, access, socket.gethostname(), device_class, host.environment)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from plumbline.probe_config import RawCanaryConfig
+from plumbline.probe_configs.disk import RawCanaryConfig
 from plumbline.probes.canary import Canary
 from plumbline.probes.canary_plan import DevicePlan, quicker
 from plumbline.probes.crew import Crew
@@ -80,11 +80,8 @@ class RawCanaryJob:
         return replace(self, config=structs.replace(self.config, rate=quicker(self.plan({}).wanted_rate, factor)))
 
 
-def build(config: RawCanaryConfig, host: Host) -> Plan:
+def build(config: RawCanaryConfig, workload: BlockWorkload, host: Host) -> Plan:
     """A canary on each disk."""
-    workload = host.catalogue.of_kind(
-        BlockWorkload, config.workload, where="configuration", key=f"{config.name}.workload"
-    )
     jobs = []
     for index, (name, disk) in enumerate(raw_disks(config.devices, host)):
         if index % DISKS_PER_WORKER == 0:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from plumbline.errors import ParseError
-from plumbline.probe_config import RbdBenchConfig
+from plumbline.probe_configs.ceph import RbdBenchConfig
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.fio import FioTool
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
@@ -104,9 +104,8 @@ class RbdBenchProbe:
         """Nothing outlives a run but the image, which the next one uses; `plumbline ceph remove` removes it."""
 
 
-def build(config: RbdBenchConfig, host: Host) -> Plan:
+def build(config: RbdBenchConfig, workload: RbdBench, host: Host) -> Plan:
     """One probe on one image of this host."""
-    workload = host.catalogue.of_kind(RbdBench, config.workload, where="configuration", key=f"{config.name}.workload")
     image = ImagePlan(
         access=CephAccess.of(host.ceph),
         pool=config.pool or host.ceph.rbd_pool,

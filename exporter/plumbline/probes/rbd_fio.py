@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probe_config import RbdFioConfig
+from plumbline.probe_configs.ceph import RbdFioConfig
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.fio import FioTool, judge_report, operations_of
 from plumbline.probes.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
@@ -114,11 +114,8 @@ class RbdFioProbe:
         """Nothing outlives a run but the image, which the next one uses; `plumbline ceph remove` removes it."""
 
 
-def build(config: RbdFioConfig, host: Host) -> Plan:
+def build(config: RbdFioConfig, workload: BlockWorkload, host: Host) -> Plan:
     """One probe on one image of this host."""
-    workload = host.catalogue.of_kind(
-        BlockWorkload, config.workload, where="configuration", key=f"{config.name}.workload"
-    )
     image = ImagePlan(
         access=CephAccess.of(host.ceph),
         pool=config.pool or host.ceph.rbd_pool,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probe_config import S3Config
+from plumbline.probe_configs.object import S3Config
 from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.latencies import summarise
@@ -131,7 +131,6 @@ class S3Probe:
         return completed, answer
 
 
-def build(config: S3Config, host: Host) -> Plan:
+def build(config: S3Config, workload: S3Ops, _host: Host) -> Plan:
     """A probe of one endpoint."""
-    workload = host.catalogue.of_kind(S3Ops, config.workload, where="configuration", key=f"{config.name}.workload")
     return Plan(periodic=(S3Probe(config, workload, socket.gethostname()),))
