@@ -147,20 +147,15 @@ class Periodic(OneWorkload, frozen=True, kw_only=True):
             raise self.mistake("interval", "must be at least twice the timeout, or the probe never rests")
 
 
-class FioPeriodic(Periodic, frozen=True, kw_only=True):
-    """What every probe has that runs fio for a time."""
-
-    runtime: Duration = Duration(10.0)
-    """Of the measured part, at least 1s; laying out files or the image comes before, once."""
-    rate_iops: Annotated[int, Meta(gt=0)] | None = None
-    """Cap on operations per second of each job; a capped run is compared only with baselines of the same cap."""
-
-
-class FioFiles(FioPeriodic, frozen=True, kw_only=True):
+class FioFiles(Periodic, frozen=True, kw_only=True):
     """What every probe has that runs fio in files."""
 
+    runtime: Duration = Duration(10.0)
+    """Of the measured part, at least 1s; laying out the files comes before, once."""
     file_size: Size = Size(64 * 2**20)
     """Of each job's file."""
+    rate_iops: Annotated[int, Meta(gt=0)] | None = None
+    """Cap on operations per second of each job; a capped run is compared only with baselines of the same cap."""
 
     def check_workload(self, workload: Any) -> None:
         """A file has to hold a block."""

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from plumbline.config_types import Duration, FieldError, Size
-from plumbline.probe_configs.base import FioPeriodic, OneWorkload, Periodic
+from plumbline.probe_configs.base import OneWorkload, Periodic
 from plumbline.workloads import BlockWorkload, OsdBench, RadosBench, RadosOps, RbdBench, Workload
 
 OSD_NAME = re.compile(r"osd\.(0|[1-9]\d{0,5})")
@@ -81,13 +81,11 @@ class RadosBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", ta
     """At most so many objects are written."""
 
 
-class RbdFioConfig(FioPeriodic, frozen=True, kw_only=True, tag_field="type", tag="rbd-fio"):
-    """fio's rbd engine on an image of our own."""
+class OnImage(Periodic, frozen=True, kw_only=True):
+    """What every probe of an image has."""
 
     layer: ClassVar[str] = "rbd"
 
-    workload: str = "rbd-randwrite-4k-qd1-j1"
-    """A catalogue id of a block workload in the layer `rbd`."""
     pool: str | None = None
     """``None``: `ceph.rbd_pool`."""
     image_size: Size = Size(2**30)
@@ -95,31 +93,34 @@ class RbdFioConfig(FioPeriodic, frozen=True, kw_only=True, tag_field="type", tag
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_image(self)
+        if self.image_size < 2**20:
+            raise self.mistake("image_size", "at least 1MiB")
+
+
+class RbdFioConfig(OnImage, frozen=True, kw_only=True, tag_field="type", tag="rbd-fio"):
+    """fio's rbd engine on an image of our own."""
+
+    workload: str = "rbd-randwrite-4k-qd1-j1"
+    """A catalogue id of a block workload in the layer `rbd`."""
+    runtime: Duration = Duration(10.0)
+    """Of the measured part, at least 1s."""
+    rate_iops: Annotated[int, Meta(gt=0)] | None = None
+    """Cap on operations per second of each job."""
 
     def check_workload(self, workload: BlockWorkload) -> None:
         """The image has to hold a block."""
         self.check_holds_block("image_size", workload.block_size)
 
 
-class RbdBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="rbd-bench"):
+class RbdBenchConfig(OnImage, frozen=True, kw_only=True, tag_field="type", tag="rbd-bench"):
     """`rbd bench` on an image of our own: throughput only, it tells no latency."""
 
-    layer: ClassVar[str] = "rbd"
     runs: ClassVar[tuple[type[Workload], ...]] = (RbdBench,)
 
     workload: str = "rbd-bench-write-4k-t16"
     """A catalogue id of kind `rbd-bench`."""
-    pool: str | None = None
-    """``None``: `ceph.rbd_pool`."""
-    image_size: Size = Size(2**30)
-    """Of the image, which is made and written full once, and reused. A change needs the old image removed."""
     total: Size = Size(64 * 2**20)
     """Read or written in one run; at most the image's size."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_image(self)
 
     def check_workload(self, workload: RbdBench) -> None:
         """The image and a run have to hold a block."""
@@ -137,8 +138,3 @@ def _check_osds(words: tuple[str, ...], *allowed: str) -> None:
     for word in words:
         if word not in allowed and not OSD_NAME.fullmatch(word):
             raise FieldError("osds", reason, word)
-
-
-def _check_image(probe: RbdFioConfig | RbdBenchConfig) -> None:
-    if probe.image_size < 2**20:
-        raise probe.mistake("image_size", "at least 1MiB")

@@ -10,6 +10,7 @@ from msgspec import structs
 from plumbline.probe_configs.disk import CanaryConfig
 from plumbline.probes.canary import Canary
 from plumbline.probes.canary_plan import CanaryPlan, quicker
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Bounds, Host, Identity, Plan
 from plumbline.workloads import BlockWorkload
 
@@ -32,17 +33,7 @@ class CanaryJob:
     def identities(self) -> tuple[Identity, ...]:
         """One for each workload."""
         return tuple(
-            Identity(
-                probe=self.config.name,
-                kind="canary",
-                layer=workload.layer,
-                device_class=self.device_class,
-                workload=workload.id,
-                operations=workload.operations,
-                config_hash=workload.config_hash(),
-                tool="plumbline",
-                device=self.device,
-            )
+            identify(self.config, workload, device_class=self.device_class, device=self.device)
             for workload in self.workloads
         )
 

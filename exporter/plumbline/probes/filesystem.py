@@ -20,6 +20,7 @@ from plumbline.probe_configs.filesystem import FilesystemConfig
 from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
 from plumbline.probes.filesystem_worker import Done, Task
 from plumbline.probes.fio_job import FioPlan
+from plumbline.probes.identify import identify
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.latencies import summarise
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
@@ -74,14 +75,10 @@ class FilesystemProbe:
     @property
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
-        return Identity(
-            probe=self.config.name,
-            kind="filesystem",
-            layer=self.workload.layer,
+        return identify(
+            self.config,
+            self.workload,
             device_class=self.device_class,
-            workload=self.workload.id,
-            operations=self.workload.operations,
-            config_hash=self._config_hash,
             tool="fio" if isinstance(self.workload, BlockWorkload) else "plumbline",
             device=self.device,
             rate_iops=self._rate_iops,
@@ -109,10 +106,6 @@ class FilesystemProbe:
     @property
     def _rate_iops(self) -> int | None:
         return self.config.rate_iops if isinstance(self.workload, BlockWorkload) else None
-
-    @property
-    def _config_hash(self) -> str:
-        return self.workload.config_hash(rate_iops=self._rate_iops)
 
     def _run_fio(self, workload: BlockWorkload, run: Run) -> ProbeResult:
         run.progress(Progress("fio"))

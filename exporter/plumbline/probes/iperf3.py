@@ -94,7 +94,7 @@ class IperfProbe:
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
         rate = None if self.config.rate is None else float(self.config.rate)
-        return peers_.identity(self.config, "iperf3", "iperf3", self.peer, self.workload, rate=rate)
+        return peers_.identity(self.config, self.peer, self.workload, tool="iperf3", rate=rate)
 
     def run(self, run: Run) -> ProbeResult:
         """See :class:`.model.PeriodicProbe`."""

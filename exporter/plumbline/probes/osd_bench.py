@@ -24,6 +24,7 @@ from pathlib import Path
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_configs.ceph import OsdBenchConfig
 from plumbline.probes.ceph_access import CephAccess
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.osd_bench_output import OsdBenchReport, parse_osd_bench
 from plumbline.probes.osd_lookup import FoundOsd, look_up
@@ -56,14 +57,11 @@ class OsdBenchProbe:
     @property
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
-        return Identity(
+        return identify(
+            self.config,
+            self.workload,
             probe=f"{self.config.name}/{self.target}",
-            kind="osd-bench",
-            layer=self.workload.layer,
             device_class=self.osd.device_class,
-            workload=self.workload.id,
-            operations=self.workload.operations,
-            config_hash=self.workload.config_hash(),
             tool="ceph",
             target=self.target,
             device=self.osd.device,

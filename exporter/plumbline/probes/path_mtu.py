@@ -53,7 +53,7 @@ class PathMtuProbe:
     @property
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
-        return peers_.identity(self.config, "path-mtu", "plumbline", self.peer, self.workload)
+        return peers_.identity(self.config, self.peer, self.workload)
 
     def run(self, run: Run) -> ProbeResult:
         """See :class:`.model.PeriodicProbe`."""

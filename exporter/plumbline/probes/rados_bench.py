@@ -19,6 +19,7 @@ from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_configs.ceph import RadosBenchConfig
 from plumbline.probes import ceph_task
 from plumbline.probes.ceph_access import NAMESPACE, CephAccess
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.osd_lookup import only_class
 from plumbline.probes.rados_bench_output import RadosBenchReport, parse_rados_bench
@@ -73,17 +74,8 @@ class RadosBenchProbe:
     @property
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
-        return Identity(
-            probe=self.config.name,
-            kind="rados-bench",
-            layer=self.workload.layer,
-            device_class=self.device_class,
-            workload=self.workload.id,
-            operations=self.workload.operations,
-            config_hash=self.workload.config_hash(),
-            tool="rados",
-            target=self.pool,
-            cluster=True,
+        return identify(
+            self.config, self.workload, device_class=self.device_class, tool="rados", target=self.pool, cluster=True
         )
 
     @property

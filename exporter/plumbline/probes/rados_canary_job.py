@@ -12,6 +12,7 @@ from plumbline.probe_configs.ceph import RadosCanaryConfig
 from plumbline.probes.canary_plan import quicker
 from plumbline.probes.ceph_access import NAMESPACE, CephAccess
 from plumbline.probes.cluster_osds import ClusterOsds
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Bounds, Host, Identity, Plan
 from plumbline.probes.osd_lookup import FoundOsd, look_up, remember
 from plumbline.probes.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
@@ -64,15 +65,11 @@ class RadosCanaryJob:
         if self.osd is None:
             return ()
         return (
-            Identity(
+            identify(
+                self.config,
+                self.workload,
                 probe=self.name,
-                kind="rados-canary",
-                layer=self.workload.layer,
                 device_class=self.osd.device_class,
-                workload=self.workload.id,
-                operations=self.workload.operations,
-                config_hash=self.workload.config_hash(),
-                tool="plumbline",
                 target=f"osd.{self.osd.number}",
                 device=self.osd.device,
                 cluster=True,

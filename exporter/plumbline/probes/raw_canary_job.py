@@ -16,6 +16,7 @@ from plumbline.probe_configs.disk import RawCanaryConfig
 from plumbline.probes.canary import Canary
 from plumbline.probes.canary_plan import DevicePlan, quicker
 from plumbline.probes.crew import Crew
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Bounds, Host, Identity, Plan
 from plumbline.probes.raw_disks import raw_disks
 from plumbline.workloads import BlockWorkload
@@ -43,15 +44,11 @@ class RawCanaryJob:
     def identities(self) -> tuple[Identity, ...]:
         """Of its one workload."""
         return (
-            Identity(
+            identify(
+                self.config,
+                self.workload,
                 probe=self.name,
-                kind="raw-canary",
-                layer=self.workload.layer,
                 device_class=self.device_class,
-                workload=self.workload.id,
-                operations=self.workload.operations,
-                config_hash=self.workload.config_hash(),
-                tool="plumbline",
                 target=self.device,
                 device=self.device,
             ),

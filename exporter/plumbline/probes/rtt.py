@@ -42,7 +42,7 @@ class RttProbe:
     @property
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
-        return peers_.identity(self.config, "rtt", "plumbline", self.peer, self.workload)
+        return peers_.identity(self.config, self.peer, self.workload)
 
     def run(self, run: Run) -> ProbeResult:
         """See :class:`.model.PeriodicProbe`."""
