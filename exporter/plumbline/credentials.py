@@ -23,7 +23,6 @@ DIRECTORY = "/run/credentials/plumbline.service"
 def with_credentials(config: Config, environment: Mapping[str, str]) -> Config:
     """``config`` with a path wherever a credential stands. Nothing is opened: what is missing is told by its reader."""
     directory = environment.get("CREDENTIALS_DIRECTORY") or DIRECTORY
-
     return msgspec.structs.replace(
         config,
         ceph=_resolved(config.ceph, config.ceph.secrets, directory),

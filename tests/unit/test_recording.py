@@ -202,6 +202,7 @@ def test_another_length_of_runs_changes_nothing_that_is_compared(tmp_path: Path)
             RbdFioConfig(name="rbd"),
             OsdBenchConfig(name="osd", osds=("osd.1",)),
             CanaryConfig(name="canary"),
+            FioConfig(name="often", workload="randread-4k-qd16-j1", interval=Duration(120.0)),
         )
     )
     assert with_run_duration(config, None) is config
@@ -210,6 +211,7 @@ def test_another_length_of_runs_changes_nothing_that_is_compared(tmp_path: Path)
     assert short["fio"].timeout == 30
     long = {probe.name: probe for probe in with_run_duration(config, 60.0).probes}
     assert long["fio"].timeout > 60
+    assert long["often"].interval == 2 * long["often"].timeout > 120
     assert long["osd"] == config.probes[4]
     changed = planned(tmp_path, *with_run_duration(config, 0.5).probes[:2])
     before = planned(tmp_path, *config.probes[:2])
