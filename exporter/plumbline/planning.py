@@ -156,9 +156,9 @@ def not_recordable(identities: Sequence[Identity]) -> str:
     return ""
 
 
-def _in_time(read: Callable[[], T], *, otherwise: T) -> T:
-    """What it reads, or ``otherwise`` where it does not answer in time."""
-    return _ask_each({_DISKS}, lambda _path: read()).get(_DISKS, otherwise)
+def _in_time(ask: Callable[[], T], *, otherwise: T) -> T:
+    """The answer, or ``otherwise`` where there is none in time."""
+    return _ask_each({_DISKS}, lambda _path: ask()).get(_DISKS, otherwise)
 
 
 def _way(host: str, bind: str | None, roots: Roots) -> Way:

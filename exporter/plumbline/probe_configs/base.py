@@ -87,14 +87,14 @@ class ProbeBase(Strict, frozen=True, kw_only=True):
         workload = catalogue.by_id.get(workload_id)
         if workload is None:
             raise FieldError(field, catalogue.unknown(workload_id), workload_id)
-        if not isinstance(workload, self.runs) or workload.layer != self.layer:
-            fitting = [
-                each.id for each in catalogue.by_id.values() if isinstance(each, self.runs) and each.layer == self.layer
-            ]
-            more = ", … (docs/workloads.md)" if len(fitting) > _FITTING_SHOWN else ""
-            some = ", ".join(fitting[:_FITTING_SHOWN])
-            raise FieldError(field, f"not for this type of probe; fitting: {some}{more}", workload_id)
+        if not self._can_run(workload):
+            ids = [each.id for each in catalogue.by_id.values() if self._can_run(each)]
+            some = ", ".join(ids[:_FITTING_SHOWN]) + (", … (docs/workloads.md)" if len(ids) > _FITTING_SHOWN else "")
+            raise FieldError(field, f"not for this type of probe; fitting: {some}", workload_id)
         return workload
+
+    def _can_run(self, workload: Workload) -> bool:
+        return isinstance(workload, self.runs) and workload.layer == self.layer
 
     def check_in_storage(self, directory: str | None) -> None:
         """Without a directory, one of the probe's name in the storage path is used: that must not be one of ours."""
