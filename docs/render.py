@@ -23,7 +23,7 @@ from render_alerts import alerts_reference, rules_reference
 from render_metrics import metrics_reference
 from render_sizing import sizing_table
 
-from plumbline import config, config_types, probe_config, workloads
+from plumbline import config, config_types, probe_configs, workloads
 from plumbline.checks.every import CHECKS
 
 HERE = Path(__file__).resolve().parent
@@ -37,7 +37,7 @@ STRUCTS = (
     (config.NetworkServerConfig, "`network_server`", "network_server"),
     *(
         (kind, f"A probe of `type: {kind.__struct_config__.tag}`", kind.__struct_config__.tag)
-        for kind in get_args(probe_config.ProbeConfig)
+        for kind in get_args(probe_configs.ProbeConfig)
     ),
 )
 
@@ -61,6 +61,7 @@ def configuration() -> str:
     ]
     examples = yaml.safe_load((HERE / "configuration.yaml").read_text("utf-8"))
     for struct, title, example in STRUCTS:
+        fields = sorted(_fields(struct), key=lambda field: field[0] != "name")
         lines += [
             "",
             f"## {title}",
@@ -70,9 +71,7 @@ def configuration() -> str:
             "| key | type | default | meaning |",
             "| --- | --- | --- | --- |",
         ]
-        lines += [
-            f"| `{name}` | `{kind}` | {default} | {meaning} |" for name, kind, default, meaning in _fields(struct)
-        ]
+        lines += [f"| `{name}` | `{kind}` | {default} | {meaning} |" for name, kind, default, meaning in fields]
         if example in examples:
             lines += ["", "```yaml", examples[example].rstrip("\n"), "```"]
     return "\n".join(lines) + "\n"
@@ -138,10 +137,9 @@ KINDS_BEGIN, SERIES_BEGIN, END = "<!-- generated: kinds -->\n", "<!-- generated:
 def probes(written: str) -> str:
     """The page as it is written, with the table of kinds as the code has it."""
     lines = ["| type | layer | runs | what it does |", "| --- | --- | --- | --- |"]
-    for kind in get_args(probe_config.ProbeConfig):
-        layer = probe_config.WORKLOADS[kind][1] if kind in probe_config.WORKLOADS else "disk"
-        runs = "by a schedule" if issubclass(kind, probe_config.Periodic) else "always"
-        lines.append(f"| `{kind.__struct_config__.tag}` | {layer} | {runs} | {_first_line(kind)} |")
+    for kind in get_args(probe_configs.ProbeConfig):
+        runs = "by a schedule" if issubclass(kind, probe_configs.base.Periodic) else "always"
+        lines.append(f"| `{kind.__struct_config__.tag}` | {kind.layer} | {runs} | {_first_line(kind)} |")
     return _inserted(written, KINDS_BEGIN, "\n".join(lines) + "\n")
 
 
@@ -173,6 +171,8 @@ def _own_fields(struct: type) -> Iterator[tuple[str, str, str, str]]:
     assert isinstance(body, ast.ClassDef)
     for node, after in zip(body.body, [*body.body[1:], ast.Pass()], strict=True):
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        if node.target.id not in struct.__struct_fields__:  # of the class
             continue
         meaning = ""
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):

@@ -10,6 +10,8 @@ from datetime import date, timedelta
 
 import msgspec
 
+from plumbline.errors import ConfigError
+
 CREDENTIAL = "credential:"
 """Instead of a path: a file that systemd hands the service; see :mod:`.credentials`."""
 _CREDENTIAL = re.compile(r"credential:[A-Za-z0-9._-]{1,64}")
@@ -247,5 +249,22 @@ class Secret(str):
         return "Secret(…)"
 
 
+class FieldError(ValueError):
+    """A field of a struct can't be used; msgspec adds the struct's path when it is raised in ``__post_init__``."""
+
+    def __init__(self, field: str, reason: str, value: object = None) -> None:
+        self.field, self.reason = field, reason
+        self.value = f"{value:g}s" if isinstance(value, Duration) else [*value] if isinstance(value, tuple) else value
+        super().__init__(reason)
+
+    def at(self, where: str, path: str) -> ConfigError:
+        """The same as an error of a file; ``path``: the struct's, empty for the file itself."""
+        return ConfigError(where, self.reason, key=f"{path}.{self.field}".lstrip("."), value=self.value)
+
+
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Unknown keys are refused, values never change after loading."""
+
+    def mistake(self, field: str, reason: str) -> FieldError:
+        """To be raised for one of its fields, with the value it has."""
+        return FieldError(field, reason, getattr(self, field))

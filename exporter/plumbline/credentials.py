@@ -11,26 +11,22 @@ from typing import TypeVar
 
 import msgspec
 
-from plumbline.config import CephConfig, Config
-from plumbline.config_types import CREDENTIAL
-from plumbline.probe_config import ProbeConfig, S3Config
+from plumbline.config import Config
+from plumbline.config_types import CREDENTIAL, Strict
+
+T = TypeVar("T", bound=Strict)
 
 DIRECTORY = "/run/credentials/plumbline.service"
 """Where they are for a command that root runs beside the service."""
-T = TypeVar("T", CephConfig, S3Config)
 
 
 def with_credentials(config: Config, environment: Mapping[str, str]) -> Config:
     """``config`` with a path wherever a credential stands. Nothing is opened: what is missing is told by its reader."""
     directory = environment.get("CREDENTIALS_DIRECTORY") or DIRECTORY
-
-    def probe(each: ProbeConfig) -> ProbeConfig:
-        return _resolved(each, ("credentials_file", "ca_file"), directory) if isinstance(each, S3Config) else each
-
     return msgspec.structs.replace(
         config,
-        ceph=_resolved(config.ceph, ("keyring", "osd_bench_keyring"), directory),
-        probes=tuple(probe(each) for each in config.probes),
+        ceph=_resolved(config.ceph, config.ceph.secrets, directory),
+        probes=tuple(_resolved(each, each.secrets, directory) for each in config.probes),
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.planning import ProbingPlan
-from plumbline.probe_config import Periodic
+from plumbline.probe_configs.base import Periodic
 from plumbline.probes.model import PeriodicProbe
 from plumbline.probing import CALENDAR_SPLAY_S, interval_s
 from plumbline.roots import Roots

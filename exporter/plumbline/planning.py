@@ -14,17 +14,16 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from plumbline.baseline.model import Target
 from plumbline.config import Config
 from plumbline.errors import PlumblineError
-from plumbline.probe_config import CanaryConfig, FilesystemConfig, FioConfig, IperfConfig, PathMtuConfig, RttConfig
 from plumbline.probes.canary_job import CanaryJob
 from plumbline.probes.fio import FioProbe
 from plumbline.probes.fio_raw import RawFioProbe
-from plumbline.probes.kinds import KINDS
-from plumbline.probes.model import ContinuousJob, Host, Identity, PeriodicProbe, Plan
+from plumbline.probes.kinds import plan_probe
+from plumbline.probes.model import Host, Identity, Plan
 from plumbline.probes.osd_lookup import ask_cluster
 from plumbline.probes.pool_class import ask_pool_class
 from plumbline.probes.raw_canary_job import RawCanaryJob
@@ -50,11 +49,8 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class ProbingPlan:
+class ProbingPlan(Plan):
     """All probes of a configuration on this host."""
-
-    periodic: tuple[PeriodicProbe, ...] = ()
-    continuous: tuple[ContinuousJob, ...] = ()
 
     @property
     def canaries(self) -> tuple[CanaryJob | RawCanaryJob, ...]:
@@ -91,20 +87,13 @@ def make_plan(
     """
     wanted = [probe for probe in config.probes if probe.enabled]
     directories = {
-        Path(probe.directory or storage / probe.name)
+        directory
         for probe in wanted
-        if isinstance(probe, CanaryConfig | FioConfig)
-        or (isinstance(probe, FilesystemConfig) and _on_this_host(probe.directory, roots))
+        if (directory := probe.directory_in(storage)) is not None
+        and not (probe.remote and not _on_this_host(str(directory), roots))
     }
     ways: dict[tuple[str, str | None], Way] = _ask_each(
-        {
-            (target.host, None if probe.bind is None else str(probe.bind))
-            for probe in wanted
-            if isinstance(probe, IperfConfig | RttConfig | PathMtuConfig)
-            for target in probe.targets
-        },
-        lambda pair: _way(*pair, roots),
-        what="the way there",
+        {peer for probe in wanted for peer in probe.peers()}, lambda peer: _way(*peer, roots), what="the way there"
     )
     below = _ask_each(directories, lambda directory: device_below(directory, roots))
     host = Host(
@@ -114,17 +103,15 @@ def make_plan(
         ceph=config.ceph,
         environment=environment,
         disk_below=below.get,
-        disks=_Once[tuple[BlockDevice, ...]](
-            lambda: read_block_devices(roots, on_skip=lambda _name, _reason: None), otherwise=disks_before
+        disks=functools.cache(
+            lambda: _in_time(partial(read_block_devices, roots, on_skip=lambda *_: None), otherwise=disks_before)
         ),
-        osd_disks=_Once[Mapping[str, str]](lambda: read_disk_users(roots).osds(), otherwise={}),
+        osd_disks=functools.cache(lambda: _in_time(lambda: read_disk_users(roots).osds(), otherwise=dict[str, str]())),
         way_to=lambda name, bind: ways.get((name, bind)),
         cluster_osds=functools.cache(lambda: ask_cluster(config.ceph, environment)),
         pool_class=functools.cache(lambda pool: ask_pool_class(pool, config.ceph, environment)),
     )
-    whole = Plan()
-    for probe in wanted:
-        whole += KINDS[type(probe)](probe, host)
+    whole = sum((plan_probe(probe, host) for probe in wanted), Plan())
     return ProbingPlan(whole.periodic, whole.continuous)
 
 
@@ -169,17 +156,9 @@ def not_recordable(identities: Sequence[Identity]) -> str:
     return ""
 
 
-class _Once(Generic[T]):
-    """Something read when somebody wants it, and then kept; ``otherwise`` where it does not answer in time."""
-
-    def __init__(self, read: Callable[[], T], *, otherwise: T) -> None:
-        self._read, self._otherwise = read, otherwise
-        self._known: T | None = None
-
-    def __call__(self) -> T:
-        if self._known is None:
-            self._known = _ask_each({_DISKS}, lambda _path: self._read()).get(_DISKS, self._otherwise)
-        return self._known
+def _in_time(ask: Callable[[], T], *, otherwise: T) -> T:
+    """The answer, or ``otherwise`` where there is none in time."""
+    return _ask_each({_DISKS}, lambda _path: ask()).get(_DISKS, otherwise)
 
 
 def _way(host: str, bind: str | None, roots: Roots) -> Way:

@@ -26,7 +26,7 @@ from plumbline.core.units import si
 from plumbline.errors import BaselineError, ProbeRefused, Unavailable
 from plumbline.ondemand import Group, Item, group_name, name_of, together
 from plumbline.planning import ProbingPlan, not_recordable
-from plumbline.probe_config import IperfConfig, Periodic, RadosBenchConfig
+from plumbline.probe_configs.base import Periodic
 from plumbline.probes import fio_target, gates
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.fio_target import FioKind
@@ -81,10 +81,11 @@ def with_run_duration(config: Config, seconds: float | None) -> Config:
 def _lasting(probe: object, seconds: float) -> object:
     if not isinstance(probe, Periodic) or not hasattr(probe, "runtime"):
         return probe
-    if isinstance(probe, IperfConfig | RadosBenchConfig):  # they count whole seconds
-        seconds = max(1.0, math.ceil(seconds))
+    seconds = max(1.0, math.ceil(seconds) if probe.whole_seconds else seconds)
     more = max(0.0, seconds - probe.runtime) * 2  # of both directions, or a write before the reads
-    return msgspec.structs.replace(probe, runtime=Duration(seconds), timeout=Duration(probe.timeout + more))
+    timeout = Duration(probe.timeout + more)
+    rests = max(probe.interval, Duration(2 * timeout))  # as a configuration must have it; a recording runs at once
+    return msgspec.structs.replace(probe, runtime=Duration(seconds), timeout=timeout, interval=rests)
 
 
 def choose(plan: ProbingPlan, wanted: Wanted) -> tuple[list[Item], dict[str, str]]:

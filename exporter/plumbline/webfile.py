@@ -23,8 +23,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from plumbline.config import convert_secret, read_text, read_yaml
 from plumbline.config_types import Secret, Strict
+from plumbline.config_yaml import convert_secret, read_text, read_yaml
 from plumbline.errors import ConfigError
 from plumbline.visible import visible
 

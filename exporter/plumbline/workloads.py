@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
-from typing import Literal, TypeAlias, TypeVar
+from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 import yaml
@@ -127,19 +127,13 @@ class RoundTrip(_Common, frozen=True, tag="round-trip"):
     protocol: Literal["icmp", "tcp"]
     payload_bytes: int = 0
 
-    @property
-    def operations(self) -> tuple[str, ...]:
-        """``round-trip``."""
-        return ("round-trip",)
+    operations: ClassVar[tuple[str, ...]] = ("round-trip",)
 
 
 class PathMtu(_Common, frozen=True, tag="path-mtu"):
     """The biggest packet with don't-fragment that is answered."""
 
-    @property
-    def operations(self) -> tuple[str, ...]:
-        """``path-mtu``."""
-        return ("path-mtu",)
+    operations: ClassVar[tuple[str, ...]] = ("path-mtu",)
 
 
 class OsdBench(_Common, frozen=True, tag="osd-bench"):
@@ -150,10 +144,7 @@ class OsdBench(_Common, frozen=True, tag="osd-bench"):
     object_size: int = 0
     objects: int = 0
 
-    @property
-    def operations(self) -> tuple[str, ...]:
-        """``write``."""
-        return ("write",)
+    operations: ClassVar[tuple[str, ...]] = ("write",)
 
 
 class RadosBench(_Common, frozen=True, tag="rados-bench"):
@@ -174,10 +165,7 @@ class RadosOps(_Common, frozen=True, tag="rados-ops"):
 
     object_size: int
 
-    @property
-    def operations(self) -> tuple[str, ...]:
-        """``write``, ``read``, ``remove``."""
-        return ("write", "read", "remove")
+    operations: ClassVar[tuple[str, ...]] = ("write", "read", "remove")
 
 
 class RbdBench(_Common, frozen=True, tag="rbd-bench"):
@@ -200,10 +188,7 @@ class Metadata(_Common, frozen=True, tag="metadata"):
     files: int
     file_size: int = 0
 
-    @property
-    def operations(self) -> tuple[str, ...]:
-        """``create``, ``stat``, ``unlink``."""
-        return ("create", "stat", "unlink")
+    operations: ClassVar[tuple[str, ...]] = ("create", "stat", "unlink")
 
 
 class S3Ops(_Common, frozen=True, tag="s3-ops"):
@@ -211,16 +196,12 @@ class S3Ops(_Common, frozen=True, tag="s3-ops"):
 
     object_size: int
 
-    @property
-    def operations(self) -> tuple[str, ...]:
-        """``put``, ``get``, ``list``, ``delete``."""
-        return ("put", "get", "list", "delete")
+    operations: ClassVar[tuple[str, ...]] = ("put", "get", "list", "delete")
 
 
 Workload: TypeAlias = (
     BlockWorkload | TcpThroughput | RoundTrip | PathMtu | OsdBench | RadosBench | RadosOps | RbdBench | Metadata | S3Ops
 )
-K = TypeVar("K", bound=_Common)
 
 
 def _digest(parts: list[str]) -> str:
@@ -238,26 +219,21 @@ class WorkloadCatalogue:
         try:
             return self.by_id[workload_id]
         except KeyError:
-            import difflib  # only on the error path  # noqa: PLC0415
+            raise ConfigError(where, self.unknown(workload_id), key=key, value=workload_id) from None
 
-            near = difflib.get_close_matches(workload_id, self.by_id, n=3, cutoff=0.4)
-            hint = f"; near: {', '.join(near)}" if near else ""
-            raise ConfigError(where, f"no such workload in the catalogue{hint}", key=key, value=workload_id) from None
+    def unknown(self, workload_id: str) -> str:
+        """What an error says of an id that no workload has, with the nearest known ids."""
+        import difflib  # only on the error path  # noqa: PLC0415
 
-    def of_kind(self, kind: type[K], workload_id: str, *, where: str, key: str) -> K:
-        """The workload, or :class:`ConfigError` where it is of another kind too, naming those of this one."""
-        workload = self.get(workload_id, where=where, key=key)
-        if not isinstance(workload, kind):
-            fitting = ", ".join(each.id for each in self.by_id.values() if isinstance(each, kind))
-            raise ConfigError(where, f"another kind of workload; fitting ones: {fitting}", key=key, value=workload_id)
-        return workload
+        near = difflib.get_close_matches(workload_id, self.by_id, n=3, cutoff=0.4)
+        return "no such workload in the catalogue" + (f"; near: {', '.join(near)}" if near else "")
 
 
 def load_catalogue() -> WorkloadCatalogue:
     """The catalogue the package ships (``workloads.yaml``); a mistake in it is :class:`ConfigError`."""
     text = resources.files("plumbline").joinpath("workloads.yaml").read_text("utf-8")
     try:
-        written = yaml.load(text, Loader=_loader())  # noqa: S506  (a SafeLoader)
+        written = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  (libyaml, 10× faster)
         rows = msgspec.convert([{"kind": "block", **row} for row in written], list[Workload])
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         raise ConfigError("workloads.yaml", str(error)) from error
@@ -267,8 +243,3 @@ def load_catalogue() -> WorkloadCatalogue:
             raise ConfigError("workloads.yaml", "repeated id or unknown layer", key=row.id, value=row.layer)
         by_id[row.id] = row
     return WorkloadCatalogue(by_id)
-
-
-def _loader() -> type[yaml.SafeLoader]:
-    """libyaml's loader where it is built in: ten times faster, same language."""
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -17,7 +17,7 @@ import pytest
 
 from plumbline.config_types import Duration, Size
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import FioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes import guard, metadata_worker
 from plumbline.probes.canary_worker import FILE_NAME as CANARY
 from plumbline.probes.fio import FioPlan, FioTool, remove_surplus, run_fio
@@ -49,7 +49,7 @@ class Place:
 
     def plan(self, workload: str = "randwrite-4k-qd1-j1") -> FioPlan:
         config = FioConfig(
-            name="fio", workload=workload, runtime=Duration(0.2), timeout=Duration(60), file_size=Size(SIZE)
+            name="fio", workload=workload, runtime=Duration(1), timeout=Duration(60), file_size=Size(SIZE)
         )
         found = CATALOGUE.get(workload, where="", key="")
         return FioPlan.of(config, found, directory=self.probe, device_class="ssd")

@@ -15,7 +15,7 @@ import pytest
 
 from plumbline.config_types import Duration, Size
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import FioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes import guard, metadata_worker
 from plumbline.probes.fio import FioPlan, FioTool, remove_surplus, run_fio
 from plumbline.probes.runner import ProcessRunner
@@ -70,7 +70,7 @@ THINGS: tuple[Callable[[Path], None], ...] = (hard_link, symbolic_link, another_
 
 def plan(directory: Path) -> FioPlan:
     config = FioConfig(
-        name="fio", workload="randwrite-4k-qd1-j1", runtime=Duration(0.2), timeout=Duration(60), file_size=Size(SIZE)
+        name="fio", workload="randwrite-4k-qd1-j1", runtime=Duration(1), timeout=Duration(60), file_size=Size(SIZE)
     )
     found = load_catalogue().get(config.workload, where="", key="")
     return FioPlan.of(config, found, directory=directory, device_class="ssd")

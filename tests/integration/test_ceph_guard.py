@@ -18,7 +18,7 @@ import pytest
 from plumbline.config import CephConfig, GatesConfig
 from plumbline.config_types import Duration
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import RttConfig
+from plumbline.probe_configs.network import RttConfig
 from plumbline.probes.ceph_access import NAMESPACE
 from plumbline.probes.cluster import LOCK_NAME, LOCK_OBJECT, CephGuard
 from plumbline.probes.engine import Gates, run_probe

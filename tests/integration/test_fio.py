@@ -15,7 +15,7 @@ import pytest
 
 from plumbline.config_types import Duration, Size
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import FioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes.fio import FioPlan, FioTool, run_fio
 from plumbline.probes.guard import prepare_directory
 from plumbline.probes.histogram import quantile

@@ -19,7 +19,7 @@ from plumbline.probes.fio_raw import RawFioPlan, argv, run_raw_fio
 from plumbline.probes.raw_device import open_device
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import Completed, ProcessRunner
-from plumbline.workloads import BlockWorkload, load_catalogue
+from plumbline.workloads import load_catalogue
 from support.filesystems import skip_without_root
 from support.loops import Loops, checksum
 
@@ -41,7 +41,7 @@ def loops(tmp_path: Path) -> Iterator[Loops]:
 def plan(device: str, workload: str = "randread-4k-qd1-j1", **changes: object) -> RawFioPlan:
     values: dict[str, object] = {
         "probe": f"raw/{device}",
-        "workload": CATALOGUE.of_kind(BlockWorkload, workload, where="test", key="workload"),
+        "workload": CATALOGUE.by_id[workload],
         "device": device,
         "device_class": "ssd",
         "dev": "/dev",

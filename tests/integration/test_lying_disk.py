@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import PlumblineError
-from plumbline.probe_config import FilesystemConfig
+from plumbline.probe_configs.filesystem import FilesystemConfig
 from plumbline.probes.filesystem import FilesystemProbe
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult

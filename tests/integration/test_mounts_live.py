@@ -15,7 +15,7 @@ import pytest
 from plumbline.config_types import Duration, Size
 from plumbline.errors import ProbeRefused
 from plumbline.mountwatch import ANSWER_WITHIN_S, MountWatch
-from plumbline.probe_config import FilesystemConfig
+from plumbline.probe_configs.filesystem import FilesystemConfig
 from plumbline.probes.filesystem import FilesystemProbe
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult

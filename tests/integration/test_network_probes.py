@@ -21,7 +21,8 @@ from plumbline.config import Config
 from plumbline.config_types import Duration, Endpoint, LocalAddress, Size
 from plumbline.errors import ProbeRefused
 from plumbline.planning import make_plan
-from plumbline.probe_config import IperfConfig, PathMtuConfig, ProbeConfig, RttConfig
+from plumbline.probe_configs import ProbeConfig
+from plumbline.probe_configs.network import IperfConfig, PathMtuConfig, RttConfig
 from plumbline.probes.iperf3_server import IperfServer, ServerPlan
 from plumbline.probes.model import PeriodicProbe, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult

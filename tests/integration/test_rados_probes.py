@@ -19,10 +19,11 @@ import pytest
 from plumbline.config import CephConfig
 from plumbline.config_types import Duration
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import OsdBenchConfig, RadosBenchConfig, RadosCanaryConfig
-from plumbline.probes import osd_bench, rados_bench, rados_canary_job
+from plumbline.probe_configs.ceph import OsdBenchConfig, RadosBenchConfig, RadosCanaryConfig
+from plumbline.probes import osd_bench, rados_bench
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.histogram import quantile
+from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import ContinuousProbe, Host, Progress, Run
 from plumbline.probes.osd_lookup import ask_cluster
 from plumbline.probes.result import Outcome
@@ -81,7 +82,7 @@ class Canaries:
     def __init__(self, host: Host, **changes: object) -> None:
         values: dict[str, object] = {"name": "rados-canary", "rate": 9.0, "stuck_after": Duration(4.0)}
         self.config = RadosCanaryConfig(**(values | changes))  # type: ignore[arg-type]
-        self.jobs = rados_canary_job.build(self.config, host).continuous
+        self.jobs = plan_probe(self.config, host).continuous
         self.canaries: list[ContinuousProbe] = [job.make({}) for job in self.jobs]
         for canary in self.canaries:
             canary.start()
@@ -310,7 +311,7 @@ def recent_mean(before: WorkloadReading, after: WorkloadReading) -> float:
 def bench(host: Host, workload: str = "rados-write-4m-t16", **changes: object) -> rados_bench.RadosBenchProbe:
     values: dict[str, object] = {"name": "bench", "workload": workload, "runtime": Duration(2.0), "max_objects": 24}
     config = RadosBenchConfig(**(values | {"timeout": Duration(90.0)} | changes))  # type: ignore[arg-type]
-    (probe,) = rados_bench.build(config, host).periodic
+    (probe,) = plan_probe(config, host).periodic
     assert isinstance(probe, rados_bench.RadosBenchProbe)
     return probe
 
@@ -401,7 +402,7 @@ def wait_for_objects(ceph: CephCluster, before: set[str]) -> None:
 
 def osd_benches(host: Host, workload: str = "osd-bench-4k") -> tuple[osd_bench.OsdBenchProbe, ...]:
     config = OsdBenchConfig(name="osd-bench", workload=workload, timeout=Duration(120.0))
-    probes = osd_bench.build(config, host).periodic
+    probes = plan_probe(config, host).periodic
     return tuple(probe for probe in probes if isinstance(probe, osd_bench.OsdBenchProbe))
 
 

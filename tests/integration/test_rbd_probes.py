@@ -22,11 +22,11 @@ from plumbline.cephadmin import wanted
 from plumbline.config import CephConfig, GatesConfig
 from plumbline.config_types import Duration, Size
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import RbdBenchConfig, RbdFioConfig
-from plumbline.probes import rbd_bench, rbd_fio
+from plumbline.probe_configs.ceph import RbdBenchConfig, RbdFioConfig
 from plumbline.probes.cluster import CephGuard
 from plumbline.probes.engine import Gates, run_probe
 from plumbline.probes.gates import HeavyLock
+from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host, Progress, Run
 from plumbline.probes.pool_class import ask_pool_class
 from plumbline.probes.rbd_bench import RbdBenchProbe
@@ -102,7 +102,7 @@ def host(config: CephConfig, folder: Path) -> Host:
 
 def fio_probe(here: Host, **changes: object) -> RbdFioProbe:
     settings = {"image_size": Size(SIZE), "runtime": Duration(1), "timeout": Duration(LONG_S)} | changes
-    (probe,) = rbd_fio.build(RbdFioConfig(name="a", **settings), here).periodic
+    (probe,) = plan_probe(RbdFioConfig(name="a", **settings), here).periodic
     assert isinstance(probe, RbdFioProbe)
     return probe
 
@@ -230,7 +230,7 @@ def test_rbds_own_bench(ceph: CephCluster, here: Host, workload: str) -> None:
     settings = RbdBenchConfig(
         name="b", workload=workload, image_size=Size(SIZE), total=Size(2 * MIB), timeout=Duration(LONG_S)
     )
-    (probe,) = rbd_bench.build(settings, here).periodic
+    (probe,) = plan_probe(settings, here).periodic
     result = probe.run(a_run())
     assert (result.outcome, result.message, result.tool) == (Outcome.SUCCESS, "", "rbd")
     (operation,) = result.operations

@@ -24,20 +24,22 @@ from plumbline import cephmapwatch
 from plumbline.config import CephConfig, Config
 from plumbline.config_types import Duration, Endpoint, Size
 from plumbline.errors import PlumblineError
-from plumbline.probe_config import FioConfig, IperfConfig, OsdBenchConfig, RadosBenchConfig, RbdBenchConfig
-from plumbline.probes import osd_bench, rados_bench, rbd_bench
+from plumbline.probe_configs.ceph import OsdBenchConfig, RadosBenchConfig, RbdBenchConfig
+from plumbline.probe_configs.disk import FioConfig
+from plumbline.probe_configs.network import IperfConfig
 from plumbline.probes import runner as runner_module
 from plumbline.probes.cluster_osds import ClusterOsds, Osd
 from plumbline.probes.fio import FioPlan, FioTool, run_fio
 from plumbline.probes.guard import prepare_directory
 from plumbline.probes.iperf3 import IperfProbe, IperfTool
+from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host, PeriodicProbe, Run
 from plumbline.probes.peer import Peer
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.roots import Roots
 from plumbline.sources.smartctl import read_smartctl
-from plumbline.workloads import TcpThroughput, load_catalogue
+from plumbline.workloads import load_catalogue
 from plumbline.zpoolwatch import ZpoolStatus
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -156,7 +158,7 @@ def fio(imposter: Imposter, folder: Path) -> ProbeResult:
 
 def iperf3(imposter: Imposter, _folder: Path) -> ProbeResult:
     config = IperfConfig(name="net", targets=(Endpoint("10.0.0.2"),), runtime=Duration(2.0))
-    workload = CATALOGUE.of_kind(TcpThroughput, "tcp-throughput-s1", where="", key="")
+    workload = CATALOGUE.by_id["tcp-throughput-s1"]
     peer = Peer(config.targets[0], config.bind, "eth0", "10g")
     return IperfProbe(config, workload, peer, IperfTool(which=lambda _: "/x")).run(a_run(imposter))
 
@@ -165,17 +167,17 @@ def rados(imposter: Imposter, folder: Path) -> ProbeResult:
     config = RadosBenchConfig(
         name="bench", workload="rados-write-4m-t16", runtime=Duration(10.0), timeout=Duration(60.0)
     )
-    return probes_of(rados_bench.build(config, host(folder))).run(a_run(imposter))
+    return probes_of(plan_probe(config, host(folder))).run(a_run(imposter))
 
 
 def ceph_tell(imposter: Imposter, folder: Path) -> ProbeResult:
     config = OsdBenchConfig(name="osd-bench", workload="osd-bench-4k", osds=("osd.0",))
-    return probes_of(osd_bench.build(config, host(folder))).run(a_run(imposter))
+    return probes_of(plan_probe(config, host(folder))).run(a_run(imposter))
 
 
 def rbd(imposter: Imposter, folder: Path) -> ProbeResult:
     config = RbdBenchConfig(name="rbd", timeout=Duration(20.0), image_size=Size(64 << 20), total=Size(8 << 20))
-    return probes_of(rbd_bench.build(config, host(folder))).run(a_run(imposter))
+    return probes_of(plan_probe(config, host(folder))).run(a_run(imposter))
 
 
 def smartctl(imposter: Imposter, _folder: Path) -> object:

@@ -13,7 +13,7 @@ from plumbline.core.kernel import TABLE, read_kernel
 SOURCE = Path(__file__).parents[2] / "exporter" / "plumbline"
 READS = frozenset({"read", "read_text", "read_bytes", "readall", "readline", "readlines", "open", "load_cert_chain"})
 BOUNDED = {
-    "plumbline.config": "read_text",
+    "plumbline.config_yaml": "read_text",
     "plumbline.sources.sysfs": "read_text, read_bytes",
 }
 """Functions of ours with these names, which end at a bound."""
@@ -86,7 +86,7 @@ def test_the_walk_sees_what_it_is_for() -> None:
         "p.read_text()",
         "os.open(p, 0); f.read(7); sysfs.read_text(p)",
         "Path(p).open('rb')",
-        "from plumbline.config import read_text",
+        "from plumbline.config_yaml import read_text",
         "read_text(p)",
         "q.read_bytes(); f.readlines()",
     ]

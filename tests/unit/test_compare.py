@@ -21,7 +21,7 @@ from plumbline.errors import BaselineError
 from plumbline.fingerprint import Fingerprint
 from plumbline.nowfigures import figures_now
 from plumbline.planning import ProbingPlan, make_plan
-from plumbline.probe_config import CanaryConfig, FioConfig
+from plumbline.probe_configs.disk import CanaryConfig, FioConfig
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.roots import Roots
 from plumbline.state import ProbeRecord

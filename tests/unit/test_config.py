@@ -6,7 +6,7 @@ from plumbline import __version__
 from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS, Config, load, parse, split_address
 from plumbline.config_types import Duration
 from plumbline.errors import ConfigError
-from plumbline.probe_config import CanaryConfig, FioConfig
+from plumbline.probe_configs.disk import CanaryConfig, FioConfig
 from plumbline.workloads import load_catalogue
 
 CATALOGUE = load_catalogue()
@@ -91,6 +91,30 @@ BAD = {
     "a raw disk by its kernel name": (
         "probes: [{type: raw-canary, name: r, devices: [/dev/sdb]}]",
         "c.yaml: probes[0].devices = '/dev/sdb': a kernel name such as sdb or nvme0n1, or osd",
+    ),
+    "an OSD by its number alone": (
+        "probes: [{type: osd-bench, name: o, osds: ['3']}]",
+        "c.yaml: probes[0].osds = '3': osd.N, or host",
+    ),
+    "a password in an address is not shown": (
+        "probes: [{type: s3, name: s, endpoint: 'http://u:secret@h', bucket: abc, credentials_file: /x}]",
+        "c.yaml: probes[0].endpoint: http:// or https:// with a host and nothing else",
+    ),
+    "the name of a file of ours": (
+        "probes: [{type: canary, name: lock}]",
+        "c.yaml: probes[0].name = 'lock': a file of Plumbline's has this name; choose another",
+    ),
+    "a server's port that nobody knows": (
+        "network_server: {listen: '10.0.0.1:0'}",
+        "c.yaml: network_server.listen = '10.0.0.1:0': other nodes have to know the port",
+    ),
+    "a server for no network": (
+        "network_server: {listen: '10.0.0.1:1', allow: [x]}",
+        "c.yaml: network_server.allow = ['x']: 'x' does not appear to be an IPv4 or IPv6 network",
+    ),
+    "a relative admin socket": (
+        "ceph: {admin_sockets: [/run/a, run/b]}",
+        "c.yaml: ceph.admin_sockets[1] = 'run/b': expected an absolute path; * is understood, ** is not",
     ),
     "a name twice": (
         "probes: [{type: canary, name: c}, {type: canary, name: c}]",

@@ -11,7 +11,7 @@ import yaml
 
 from plumbline import config_types
 from plumbline.config import COLLECTORS, Config, load, parse
-from plumbline.probe_config import ProbeConfig
+from plumbline.probe_configs import ProbeConfig
 from plumbline.reference import every_spec
 from plumbline.workloads import load_catalogue
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.config import read_yaml
+from plumbline.config_yaml import read_yaml
 from plumbline.sources.driverrules import DriverRules, alternatives, load_table, matching, terms
 from plumbline.sources.drivers import Count, Evidence, bind, losses
 from plumbline.sources.links import LinkStats

@@ -22,7 +22,7 @@ import plumbline
 from plumbline.config_types import Duration
 from plumbline.core.memory import limit_memory
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import S3Config
+from plumbline.probe_configs.object import S3Config
 from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult

@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.config_types import Duration, Endpoint
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import RttConfig
+from plumbline.probe_configs.network import RttConfig
 from plumbline.probes.engine import Gates, run_probe
 from plumbline.probes.gates import HeavyLock, check_quiet_hours
 from plumbline.probes.model import Identity, Run

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plumbline.config import parse
 from plumbline.errors import ConfigError, ParseError, ProbeRefused
 from plumbline.mountwatch import verdict
-from plumbline.probe_config import FilesystemConfig
+from plumbline.probe_configs.filesystem import FilesystemConfig
 from plumbline.probes.apart import parse_answer
 from plumbline.probes.filesystem import FilesystemProbe, MetadataDone, MountAnswer, zfs_release
 from plumbline.probes.latencies import summarise

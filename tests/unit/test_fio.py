@@ -17,7 +17,7 @@ import pytest
 
 from plumbline.config_types import Duration, Size
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import FioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes.fio import FioPlan, FioTool, remove_surplus, run_fio
 from plumbline.probes.gates import HeavyLock
 from plumbline.probes.guard import prepare_directory
@@ -272,13 +272,13 @@ def test_a_flood_of_what_is_not_to_be_seen(disk: Path, fio: Script):
 
 
 def test_a_hang(disk: Path, fio: Script):
-    of = plan(disk / "probe", runtime=Duration(0.2), timeout=Duration(0.5))
+    of = plan(disk / "probe", runtime=Duration(1), timeout=Duration(1.1))
     lay_out(of)
     result = fio.run(of, "echo half >$report; sleep 60")
     assert result.outcome is Outcome.TIMEOUT
-    assert result.message == "fio: not finished in time; is the device slow, or the timeout of 0.5 s too short?"
+    assert result.message == "fio: not finished in time; is the device slow, or the timeout of 1.1 s too short?"
     assert result.operations == ()
-    assert 0.5 <= result.duration < 5
+    assert 1.1 <= result.duration < 6
     assert left(of) == [".plumbline-probe", "fio.0"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.config_types import Duration, Size
-from plumbline.probe_config import FioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes.fio_job import FioPlan, layout_pace, measure_argv
 from plumbline.workloads import load_catalogue
 

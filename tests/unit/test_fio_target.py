@@ -9,7 +9,8 @@ import pytest
 
 from plumbline.config import CephConfig
 from plumbline.config_types import Duration
-from plumbline.probe_config import FioConfig, RbdFioConfig
+from plumbline.probe_configs.ceph import RbdFioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes import fio_job, fio_raw, fio_target, rbd_fio
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.fio import FioProbe

@@ -11,17 +11,17 @@ import pytest
 
 from plumbline.config_types import Duration, Endpoint, LocalAddress, Size
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import IperfConfig
+from plumbline.probe_configs.network import IperfConfig
 from plumbline.probes.iperf3 import IperfPlan, IperfProbe, IperfTool
 from plumbline.probes.model import Progress, Run
 from plumbline.probes.peer import Peer
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed
-from plumbline.workloads import TcpThroughput, load_catalogue
+from plumbline.workloads import load_catalogue
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "iperf3"
 VERSION = Completed(("iperf3",), 0, b"iperf 3.12 (cJSON 1.7.15)\nLinux \xff vm\n")
-WORKLOAD = load_catalogue().of_kind(TcpThroughput, "tcp-throughput-s1", where="", key="")
+WORKLOAD = load_catalogue().by_id["tcp-throughput-s1"]
 
 
 def says(name: str) -> Completed:
@@ -78,10 +78,10 @@ def test_the_command_line() -> None:
 
 def test_the_default_port_and_the_cap() -> None:
     runner = Runner(VERSION, says("transmit-s1.json"))
-    made = probe(rate=Size(1000), bind=LocalAddress("10.0.0.1"))
+    made = probe(rate=Size(2000), bind=LocalAddress("10.0.0.1"))
     run(runner, made)
     assert "--port 10048" in " ".join(runner.argvs[1])
-    assert made.identity.config_hash == WORKLOAD.config_hash(rate_iops=1000) != WORKLOAD.config_hash()
+    assert made.identity.config_hash == WORKLOAD.config_hash(rate_iops=2000) != WORKLOAD.config_hash()
     assert (made.identity.target, made.identity.probe, made.identity.device) == ("10.0.0.2", "net/10.0.0.2", "eth0")
 
 

@@ -27,15 +27,14 @@ from plumbline.errors import ConfigError
 from plumbline.listing import daemon_runs, list_probes, parse_flocks, schedule_text
 from plumbline.ondemand import OnDemand, OperationReport, Report
 from plumbline.planning import ProbingPlan, make_plan
-from plumbline.probe_config import (
-    CanaryConfig,
-    FioConfig,
+from plumbline.probe_configs.ceph import (
     OsdBenchConfig,
     RadosBenchConfig,
     RadosCanaryConfig,
     RbdBenchConfig,
     RbdFioConfig,
 )
+from plumbline.probe_configs.disk import CanaryConfig, FioConfig
 from plumbline.probes.cluster import CephGuard
 from plumbline.probes.model import Progress
 from plumbline.probes.result import Outcome, ProbeResult
@@ -168,7 +167,7 @@ def test_the_list_shows_what_is_remembered() -> None:
     ("seconds", "text"), [(30.0, "every 30s"), (5400.0, "every 90m"), (21600.0, "every 6h"), (604800.0, "every 1w")]
 )
 def test_a_schedule_as_it_is_configured(seconds: float, text: str) -> None:
-    assert schedule_text(fio("a", interval=Duration(seconds))) == text
+    assert schedule_text(fio("a", interval=Duration(seconds), timeout=Duration(15))) == text
 
 
 def test_a_daemon_is_seen_by_its_lock_without_taking_it(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from plumbline.exposition import Collector, Exposition
 from plumbline.fingerprint import Fingerprint
 from plumbline.overview import Overview
 from plumbline.planning import ProbingPlan, make_plan
-from plumbline.probe_config import FioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probing import Probing
 from plumbline.registry import Parts, collectors

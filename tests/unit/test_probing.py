@@ -7,14 +7,17 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from plumbline.config import Config
 from plumbline.config_types import Size
 from plumbline.planning import ANSWER_WITHIN_S, ProbingPlan, make_plan
-from plumbline.probe_config import CanaryConfig, FioConfig
+from plumbline.probe_configs import ProbeConfig
+from plumbline.probe_configs.disk import CanaryConfig, FioConfig
 from plumbline.probes.canary_reading import CanaryState
+from plumbline.probes.kinds import KINDS
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probing import Probing
 from plumbline.roots import Roots
@@ -40,6 +43,10 @@ def test_each_probe_has_a_directory_of_its_own_in_the_storage_path_or_the_one_it
     )
     assert [job.directory for job in made.canaries] == [Path("/nowhere/state/canary"), Path("/srv/probe")]
     assert [job.plan.directory for job in made.fio] == [Path("/nowhere/state/fio-a")]
+
+
+def test_every_kind_of_probe_has_a_builder() -> None:
+    assert KINDS.keys() == set(get_args(ProbeConfig))
 
 
 def test_what_is_switched_off_is_not_planned() -> None:

@@ -15,7 +15,7 @@ from plumbline.config import GatesConfig
 from plumbline.config_types import Duration, QuietHours, Schedule
 from plumbline.errors import ProbeRefused
 from plumbline.planning import ProbingPlan
-from plumbline.probe_config import RttConfig
+from plumbline.probe_configs.network import RttConfig
 from plumbline.probes import engine
 from plumbline.probes.gates import HeavyLock
 from plumbline.probes.model import Identity, Run
@@ -27,6 +27,13 @@ from plumbline.storage_names import HEAVY_LOCK
 
 WITHIN_S = 30.0
 MONDAY_1_AM = time.mktime((2026, 11, 16, 1, 0, 0, 0, 0, -1))
+
+
+class Hasty(RttConfig, frozen=True, kw_only=True, tag="hasty"):
+    """With intervals shorter than a configuration may have, so that a test sees several."""
+
+    def __post_init__(self) -> None:
+        """Everything is allowed."""
 
 
 @dataclass
@@ -55,7 +62,7 @@ class Probe:
 
     @property
     def config(self) -> RttConfig:
-        return RttConfig(
+        return Hasty(
             name=self.name, targets=("x",), interval=Duration(self.interval_s), timeout=Duration(self.timeout_s),
             at=self.at, max_load_per_cpu=1e6,
         )  # fmt: skip

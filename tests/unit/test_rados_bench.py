@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from plumbline.config import CephConfig
-from plumbline.config_types import Duration
-from plumbline.errors import ConfigError, ProbeRefused
-from plumbline.probe_config import OsdBenchConfig, RadosBenchConfig
+from plumbline.config_types import Duration, FieldError
+from plumbline.errors import ProbeRefused
+from plumbline.probe_configs.ceph import OsdBenchConfig, RadosBenchConfig
 from plumbline.probes import osd_bench, rados_bench
 from plumbline.probes.cluster_osds import ClusterOsds, Osd
+from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host, Run
-from plumbline.probes.osd_lookup import check_words, look_up, only_class, remember
+from plumbline.probes.osd_lookup import look_up, only_class, remember
 from plumbline.probes.result import Outcome
 from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.roots import Roots
@@ -94,13 +95,14 @@ class TestWhichOsds:
 
     @pytest.mark.parametrize("words", [[], ["osd"], ["osd.-1"], ["osd.01"], ["3"], ["all"]])
     def test_what_names_none(self, words: list[str]) -> None:
-        with pytest.raises(ConfigError, match=r"probe\.osds"):
-            check_words(words, allowed=("host",), key="probe.osds")
+        with pytest.raises(FieldError, match=r"osd\.N, or host") as caught:
+            OsdBenchConfig(name="probe", osds=tuple(words))
+        assert caught.value.field == "osds"
 
 
 def bench(host: Host, workload: str = "rados-write-4m-t16") -> rados_bench.RadosBenchProbe:
     config = RadosBenchConfig(name="bench", workload=workload, runtime=Duration(10.0), timeout=Duration(60.0))
-    (probe,) = rados_bench.build(config, host).periodic
+    (probe,) = plan_probe(config, host).periodic
     assert isinstance(probe, rados_bench.RadosBenchProbe)
     return probe
 
@@ -185,7 +187,7 @@ class TestRadosBench:
 
 def osd_benches(host: Host) -> list[osd_bench.OsdBenchProbe]:
     config = OsdBenchConfig(name="osd-bench", workload="osd-bench-4k")
-    return [each for each in osd_bench.build(config, host).periodic if isinstance(each, osd_bench.OsdBenchProbe)]
+    return [each for each in plan_probe(config, host).periodic if isinstance(each, osd_bench.OsdBenchProbe)]
 
 
 class TestOsdBench:

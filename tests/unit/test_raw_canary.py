@@ -18,17 +18,18 @@ import pytest
 from plumbline.collectors import canary as collector
 from plumbline.config import CephConfig, Config
 from plumbline.planning import make_plan
-from plumbline.probe_config import FioConfig, RawCanaryConfig
-from plumbline.probes import fio_raw, raw_canary_job
+from plumbline.probe_configs.disk import FioConfig, RawCanaryConfig
+from plumbline.probes import raw_canary_job
 from plumbline.probes.canary import Canary, measure
 from plumbline.probes.canary_plan import DevicePlan
 from plumbline.probes.canary_reading import CanaryReading, CanaryState
 from plumbline.probes.crew import Crew
 from plumbline.probes.histogram import quantile
+from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
-from plumbline.workloads import BlockWorkload, load_catalogue
+from plumbline.workloads import load_catalogue
 from support.canaries import healthy, until
 from support.descriptors import open_descriptors
 from support.filesystems import run, skip_without_root
@@ -36,7 +37,7 @@ from support.loops import Loops, checksum
 from support.throttling import named, throttled
 
 CATALOGUE = load_catalogue()
-READ = CATALOGUE.of_kind(BlockWorkload, "randread-4k-qd1-j1", where="test", key="workload")
+READ = CATALOGUE.by_id["randread-4k-qd1-j1"]
 
 
 def plan(name: str, **changes: object) -> DevicePlan:
@@ -464,7 +465,7 @@ STORAGE = host(
 
 def jobs(*devices: str, of: Host = STORAGE, **changes: object) -> list[tuple[str, str, str]]:
     config = RawCanaryConfig(name="raw", devices=devices, **changes)  # type: ignore[arg-type]
-    made = raw_canary_job.build(config, of)
+    made = plan_probe(config, of)
     identities = [(job.name, job.identities()[0]) for job in made.continuous]
     return [(name, each.target, each.device_class) for name, each in identities]
 
@@ -497,13 +498,13 @@ class TestPlanning:
 
     def test_sixteen_share_a_worker(self) -> None:
         many = host(tuple(disk(f"sd{i:03}") for i in range(40)), {f"sd{i:03}": f"osd.{i}" for i in range(40)})
-        made = raw_canary_job.build(RawCanaryConfig(name="raw"), many).continuous
+        made = plan_probe(RawCanaryConfig(name="raw"), many).continuous
         crews = [id(job.crew) for job in made if isinstance(job, raw_canary_job.RawCanaryJob)]
         assert [crews.count(each) for each in dict.fromkeys(crews)] == [16, 16, 8]
 
     def test_fio_has_a_probe_for_each(self) -> None:
         config = FioConfig(name="raw-fio", workload="randread-4k-qd16-j1", devices=("osd",))
-        made = fio_raw.build(config, STORAGE).periodic
+        made = plan_probe(config, STORAGE).periodic
         assert [(probe.identity.probe, probe.identity.target, probe.identity.device) for probe in made] == [
             (f"raw-fio/{name}", name, name) for name in ("nvme0n1", "sdb", "sdc", "sdd")
         ]

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.config import Config
-from plumbline.errors import ConfigError, ProbeRefused
-from plumbline.probe_config import FioConfig, RawCanaryConfig, check_probe
+from plumbline.config_types import FieldError
+from plumbline.errors import ProbeRefused
+from plumbline.probe_configs.disk import FioConfig, RawCanaryConfig
 from plumbline.probes import canary_worker, raw_device
 from plumbline.probes.canary_plan import DevicePlan
 from plumbline.probes.fio_raw import RawFioPlan
@@ -128,8 +129,8 @@ class TestRefused:
         fio = FioConfig(name="a", workload=workload.id, devices=("sdb",))
         canary = RawCanaryConfig(name="a", devices=("sdb",), workload=workload.id)
         for probe in (fio, canary):
-            with pytest.raises(ConfigError):
-                check_probe(probe, "plumbline.yaml", "probes[0]", CATALOGUE)
+            with pytest.raises(FieldError):
+                probe.chosen(CATALOGUE)
         with pytest.raises(ValueError, match="not a direct read"):
             DevicePlan(
                 name="a",
@@ -193,12 +194,10 @@ class TestRefused:
     @pytest.mark.parametrize("name", ["../sda", "..", ".", "", "/etc/passwd", "disk/../../x"])
     def test_7_a_path_outside_dev(self, tmp_path: Path, name: str) -> None:
         assert reason(lambda: opened(name)) == "not-a-disk"
-        for probe in (
-            RawCanaryConfig(name="a", devices=(name,)),
-            FioConfig(name="a", workload="randread-4k-qd1-j1", devices=(name,)),
-        ):
-            with pytest.raises(ConfigError):
-                check_probe(probe, "plumbline.yaml", "probes[0]", CATALOGUE)
+        with pytest.raises(FieldError, match="a kernel name such as sdb"):
+            RawCanaryConfig(name="a", devices=(name,))
+        with pytest.raises(FieldError, match="a kernel name such as sdb"):
+            FioConfig(name="a", workload="randread-4k-qd1-j1", devices=(name,))
 
     def test_8_a_partition_of_a_disk(self, loops: Loops, tmp_path: Path) -> None:
         table = bytearray(512)  # MBR: one Linux partition of 2 MiB, 1 MiB from the start

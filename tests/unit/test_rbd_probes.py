@@ -16,9 +16,10 @@ import pytest
 from plumbline.config import CephConfig
 from plumbline.config_types import Duration, Size
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import RbdBenchConfig, RbdFioConfig
-from plumbline.probes import rbd_bench, rbd_fio
+from plumbline.probe_configs.ceph import RbdBenchConfig, RbdFioConfig
+from plumbline.probes import rbd_fio
 from plumbline.probes.fio import FioTool
+from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host, Progress, Run
 from plumbline.probes.rbd_bench import RbdBenchProbe, bench_argv
 from plumbline.probes.rbd_commands import Commands
@@ -64,14 +65,14 @@ def replace_workload(workload: BlockWorkload, **changes: object) -> BlockWorkloa
 
 def fio_probe(here: Host, **changes: object) -> RbdFioProbe:
     settings = {"name": "a", "image_size": Size(128 * MIB)} | changes
-    (probe,) = rbd_fio.build(RbdFioConfig(**settings), here).periodic
+    (probe,) = plan_probe(RbdFioConfig(**settings), here).periodic
     assert isinstance(probe, RbdFioProbe)
     return named(probe)
 
 
 def bench_probe(here: Host, **changes: object) -> RbdBenchProbe:
     settings = {"name": "b", "image_size": Size(64 * MIB), "total": Size(8 * MIB)} | changes
-    (probe,) = rbd_bench.build(RbdBenchConfig(**settings), here).periodic
+    (probe,) = plan_probe(RbdBenchConfig(**settings), here).periodic
     assert isinstance(probe, RbdBenchProbe)
     return named(probe)
 

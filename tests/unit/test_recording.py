@@ -15,16 +15,9 @@ from plumbline.config_types import Duration, Endpoint, Size
 from plumbline.errors import BaselineError, ProbeRefused
 from plumbline.fingerprint import Fingerprint
 from plumbline.planning import ProbingPlan, make_plan
-from plumbline.probe_config import (
-    CanaryConfig,
-    FioConfig,
-    IperfConfig,
-    OsdBenchConfig,
-    PathMtuConfig,
-    RadosBenchConfig,
-    RbdFioConfig,
-    RttConfig,
-)
+from plumbline.probe_configs.ceph import OsdBenchConfig, RadosBenchConfig, RbdFioConfig
+from plumbline.probe_configs.disk import CanaryConfig, FioConfig
+from plumbline.probe_configs.network import IperfConfig, PathMtuConfig, RttConfig
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.recording_steps import Steps, Wanted, choose, figures_of, parameters, with_run_duration
@@ -209,14 +202,16 @@ def test_another_length_of_runs_changes_nothing_that_is_compared(tmp_path: Path)
             RbdFioConfig(name="rbd"),
             OsdBenchConfig(name="osd", osds=("osd.1",)),
             CanaryConfig(name="canary"),
+            FioConfig(name="often", workload="randread-4k-qd16-j1", interval=Duration(120.0)),
         )
     )
     assert with_run_duration(config, None) is config
     short = {probe.name: probe for probe in with_run_duration(config, 0.5).probes}
-    assert [short[name].runtime for name in ("fio", "net", "bench", "rbd")] == [0.5, 1.0, 1.0, 0.5]
+    assert [short[name].runtime for name in ("fio", "net", "bench", "rbd")] == [1.0, 1.0, 1.0, 1.0]
     assert short["fio"].timeout == 30
     long = {probe.name: probe for probe in with_run_duration(config, 60.0).probes}
     assert long["fio"].timeout > 60
+    assert long["often"].interval == 2 * long["often"].timeout > 120
     assert long["osd"] == config.probes[4]
     changed = planned(tmp_path, *with_run_duration(config, 0.5).probes[:2])
     before = planned(tmp_path, *config.probes[:2])

@@ -19,7 +19,7 @@ from plumbline.config_types import Endpoint, LocalAddress
 from plumbline.errors import ConfigError, ParseError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.gates import check_nic_busy
 from plumbline.probes.iperf3_server import ServerPlan
-from plumbline.probes.kinds import KINDS
+from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host
 from plumbline.roots import Roots
 from plumbline.sources import resolve as resolving
@@ -235,7 +235,7 @@ def test_a_heavy_probe_waits_for_a_quiet_port(
         storage=tmp_path, roots=Roots.under(tmp_path), catalogue=CATALOGUE, ceph=config.ceph, environment={},
         disk_below=lambda _path: None, disks=tuple, osd_disks=dict, way_to=lambda *_: Way("eth0", 9000, speed),
     )  # fmt: skip
-    [probe] = KINDS[type(config.probes[0])](config.probes[0], host).periodic
+    [probe] = plan_probe(config.probes[0], host).periodic
     assert probe.identity.device_class == (speed_word(speed) if speed else "unknown")
     readings = iter([(0, 0, 1.0), (moved, 0, 2.0)])
     monkeypatch.setattr(probing, "read_device_speed_mbps", lambda *_: speed)

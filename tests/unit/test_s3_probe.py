@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from plumbline.config import parse
 from plumbline.errors import ConfigError, ParseError, ProbeRefused
-from plumbline.probe_config import S3Config
+from plumbline.probe_configs.object import S3Config
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.runner import Completed

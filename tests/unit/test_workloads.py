@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from importlib import resources
+from typing import get_args
 
 import pytest
 import yaml
 
 from plumbline.errors import ConfigError
-from plumbline.probe_config import WORKLOADS
+from plumbline.probe_configs import ProbeConfig
 from plumbline.workloads import (
     LAYERS,
     BlockWorkload,
@@ -89,7 +90,7 @@ def test_every_workload_has_a_type_of_probe_that_runs_it() -> None:
     for each in ALL:
         if isinstance(each, BlockWorkload) and each.layer == "rados":
             continue  # fio's rados engine leaves its objects behind; ids for documented figures only
-        assert any(isinstance(each, kind) and each.layer == layer for kind, layer in WORKLOADS.values()), each.id
+        assert any(isinstance(each, kind.runs) and each.layer == kind.layer for kind in get_args(ProbeConfig)), each.id
 
 
 def test_the_rows_of_the_documents_are_there() -> None:

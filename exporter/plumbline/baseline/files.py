@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from plumbline import config
 from plumbline.baseline.units import Latency
+from plumbline.config_yaml import convert, read_yaml
 from plumbline.errors import BaselineError, ConfigError
 from plumbline.workloads import STATISTICS, Workload, WorkloadCatalogue
 
@@ -45,9 +45,9 @@ class Latencies(Strict, frozen=True, omit_defaults=True):
 def convert_text(kind: type[T], text: str, *, where: str) -> T:
     """YAML text as ``kind``. The schema version is looked at first: a newer file has keys we don't know."""
     try:
-        data = config.read_yaml(text, where=where)
+        data = read_yaml(text, where=where)
         _check_version(data, where)
-        return config.convert(kind, data, where=where)
+        return convert(kind, data, where=where)
     except ConfigError as error:
         # a key may hold anything, line breaks too; the error stays one line
         reason, key = (" ".join(part.split()) for part in (error.reason, error.key))

@@ -25,10 +25,10 @@ import msgspec
 import yaml
 from msgspec import Meta
 
-from plumbline.baseline.files import Latencies, Strict, convert_text
+from plumbline.baseline.files import Latencies, Strict, convert_text, known_workload
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
-from plumbline.core.answers import read_named
+from plumbline.config_yaml import read_text
 from plumbline.errors import BaselineError, ConfigError
 from plumbline.fingerprint import Fingerprint
 from plumbline.workloads import Workload, WorkloadCatalogue
@@ -128,13 +128,9 @@ class LoadedSite:
 def read_site(path: Path, *, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
     """Read and check one file; ``host`` as for :func:`parse_site`. Raises :class:`BaselineError`."""
     try:
-        data = read_named(path, MAX_BYTES)
-    except OSError as error:
-        raise BaselineError(str(path), f"can't be read: {error.strerror}") from error
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BaselineError(str(path), f"is not UTF-8 at byte {error.start}") from error
+        text = read_text(path, max_bytes=MAX_BYTES)
+    except ConfigError as error:
+        raise BaselineError(error.where, error.reason) from error
     return parse_site(text, where=str(path), host=host, catalogue=catalogue)
 
 
@@ -176,10 +172,7 @@ def _entries(file: SiteFile, where: str, catalogue: WorkloadCatalogue) -> Iterat
     seen: dict[tuple[str, ...], int] = {}
     for index, entry in enumerate(file.entries):
         key = f"entries[{index}]"
-        try:
-            workload = catalogue.get(entry.workload, where=where, key=f"{key}.workload")
-        except ConfigError as error:
-            raise BaselineError(error.where, error.reason, key=error.key, value=error.value) from error
+        workload = known_workload(entry.workload, catalogue, where=where, key=f"{key}.workload")
         operation = _operation(entry, workload, where, key)
         _check_figures(entry, where, key)
         config_hash = entry.config_hash or workload.config_hash(rate_iops=entry.rate_iops)

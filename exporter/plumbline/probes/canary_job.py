@@ -7,9 +7,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-from plumbline.probe_config import CanaryConfig
+from plumbline.probe_configs.disk import CanaryConfig
 from plumbline.probes.canary import Canary
 from plumbline.probes.canary_plan import CanaryPlan, quicker
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Bounds, Host, Identity, Plan
 from plumbline.workloads import BlockWorkload
 
@@ -32,17 +33,7 @@ class CanaryJob:
     def identities(self) -> tuple[Identity, ...]:
         """One for each workload."""
         return tuple(
-            Identity(
-                probe=self.config.name,
-                kind="canary",
-                layer=workload.layer,
-                device_class=self.device_class,
-                workload=workload.id,
-                operations=workload.operations,
-                config_hash=workload.config_hash(),
-                tool="plumbline",
-                device=self.device,
-            )
+            identify(self.config, workload, device_class=self.device_class, device=self.device)
             for workload in self.workloads
         )
 
@@ -76,13 +67,9 @@ class CanaryJob:
         return 2**30 if self.device_class == "hdd" else 2**24
 
 
-def build(config: CanaryConfig, host: Host) -> Plan:
+def build(config: CanaryConfig, workloads: tuple[BlockWorkload, ...], host: Host) -> Plan:
     """A canary in one directory."""
-    directory = Path(config.directory) if config.directory else host.storage / config.name
+    directory = config.directory_in(host.storage)
     below = host.disk_below(directory)
-    workloads = tuple(
-        host.catalogue.of_kind(BlockWorkload, each, where="configuration", key=f"{config.name}.workloads")
-        for each in config.workloads
-    )
     device_class = config.device_class or (below and below.device_class) or "unknown"
     return Plan(continuous=(CanaryJob(config, directory, below.name if below else "", device_class, workloads),))

@@ -16,10 +16,11 @@ import msgspec
 from plumbline import __version__
 from plumbline.core.kernel import read_kernel
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused
-from plumbline.probe_config import FilesystemConfig
+from plumbline.probe_configs.filesystem import FilesystemConfig
 from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
 from plumbline.probes.filesystem_worker import Done, Task
 from plumbline.probes.fio_job import FioPlan
+from plumbline.probes.identify import identify
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.latencies import summarise
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
@@ -74,14 +75,10 @@ class FilesystemProbe:
     @property
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
-        return Identity(
-            probe=self.config.name,
-            kind="filesystem",
-            layer=self.workload.layer,
+        return identify(
+            self.config,
+            self.workload,
             device_class=self.device_class,
-            workload=self.workload.id,
-            operations=self.workload.operations,
-            config_hash=self._config_hash,
             tool="fio" if isinstance(self.workload, BlockWorkload) else "plumbline",
             device=self.device,
             rate_iops=self._rate_iops,
@@ -109,10 +106,6 @@ class FilesystemProbe:
     @property
     def _rate_iops(self) -> int | None:
         return self.config.rate_iops if isinstance(self.workload, BlockWorkload) else None
-
-    @property
-    def _config_hash(self) -> str:
-        return self.workload.config_hash(rate_iops=self._rate_iops)
 
     def _run_fio(self, workload: BlockWorkload, run: Run) -> ProbeResult:
         run.progress(Progress("fio"))
@@ -212,14 +205,8 @@ class FilesystemProbe:
             )
 
 
-def build(config: FilesystemConfig, host: Host) -> Plan:
+def build(config: FilesystemConfig, workload: BlockWorkload | Metadata, host: Host) -> Plan:
     """A probe in one directory. What is mounted there is read from the kernel's list: asking itself could hang."""
-    where, key = "configuration", f"{config.name}.workload"
-    workload: BlockWorkload | Metadata
-    if isinstance(host.catalogue.get(config.workload, where=where, key=key), Metadata):
-        workload = host.catalogue.of_kind(Metadata, config.workload, where=where, key=key)
-    else:
-        workload = host.catalogue.of_kind(BlockWorkload, config.workload, where=where, key=key)
     found = _mount_by_name(config.directory, host.roots)
     mounted = found is not None and _wrong(found, config.filesystem) is None
     filesystem = found.filesystem if found and mounted else config.filesystem or ""

@@ -17,12 +17,13 @@ from pathlib import Path
 import msgspec
 
 from plumbline.errors import FileRefused, ParseError, ProbeRefused
-from plumbline.probe_config import FioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes.apart import Failed, Refused, parse_answer
 from plumbline.probes.fio_files import is_full
 from plumbline.probes.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, layout_pace, measure_argv
 from plumbline.probes.fio_output import REPORT_MAX_BYTES, Figures, FioReport, parse_report, split_notes
 from plumbline.probes.guard import ProbeDirectory, is_marked, prepare_directory, refused_by
+from plumbline.probes.identify import identify
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
@@ -78,14 +79,11 @@ class FioProbe:
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
         plan = self.plan
-        return Identity(
+        return identify(
+            self.config,
+            plan.workload,
             probe=plan.probe,
-            kind="fio",
-            layer=plan.workload.layer,
             device_class=plan.device_class,
-            workload=plan.workload.id,
-            operations=plan.workload.operations,
-            config_hash=plan.config_hash,
             tool="fio",
             device=self.device,
             rate_iops=plan.rate_iops,
@@ -108,11 +106,8 @@ class FioProbe:
         remove_surplus(self.plan)
 
 
-def build(config: FioConfig, host: Host) -> Plan:
+def build(config: FioConfig, workload: BlockWorkload, host: Host) -> Plan:
     """A probe in one directory."""
-    workload = host.catalogue.of_kind(
-        BlockWorkload, config.workload, where="configuration", key=f"{config.name}.workload"
-    )
     directory = Path(config.directory) if config.directory else host.storage / config.name
     below = host.disk_below(directory)
     device_class = config.device_class or (below and below.device_class) or "unknown"

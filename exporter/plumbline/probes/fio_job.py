@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.probe_config import FioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes.guard import FILL_BYTES_PER_SECOND
 from plumbline.workloads import BlockWorkload, Pattern, Sync
 

@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from plumbline.probe_config import FioConfig
+from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes import fio
 from plumbline.probes.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Run
 from plumbline.probes.raw_device import RawDevice, open_device
 from plumbline.probes.raw_disks import raw_disks
@@ -73,14 +74,11 @@ class RawFioProbe:
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
         plan = self.plan
-        return Identity(
+        return identify(
+            self.config,
+            plan.workload,
             probe=plan.probe,
-            kind="fio",
-            layer=plan.workload.layer,
             device_class=plan.device_class,
-            workload=plan.workload.id,
-            operations=plan.workload.operations,
-            config_hash=plan.config_hash,
             tool="fio",
             target=plan.device,
             device=plan.device,
@@ -95,13 +93,10 @@ class RawFioProbe:
         """Nothing: a run leaves nothing."""
 
 
-def build(config: FioConfig, host: Host) -> Plan:
+def build(config: FioConfig, workload: BlockWorkload, host: Host) -> Plan:
     """A probe of each disk; without disks the one in a directory."""
     if not config.devices:
-        return fio.build(config, host)
-    workload = host.catalogue.of_kind(
-        BlockWorkload, config.workload, where="configuration", key=f"{config.name}.workload"
-    )
+        return fio.build(config, workload, host)
     tool = fio.FioTool()
     probes = []
     for name, disk in raw_disks(config.devices, host):

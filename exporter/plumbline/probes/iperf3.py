@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from plumbline.core.units import si
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probe_config import NETWORK_SERVER_PORT, PEER_ANSWERS_WITHIN_S, IperfConfig
+from plumbline.probe_configs.network import NETWORK_SERVER_PORT, PEER_ANSWERS_WITHIN_S, IperfConfig
 from plumbline.probes import peer as peers_
 from plumbline.probes.iperf3_output import Report, Transfer, parse_report
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
@@ -95,7 +95,7 @@ class IperfProbe:
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
         rate = None if self.config.rate is None else float(self.config.rate)
-        return peers_.identity(self.config, "iperf3", "iperf3", self.peer, self.workload, rate=rate)
+        return peers_.identity(self.config, self.peer, self.workload, tool="iperf3", rate=rate)
 
     def run(self, run: Run) -> ProbeResult:
         """See :class:`.model.PeriodicProbe`."""
@@ -131,11 +131,8 @@ class IperfProbe:
         return Findings(Outcome.SUCCESS, tuple(found))
 
 
-def build(config: IperfConfig, host: Host) -> Plan:
+def build(config: IperfConfig, workload: TcpThroughput, host: Host) -> Plan:
     """One probe for each target."""
-    workload = host.catalogue.of_kind(
-        TcpThroughput, config.workload, where="configuration", key=f"{config.name}.workload"
-    )
     return Plan(periodic=tuple(IperfProbe(config, workload, each) for each in peers_.peers(config, host)))
 
 

@@ -1,25 +1,14 @@
-"""Every kind of probe there is, literally: type in the configuration → what it means on a host."""
+"""Every kind of probe there is, literally: its struct in the configuration → what it means on a host."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from plumbline.probe_config import (
-    CanaryConfig,
-    FilesystemConfig,
-    FioConfig,
-    IperfConfig,
-    OsdBenchConfig,
-    PathMtuConfig,
-    RadosBenchConfig,
-    RadosCanaryConfig,
-    RawCanaryConfig,
-    RbdBenchConfig,
-    RbdFioConfig,
-    RttConfig,
-    S3Config,
-)
+from plumbline.config_types import FieldError
+from plumbline.probe_configs import ProbeConfig, ceph, disk, network
+from plumbline.probe_configs.filesystem import FilesystemConfig
+from plumbline.probe_configs.object import S3Config
 from plumbline.probes import (
     canary_job,
     filesystem,
@@ -37,19 +26,28 @@ from plumbline.probes import (
 )
 from plumbline.probes.model import Host, Plan
 
-KINDS: dict[type, Callable[[Any, Host], Plan]] = {
-    CanaryConfig: canary_job.build,
-    FioConfig: fio_raw.build,
-    RawCanaryConfig: raw_canary_job.build,
-    IperfConfig: iperf3.build,
-    RttConfig: rtt.build,
-    PathMtuConfig: path_mtu.build,
+KINDS: dict[type[ProbeConfig], Callable[[Any, Any, Host], Plan]] = {
+    disk.CanaryConfig: canary_job.build,
+    disk.FioConfig: fio_raw.build,
+    disk.RawCanaryConfig: raw_canary_job.build,
+    network.IperfConfig: iperf3.build,
+    network.RttConfig: rtt.build,
+    network.PathMtuConfig: path_mtu.build,
     FilesystemConfig: filesystem.build,
     S3Config: s3.build,
-    OsdBenchConfig: osd_bench.build,
-    RadosCanaryConfig: rados_canary_job.build,
-    RadosBenchConfig: rados_bench.build,
-    RbdBenchConfig: rbd_bench.build,
-    RbdFioConfig: rbd_fio.build,
+    ceph.OsdBenchConfig: osd_bench.build,
+    ceph.RadosCanaryConfig: rados_canary_job.build,
+    ceph.RadosBenchConfig: rados_bench.build,
+    ceph.RbdBenchConfig: rbd_bench.build,
+    ceph.RbdFioConfig: rbd_fio.build,
 }
-"""``Any``: each builder takes the struct it stands beside. :class:`ConfigError` is for what no host could run."""
+"""``Any``: each builder takes the struct it stands beside, and what :meth:`.ProbeBase.chosen` of it gives."""
+
+
+def plan_probe(config: ProbeConfig, host: Host) -> Plan:
+    """What one entry of the configuration means on this host; :class:`ConfigError` for what no host could run."""
+    try:
+        workload = config.chosen(host.catalogue)
+    except FieldError as error:
+        raise error.at("configuration", config.name) from None
+    return KINDS[type(config)](config, workload, host)

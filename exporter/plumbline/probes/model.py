@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from plumbline.config import CephConfig
-from plumbline.probe_config import Periodic
+from plumbline.probe_configs.base import Periodic
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.cluster_osds import ClusterOsds
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probe_config import OsdBenchConfig
+from plumbline.probe_configs.ceph import OsdBenchConfig
 from plumbline.probes.ceph_access import CephAccess
-from plumbline.probes.cluster_osds import HOST
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.osd_bench_output import OsdBenchReport, parse_osd_bench
-from plumbline.probes.osd_lookup import FoundOsd, check_words, look_up
+from plumbline.probes.osd_lookup import FoundOsd, look_up
 from plumbline.probes.rados_bench import CephTool, first_line, judge, refuse_if_stopped
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.runner import Completed
@@ -57,14 +57,11 @@ class OsdBenchProbe:
     @property
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
-        return Identity(
+        return identify(
+            self.config,
+            self.workload,
             probe=f"{self.config.name}/{self.target}",
-            kind="osd-bench",
-            layer=self.workload.layer,
             device_class=self.osd.device_class,
-            workload=self.workload.id,
-            operations=self.workload.operations,
-            config_hash=self.workload.config_hash(),
             tool="ceph",
             target=self.target,
             device=self.osd.device,
@@ -143,10 +140,8 @@ class OsdBenchProbe:
         return None
 
 
-def build(config: OsdBenchConfig, host: Host) -> Plan:
+def build(config: OsdBenchConfig, workload: OsdBench, host: Host) -> Plan:
     """A probe for each OSD; they wait for each other by the lock of heavy probes."""
-    check_words(config.osds, allowed=(HOST,), key=f"{config.name}.osds")
-    workload = host.catalogue.of_kind(OsdBench, config.workload, where="configuration", key=f"{config.name}.workload")
     access = CephAccess.of(host.ceph)
     sockets = host.roots.udev.parent / "ceph"
     return Plan(

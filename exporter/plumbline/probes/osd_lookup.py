@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,8 @@ from pathlib import Path
 
 from plumbline.config import CephConfig
 from plumbline.core.files import OwnDirectory, read_whole
-from plumbline.errors import ConfigError, FileRefused, ProbeRefused, Unavailable
+from plumbline.errors import FileRefused, ProbeRefused, Unavailable
+from plumbline.probe_configs.ceph import OSD_NAME
 from plumbline.probes import ceph_task
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.cluster_osds import ALL, HOST, ClusterOsds, from_json, to_json
@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 
 ANSWER_WITHIN_S = 5.0
 _MAX_BYTES = 16 << 20
-_NAME = re.compile(r"osd\.(0|[1-9]\d{0,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +43,9 @@ class FoundOsd:
     """The disk below, if it is one of this host."""
 
 
-def check_words(words: Sequence[str], *, allowed: Sequence[str], key: str) -> None:
-    """:class:`ConfigError` for what names no OSD."""
-    for word in words:
-        if word not in allowed and not _NAME.fullmatch(word):
-            raise ConfigError("configuration", f"osd.N, or {' or '.join(allowed)}", key=key, value=word)
-    if not words:
-        raise ConfigError("configuration", f"name OSDs: osd.N, or {' or '.join(allowed)}", key=key, value=[])
-
-
 def look_up(words: Sequence[str], device_class: str | None, host: Host) -> tuple[FoundOsd, ...]:
     """The OSDs, in order of their numbers; never raises for what the cluster does."""
-    local = {int(osd.removeprefix("osd.")): disk for disk, osd in host.osd_disks().items() if _NAME.fullmatch(osd)}
+    local = {int(osd.removeprefix("osd.")): disk for disk, osd in host.osd_disks().items() if OSD_NAME.fullmatch(osd)}
     kernel = {disk.name: disk.device_class for disk in host.disks()} if local else {}
     cluster = host.cluster_osds() or remembered(host.storage)
     if cluster is not None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from plumbline import __version__
 from plumbline.errors import PlumblineError
-from plumbline.probe_config import PathMtuConfig
+from plumbline.probe_configs.network import PathMtuConfig
 from plumbline.probes import peer as peers_
 from plumbline.probes.echo import EchoSocket
 from plumbline.probes.echo_packet import ECHO_BYTES, IP_BYTES, Answer, Reply, TooBig, Unreachable
@@ -53,7 +53,7 @@ class PathMtuProbe:
     @property
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
-        return peers_.identity(self.config, "path-mtu", "plumbline", self.peer, self.workload)
+        return peers_.identity(self.config, self.peer, self.workload)
 
     def run(self, run: Run) -> ProbeResult:
         """See :class:`.model.PeriodicProbe`."""
@@ -79,9 +79,8 @@ class PathMtuProbe:
             )
 
 
-def build(config: PathMtuConfig, host: Host) -> Plan:
+def build(config: PathMtuConfig, workload: PathMtu, host: Host) -> Plan:
     """One probe for each target."""
-    workload = host.catalogue.of_kind(PathMtu, config.workload, where="configuration", key=f"{config.name}.workload")
     return Plan(periodic=tuple(PathMtuProbe(config, workload, each, host.roots) for each in peers_.peers(config, host)))
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from plumbline.config_types import Endpoint, LocalAddress
 from plumbline.errors import PlumblineError, ProbeRefused
-from plumbline.probe_config import IperfConfig, PathMtuConfig, RttConfig
+from plumbline.probe_configs.network import NetworkPeriodic
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.sources.resolve import resolve
@@ -17,7 +18,6 @@ from plumbline.sources.routes import speed_word
 from plumbline.workloads import Workload
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-NetworkConfig = IperfConfig | RttConfig | PathMtuConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Peer:
             raise ProbeRefused("unresolved", str(error)) from error
 
 
-def peers(config: NetworkConfig, host: Host) -> list[Peer]:
+def peers(config: NetworkPeriodic, host: Host) -> list[Peer]:
     """One for each target. The device class is what the site says, else the speed of the port that leads there."""
     found = []
     for target in config.targets:
@@ -55,17 +55,14 @@ def peers(config: NetworkConfig, host: Host) -> list[Peer]:
 
 
 def identity(
-    config: NetworkConfig, kind: str, tool: str, peer: Peer, workload: Workload, *, rate: float | None = None
+    config: NetworkPeriodic, peer: Peer, workload: Workload, *, tool: str = "plumbline", rate: float | None = None
 ) -> Identity:
     """See :class:`.model.Identity`; ``rate`` is a cap."""
-    return Identity(
+    return identify(
+        config,
+        workload,
         probe=f"{config.name}/{peer.endpoint}",
-        kind=kind,
-        layer=workload.layer,
         device_class=peer.device_class,
-        workload=workload.id,
-        operations=workload.operations,
-        config_hash=workload.config_hash(rate_iops=rate),
         tool=tool,
         target=str(peer.endpoint),
         device=peer.device,

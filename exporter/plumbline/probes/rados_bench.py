@@ -16,9 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probe_config import RadosBenchConfig
+from plumbline.probe_configs.ceph import RadosBenchConfig
 from plumbline.probes import ceph_task
 from plumbline.probes.ceph_access import NAMESPACE, CephAccess
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.osd_lookup import only_class
 from plumbline.probes.rados_bench_output import RadosBenchReport, parse_rados_bench
@@ -73,17 +74,8 @@ class RadosBenchProbe:
     @property
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
-        return Identity(
-            probe=self.config.name,
-            kind="rados-bench",
-            layer=self.workload.layer,
-            device_class=self.device_class,
-            workload=self.workload.id,
-            operations=self.workload.operations,
-            config_hash=self.workload.config_hash(),
-            tool="rados",
-            target=self.pool,
-            cluster=True,
+        return identify(
+            self.config, self.workload, device_class=self.device_class, tool="rados", target=self.pool, cluster=True
         )
 
     @property
@@ -180,9 +172,8 @@ class RadosBenchProbe:
         return f"its objects in {self.pool} were not all removed: {first_line(done)}; the next start tries again"
 
 
-def build(config: RadosBenchConfig, host: Host) -> Plan:
+def build(config: RadosBenchConfig, workload: RadosBench, host: Host) -> Plan:
     """A probe of the pool."""
-    workload = host.catalogue.of_kind(RadosBench, config.workload, where="configuration", key=f"{config.name}.workload")
     access = CephAccess.of(host.ceph)
     device_class = config.device_class or only_class(host)
     probe = RadosBenchProbe(config, workload, access, socket.gethostname(), device_class, host.environment)

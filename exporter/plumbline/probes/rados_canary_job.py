@@ -8,12 +8,13 @@ from pathlib import Path
 
 from msgspec import structs
 
-from plumbline.probe_config import RadosCanaryConfig
+from plumbline.probe_configs.ceph import RadosCanaryConfig
 from plumbline.probes.canary_plan import quicker
 from plumbline.probes.ceph_access import NAMESPACE, CephAccess
-from plumbline.probes.cluster_osds import ALL, HOST, ClusterOsds
+from plumbline.probes.cluster_osds import ClusterOsds
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Bounds, Host, Identity, Plan
-from plumbline.probes.osd_lookup import FoundOsd, check_words, look_up, remember
+from plumbline.probes.osd_lookup import FoundOsd, look_up, remember
 from plumbline.probes.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
 from plumbline.workloads import RadosOps
 
@@ -64,15 +65,11 @@ class RadosCanaryJob:
         if self.osd is None:
             return ()
         return (
-            Identity(
+            identify(
+                self.config,
+                self.workload,
                 probe=self.name,
-                kind="rados-canary",
-                layer=self.workload.layer,
                 device_class=self.osd.device_class,
-                workload=self.workload.id,
-                operations=self.workload.operations,
-                config_hash=self.workload.config_hash(),
-                tool="plumbline",
                 target=f"osd.{self.osd.number}",
                 device=self.osd.device,
                 cluster=True,
@@ -124,10 +121,8 @@ class RadosCanaryJob:
         return f"{self.config.name}/osd.{osd.number}"
 
 
-def build(config: RadosCanaryConfig, host: Host) -> Plan:
+def build(config: RadosCanaryConfig, workload: RadosOps, host: Host) -> Plan:
     """A canary for each OSD."""
-    check_words(config.osds, allowed=(HOST, ALL), key=f"{config.name}.osds")
-    workload = host.catalogue.of_kind(RadosOps, config.workload, where="configuration", key=f"{config.name}.workload")
     osds = look_up(config.osds, config.device_class, host)
     shared, access = _Shared(host.storage, host.cluster_osds()), CephAccess.of(host.ceph)
     jobs = [RadosCanaryJob(config, access, workload, osds, osd, shared) for osd in osds or (None,)]

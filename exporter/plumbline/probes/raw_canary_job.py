@@ -12,10 +12,11 @@ from pathlib import Path
 
 from msgspec import structs
 
-from plumbline.probe_config import RawCanaryConfig
+from plumbline.probe_configs.disk import RawCanaryConfig
 from plumbline.probes.canary import Canary
 from plumbline.probes.canary_plan import DevicePlan, quicker
 from plumbline.probes.crew import Crew
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Bounds, Host, Identity, Plan
 from plumbline.probes.raw_disks import raw_disks
 from plumbline.workloads import BlockWorkload
@@ -43,15 +44,11 @@ class RawCanaryJob:
     def identities(self) -> tuple[Identity, ...]:
         """Of its one workload."""
         return (
-            Identity(
+            identify(
+                self.config,
+                self.workload,
                 probe=self.name,
-                kind="raw-canary",
-                layer=self.workload.layer,
                 device_class=self.device_class,
-                workload=self.workload.id,
-                operations=self.workload.operations,
-                config_hash=self.workload.config_hash(),
-                tool="plumbline",
                 target=self.device,
                 device=self.device,
             ),
@@ -80,11 +77,8 @@ class RawCanaryJob:
         return replace(self, config=structs.replace(self.config, rate=quicker(self.plan({}).wanted_rate, factor)))
 
 
-def build(config: RawCanaryConfig, host: Host) -> Plan:
+def build(config: RawCanaryConfig, workload: BlockWorkload, host: Host) -> Plan:
     """A canary on each disk."""
-    workload = host.catalogue.of_kind(
-        BlockWorkload, config.workload, where="configuration", key=f"{config.name}.workload"
-    )
     jobs = []
     for index, (name, disk) in enumerate(raw_disks(config.devices, host)):
         if index % DISKS_PER_WORKER == 0:

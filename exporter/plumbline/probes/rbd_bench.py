@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from plumbline.errors import ParseError
-from plumbline.probe_config import RbdBenchConfig
+from plumbline.probe_configs.ceph import RbdBenchConfig
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.fio import FioTool
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.rbd_bench_output import RbdBenchReport, parse_rbd_bench
 from plumbline.probes.rbd_commands import Commands, words
@@ -67,17 +68,7 @@ class RbdBenchProbe:
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
         plan = self.plan
-        return Identity(
-            probe=plan.image.probe,
-            kind="rbd-bench",
-            layer=plan.workload.layer,
-            device_class=plan.device_class,
-            workload=plan.workload.id,
-            operations=plan.workload.operations,
-            config_hash=plan.workload.config_hash(),
-            tool="rbd",
-            cluster=True,
-        )
+        return identify(self.config, plan.workload, device_class=plan.device_class, tool="rbd", cluster=True)
 
     def run(self, run: Run) -> ProbeResult:
         """Make sure of the image, lay out what is missing, measure."""
@@ -104,9 +95,8 @@ class RbdBenchProbe:
         """Nothing outlives a run but the image, which the next one uses; `plumbline ceph remove` removes it."""
 
 
-def build(config: RbdBenchConfig, host: Host) -> Plan:
+def build(config: RbdBenchConfig, workload: RbdBench, host: Host) -> Plan:
     """One probe on one image of this host."""
-    workload = host.catalogue.of_kind(RbdBench, config.workload, where="configuration", key=f"{config.name}.workload")
     image = ImagePlan(
         access=CephAccess.of(host.ceph),
         pool=config.pool or host.ceph.rbd_pool,

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probe_config import RbdFioConfig
+from plumbline.probe_configs.ceph import RbdFioConfig
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.fio import FioTool, judge_report, operations_of
 from plumbline.probes.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
 from plumbline.probes.fio_output import REPORT_MAX_BYTES, FioReport, parse_report, split_notes
+from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.rbd_commands import Commands, words
 from plumbline.probes.rbd_image import ImagePlan, fio_argv, lay_out, prepare
@@ -79,14 +80,10 @@ class RbdFioProbe:
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
         plan = self.plan
-        return Identity(
-            probe=plan.image.probe,
-            kind="rbd-fio",
-            layer=plan.workload.layer,
+        return identify(
+            self.config,
+            plan.workload,
             device_class=plan.device_class,
-            workload=plan.workload.id,
-            operations=plan.workload.operations,
-            config_hash=plan.workload.config_hash(rate_iops=plan.rate_iops),
             tool="fio",
             rate_iops=plan.rate_iops,
             cluster=True,
@@ -114,11 +111,8 @@ class RbdFioProbe:
         """Nothing outlives a run but the image, which the next one uses; `plumbline ceph remove` removes it."""
 
 
-def build(config: RbdFioConfig, host: Host) -> Plan:
+def build(config: RbdFioConfig, workload: BlockWorkload, host: Host) -> Plan:
     """One probe on one image of this host."""
-    workload = host.catalogue.of_kind(
-        BlockWorkload, config.workload, where="configuration", key=f"{config.name}.workload"
-    )
     image = ImagePlan(
         access=CephAccess.of(host.ceph),
         pool=config.pool or host.ceph.rbd_pool,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from plumbline import __version__
 from plumbline.core.units import si
 from plumbline.errors import ProbeRefused
-from plumbline.probe_config import RttConfig
+from plumbline.probe_configs.network import RttConfig
 from plumbline.probes import peer as peers_
 from plumbline.probes.echo import EchoSocket
 from plumbline.probes.echo_packet import Answer, Reply, Unreachable
@@ -43,7 +43,7 @@ class RttProbe:
     @property
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
-        return peers_.identity(self.config, "rtt", "plumbline", self.peer, self.workload)
+        return peers_.identity(self.config, self.peer, self.workload)
 
     def run(self, run: Run) -> ProbeResult:
         """See :class:`.model.PeriodicProbe`."""
@@ -75,9 +75,8 @@ class RttProbe:
             yield lambda: echo.exchange(self.workload.payload_bytes, LOST_AFTER_S)
 
 
-def build(config: RttConfig, host: Host) -> Plan:
+def build(config: RttConfig, workload: RoundTrip, host: Host) -> Plan:
     """One probe for each target."""
-    workload = host.catalogue.of_kind(RoundTrip, config.workload, where="configuration", key=f"{config.name}.workload")
     return Plan(periodic=tuple(RttProbe(config, workload, each) for each in peers_.peers(config, host)))
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import msgspec
 
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probe_config import S3Config
+from plumbline.probe_configs.object import S3Config
 from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
+from plumbline.probes.identify import identify
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.latencies import summarise
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
@@ -40,14 +41,10 @@ class S3Probe:
     @property
     def identity(self) -> Identity:
         """See :class:`.model.Identity`."""
-        return Identity(
-            probe=self.config.name,
-            kind="s3",
-            layer=self.workload.layer,
+        return identify(
+            self.config,
+            self.workload,
             device_class=self.config.device_class or DEVICE_CLASS,
-            workload=self.workload.id,
-            operations=self.workload.operations,
-            config_hash=self.workload.config_hash(),
             tool="botocore",
             target=self.config.endpoint.partition("//")[2].rstrip("/"),
         )
@@ -131,7 +128,6 @@ class S3Probe:
         return completed, answer
 
 
-def build(config: S3Config, host: Host) -> Plan:
+def build(config: S3Config, workload: S3Ops, _host: Host) -> Plan:
     """A probe of one endpoint."""
-    workload = host.catalogue.of_kind(S3Ops, config.workload, where="configuration", key=f"{config.name}.workload")
     return Plan(periodic=(S3Probe(config, workload, socket.gethostname()),))

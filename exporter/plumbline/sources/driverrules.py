@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from plumbline.config import convert, read_yaml
+from plumbline.config_yaml import convert, read_yaml
 from plumbline.errors import ConfigError
 from plumbline.sources.links import Link, LinkStats
 

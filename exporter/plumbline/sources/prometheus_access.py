@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from plumbline.config import convert_secret, read_text, read_yaml
 from plumbline.config_types import Secret, Strict
+from plumbline.config_yaml import convert_secret, read_text, read_yaml
 from plumbline.core.answers import in_memory, read_named
 from plumbline.errors import ConfigError
 

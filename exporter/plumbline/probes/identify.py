@@ -1,0 +1,36 @@
+"""Which experiment a probe is, from its configuration, its workload and what was found out about its target."""
+
+from __future__ import annotations
+
+from plumbline.probe_configs.base import ProbeBase
+from plumbline.probes.model import Identity
+from plumbline.workloads import Workload
+
+
+def identify(
+    config: ProbeBase,
+    workload: Workload,
+    *,
+    device_class: str,
+    probe: str | None = None,
+    tool: str = "plumbline",
+    target: str = "",
+    device: str = "",
+    rate_iops: float | None = None,
+    cluster: bool = False,
+) -> Identity:
+    """See :class:`.model.Identity`; ``probe`` is the configured name unless there are several targets."""
+    return Identity(
+        probe=probe or config.name,
+        kind=config.kind,
+        layer=workload.layer,
+        device_class=device_class,
+        workload=workload.id,
+        operations=workload.operations,
+        config_hash=workload.config_hash(rate_iops=rate_iops),
+        tool=tool,
+        target=target,
+        device=device,
+        rate_iops=rate_iops,
+        cluster=cluster,
+    )
