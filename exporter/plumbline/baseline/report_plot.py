@@ -61,7 +61,7 @@ class Row:
 
     def said(self, figure: Figure) -> str:
         """As printed."""
-        return figure.printed + ("" if self.row.judges else ", in doubt")
+        return figure.printed + ("" if self.row.judges else " (in doubt)")
 
 
 def plots(rows: Iterable[Row], names: Sequence[str]) -> tuple[Plot, ...]:
@@ -218,35 +218,33 @@ def _bars(family: Sequence[Row], names: Sequence[str]) -> Plot:
     groups = _by(family, lambda row: words.action(row.workload, row.row.operation))
     title = words.tool(first) or ("Reads and writes" if len(groups) > 1 else next(iter(groups)))
     figures = list(_figures(family, rates=1))
-    panels, rows = [], []
-    for figure in figures:
-        heading = words.FIGURE_TITLES[figure]
-        bars = []
-        for group, members in groups.items():
-            found = (_bar(group, row, _bar_label(row, used, names), used.index(row.subject), figure) for row in members)
-            bars.append((group, tuple(bar for bar in found if bar)))
-        shown = tuple((group, of_group) for group, of_group in bars if of_group)
-        described = "; ".join(bar.said.removesuffix(", in doubt") for _, of_group in shown for bar in of_group)
-        panels.append((heading, BarChart(f"{title}: {heading.lower()}", described, shown)))
-    for group, members in groups.items():
-        for row in members:
-            rows.append((group, _bar_label(row, used, names), *(row.table_text(figure) for figure in figures)))
+    labelled = [
+        (group, row, _label(row, names if len(used) > 1 else ()))
+        for group, members in groups.items()
+        for row in members
+    ]
+    panels = []
+    for name in figures:
+        heading = words.FIGURE_TITLES[name]
+        bars: dict[str, list[Bar]] = {}
+        for group, row, label in labelled:
+            if figure := row.figure(name):
+                bars.setdefault(group, []).append(_bar(group, row, label, used.index(row.subject), figure))
+        found = tuple((group, tuple(of_group)) for group, of_group in bars.items())
+        described = "; ".join(bar.said for _, of_group in found for bar in of_group)
+        panels.append((heading, BarChart(f"{title}: {heading.lower()}", described, found)))
+    rows = ((group, label, *map(row.table_text, figures)) for group, row, label in labelled)
     heads = ("Operation", "Of", *(heading for heading, _ in panels))
     series = tuple(names[index] for index in used)
-    return Plot(title, words.shape(first), tuple(panels), series, heads, tuple(rows))
+    return Plot(
+        title, words.shape(first), tuple(panels), series, heads, tuple(cells for cells in rows if any(cells[2:]))
+    )
 
 
-def _bar_label(row: Row, used: Sequence[int], names: Sequence[str]) -> str:
-    return _label(row, names if len(used) > 1 else ())
-
-
-def _bar(group: str, row: Row, label: str, colour: int, name: str) -> Bar | None:
-    figure = row.figure(name)
-    if figure is None:
-        return None
+def _bar(group: str, row: Row, label: str, colour: int, figure: Figure) -> Bar:
     text = figure.printed
     if len(text) > words.READABLE:
-        unit = words.base_unit(name)
+        unit = words.base_unit(figure.figure)
         text = si(figure.base, unit) + (" IOPS" if unit == "1/s" else "")
     doubt = not row.row.judges
     said = f"{group}, {label}: {row.said(figure)}"

@@ -1,1 +1,1 @@
-"""What every report on paper shares: the page around it, Markdown, numbers, scales and shapes. Knows no report."""
+"""What all pages share: style, templates, charts, the model of a document and its Markdown. Knows no page."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator, Sequence
 
-from plumbline.htmltext import joined
 from plumbline.pages.document import Block, Document, Listing, Paragraph, Plot, Table
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]|~#!$])")
@@ -18,8 +18,7 @@ def markdown(document: Document) -> str:
 
 def escaped(text: str) -> str:
     """Text that no name in it can turn into markup: one line, no HTML, no link, no cell's end."""
-    plain = " ".join(text.split())
-    text = _SPECIAL.sub(r"\\\1", joined(plain).replace("&quot;", '"').replace("&#x27;", "'"))
+    text = _SPECIAL.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
     # a bare address would become a link
     return text.replace("://", ":&#8203;//").replace("@", "&#64;")
 

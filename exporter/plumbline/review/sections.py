@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from plumbline.pages.document import Block, Paragraph, Plot, Section, Table
 from plumbline.review import phrases as say
-from plumbline.review.model import Attainment, Change, Coverage, PartOffender, Review, Span
+from plumbline.review.model import Attainment, Change, Coverage, FigureOffender, PartOffender, Review, Span
 from plumbline.review.summary import name, sorted_changes
 from plumbline.review.time_plot import Line, time_plot
 
@@ -14,14 +14,11 @@ DRAWN_CHANGES = 6
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def with_cluster(review: Review, heads: tuple[str, ...]) -> tuple[str, ...]:
-    """The column of clusters, where there are several."""
-    return (*heads, "Cluster") if len(review.coverage) > 1 else heads
-
-
-def and_cluster(review: Review, row: tuple[str, ...], cluster: str) -> tuple[str, ...]:
-    """Its cell."""
-    return (*row, cluster) if len(review.coverage) > 1 else row
+def table(review: Review, title: str, heads: tuple[str, ...], rows: Iterable[tuple[str, tuple[str, ...]]]) -> Table:
+    """``rows``: cluster and cells. The clusters are a column where there are several."""
+    if len(review.coverage) > 1:
+        return Table(title, (*heads, "Cluster"), tuple((*cells, cluster) for cluster, cells in rows))
+    return Table(title, heads, tuple(cells for _, cells in rows))
 
 
 def gaps(coverage: Iterable[Coverage]) -> tuple[Span, ...]:
@@ -43,11 +40,9 @@ def attainment(review: Review) -> Section:
         )
         return Section("attainment", "Attainment", about, (Paragraph(text),))
     heads = ("Layer", "Figures", "Within tolerance", "Figure-time beyond", "Out of line", "Observed", "Measured")
-    rows = tuple(and_cluster(review, _attained(row, review), row.cluster) for row in review.attainment)
+    rows = ((row.cluster, _attained(row, review)) for row in review.attainment)
     plots = (_beyond_plot(review, rows) for rows in _by_cluster(review.attainment).values())
-    return Section(
-        "attainment", "Attainment", about, (Table("By layer", with_cluster(review, heads), rows), *filter(None, plots))
-    )
+    return Section("attainment", "Attainment", about, (table(review, "By layer", heads, rows), *filter(None, plots)))
 
 
 def _attained(row: Attainment, review: Review) -> tuple[str, ...]:
@@ -97,22 +92,8 @@ def offenders(review: Review) -> Section:
     blocks: list[Block] = []
     if review.figures:
         heads = ("Host", "Figure", "Layer", "Beyond", "Of its measured time", "Worst day")
-        rows = tuple(
-            and_cluster(
-                review,
-                (
-                    say.host(each.host),
-                    each.what,
-                    say.layer(each.layer),
-                    say.duration(each.beyond_s),
-                    say.share(each.beyond_s / each.judged_s) if each.judged_s else "",
-                    _worst(each.worst, each.worst_day_s),
-                ),
-                each.cluster,
-            )
-            for each in review.figures
-        )
-        blocks.append(Table("Figures longest beyond their baseline's tolerance", with_cluster(review, heads), rows))
+        rows = ((each.cluster, _figure(each)) for each in review.figures)
+        blocks.append(table(review, "Figures longest beyond their baseline's tolerance", heads, rows))
     else:
         blocks.append(
             Paragraph("No judged figure was beyond its tolerance." if review.attainment else "No figure was judged.")
@@ -121,29 +102,33 @@ def offenders(review: Review) -> Section:
         ("Disks", review.disks, "No alert named a disk."),
         ("OSDs", review.osds, "No alert named an OSD."),
     ):
-        blocks.append(_parts(review, title, parts) if parts else Paragraph(nobody))
+        columns = (title[:-1], "Host", "Alerts", "Times", "Together", "Longest", "Against peers, worst day")
+        named = ((each.cluster, _part(each)) for each in parts)
+        blocks.append(table(review, f"{title} that alerts named", columns, named) if parts else Paragraph(nobody))
     return Section("offenders", "Worst offenders", about, tuple(blocks))
 
 
-def _parts(review: Review, title: str, parts: tuple[PartOffender, ...]) -> Table:
-    rows = tuple(
-        and_cluster(
-            review,
-            (
-                each.part,
-                say.listed([say.host(one) for one in each.host.split(", ")]),
-                ", ".join(alert.removeprefix("Plumbline") for alert in each.alerts),
-                f"{each.times:,}",
-                say.duration(each.total_s),
-                say.duration(each.longest_s),
-                _worst(each.worst, each.worst_day_s),
-            ),
-            each.cluster,
-        )
-        for each in parts
+def _figure(each: FigureOffender) -> tuple[str, ...]:
+    return (
+        say.host(each.host),
+        each.what,
+        say.layer(each.layer),
+        say.duration(each.beyond_s),
+        say.share(each.beyond_s / each.judged_s) if each.judged_s else "",
+        _worst(each.worst, each.worst_day_s),
     )
-    heads = (title[:-1], "Host", "Alerts", "Times", "Together", "Longest", "Against peers, worst day")
-    return Table(f"{title} that alerts named", with_cluster(review, heads), rows)
+
+
+def _part(each: PartOffender) -> tuple[str, ...]:
+    return (
+        each.part,
+        say.listed([say.host(host) for host in each.host.split(", ")]),
+        ", ".join(alert.removeprefix("Plumbline") for alert in each.alerts),
+        f"{each.times:,}",
+        say.duration(each.total_s),
+        say.duration(each.longest_s),
+        _worst(each.worst, each.worst_day_s),
+    )
 
 
 def _worst(ratio: float | None, day_s: int | None) -> str:
@@ -167,21 +152,11 @@ def changes(review: Review) -> Section:
         return Section("changes", "Change points", about, (Paragraph(text),))
     heads = ("When (UTC)", "Where", "Before", "After", "Factor", "Lasted until", "Remark")
     found = sorted_changes(review.changes)
-    rows = tuple(and_cluster(review, _changed(each, review), each.cluster) for each in found)
+    rows = ((each.cluster, _changed(each, review)) for each in found)
     drawn = [each for each in found if not each.rerecorded and each.factor > 1][:DRAWN_CHANGES]
-    return Section(
-        "changes",
-        "Change points",
-        about,
-        (
-            Table(
-                f"{say.count(len(found), 'change')} in {review.changes_looked_at:,} series, for the worse first",
-                with_cluster(review, heads),
-                rows,
-            ),
-            *(_change_plot(each, review) for each in drawn),
-        ),
-    )
+    title = f"{say.count(len(found), 'change')} in {review.changes_looked_at:,} series, for the worse first"
+    plots = (_change_plot(each, review) for each in drawn)
+    return Section("changes", "Change points", about, (table(review, title, heads, rows), *plots))
 
 
 def _changed(each: Change, review: Review) -> tuple[str, ...]:

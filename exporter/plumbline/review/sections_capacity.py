@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from plumbline.core.units import si
-from plumbline.pages.document import Block, Paragraph, Plot, Section, Table
+from plumbline.pages.document import Block, Paragraph, Plot, Section
 from plumbline.review import phrases as say
-from plumbline.review.model import ClassCapacity, Review, Wear
-from plumbline.review.sections import and_cluster, gaps, with_cluster
+from plumbline.review.model import ClassCapacity, Headroom, Review, Wear
+from plumbline.review.sections import gaps, table
 from plumbline.review.summary import class_name, full_in
 from plumbline.review.time_plot import Line, time_plot
 
@@ -22,29 +22,18 @@ def capacity(review: Review) -> Section:
     )
     blocks: list[Block] = []
     if review.classes:
-        heads = (
-            "Device class",
-            "Used at first",
-            "Used at last",
-            "Growth",
-            "Full in",
-            "Loss of largest host",
-            "Rebuild",
-        )
-        rows = tuple(and_cluster(review, _class(each), each.cluster) for each in review.classes)
-        blocks.append(Table("By device class, at the end of the period", with_cluster(review, heads), rows))
+        used = ("Used at first", "Used at last", "Growth", "Full in")
+        heads = ("Device class", *used, "Loss of largest host", "Rebuild")
+        rows = ((each.cluster, _class(each)) for each in review.classes)
+        blocks.append(table(review, "By device class, at the end of the period", heads, rows))
         blocks += _plots(review)
     if review.pools:
         pool_heads = ("Pool", "Full in", "Heals by itself after a host's loss")
-        pool_rows = tuple(
-            and_cluster(
-                review,
-                (each.pool, say.days_range(each.days_to_full) or "not known", _yes(each.self_healing)),
-                each.cluster,
-            )
+        pool_rows = (
+            (each.cluster, (each.pool, say.days_range(each.days_to_full) or "not known", _yes(each.self_healing)))
             for each in review.pools
         )
-        blocks.append(Table("By pool", with_cluster(review, pool_heads), pool_rows))
+        blocks.append(table(review, "By pool", pool_heads, pool_rows))
     grown = any(each.growth for each in review.classes)  # then a forecast is absent where there is nothing to forecast
     missing = [
         name
@@ -126,21 +115,7 @@ def headroom(review: Review) -> Section:
             " needs a baseline of the class's throughput or IOPS, and the recording rules of capacity."
         )
         return Section("headroom", "Headroom", about, (Paragraph(text),))
-    rows = tuple(
-        and_cluster(
-            review,
-            (
-                f"{say.layer(each.layer)}, {each.device_class or 'all devices'}",
-                {"iops": "operations"}.get(each.figure, each.figure),
-                say.share(each.days[0][1]),
-                say.share(each.days[-1][1]),
-                f"{say.share(max(value for _, value in each.days))} on"
-                f" {say.date(max(each.days, key=lambda d: d[1])[0])}",
-            ),
-            each.cluster,
-        )
-        for each in review.headroom
-    )
+    rows = ((each.cluster, _left(each)) for each in review.headroom)
     heads = ("Of", "Figure", "Used at first", "Used at last", "Busiest day")
     lines = tuple(
         Line(f"{each.device_class} {each.figure}, {say.layer(each.layer).lower()}", each.days)
@@ -155,7 +130,18 @@ def headroom(review: Review) -> Section:
         gaps=gaps(review.coverage),
         level=("all of it", 1.0),
     )
-    return Section("headroom", "Headroom", about, (Table("By class", with_cluster(review, heads), rows), plot))
+    return Section("headroom", "Headroom", about, (table(review, "By class", heads, rows), plot))
+
+
+def _left(each: Headroom) -> tuple[str, ...]:
+    busiest, most = max(each.days, key=lambda day: day[1])
+    return (
+        f"{say.layer(each.layer)}, {each.device_class or 'all devices'}",
+        {"iops": "operations"}.get(each.figure, each.figure),
+        say.share(each.days[0][1]),
+        say.share(each.days[-1][1]),
+        f"{say.share(most)} on {say.date(busiest)}",
+    )
 
 
 def wear(review: Review) -> Section:
@@ -172,8 +158,8 @@ def wear(review: Review) -> Section:
         )
         return Section("wear", "Wear-out", about, (Paragraph(text),))
     heads = ("Disk", "Host", "Model, serial", "Worn at first", "Worn at last", "Worn out")
-    rows = tuple(and_cluster(review, _worn(each, review), each.cluster) for each in review.wear)
-    return Section("wear", "Wear-out", about, (Table("Disks, the soonest first", with_cluster(review, heads), rows),))
+    rows = ((each.cluster, _worn(each, review)) for each in review.wear)
+    return Section("wear", "Wear-out", about, (table(review, "Disks, the soonest first", heads, rows),))
 
 
 def _worn(each: Wear, review: Review) -> tuple[str, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from plumbline.pages.document import Block, Paragraph, Section, Table
+from plumbline.pages.document import Block, Paragraph, Section
 from plumbline.review import phrases as say
-from plumbline.review.model import FindingFate, Firing, Review, Upgrade
+from plumbline.review.model import FindingFate, Firing, Recorded, Review, Upgrade
 from plumbline.review.queries import LOOK_S
-from plumbline.review.sections import and_cluster, with_cluster
+from plumbline.review.sections import table
 
 SAME_CHECK = 3
 """Hosts named of one check; a fleet with one mistake is one line."""
@@ -30,9 +30,9 @@ def findings(review: Review) -> Section:
     blocks: list[Block] = [Paragraph(_counted(review))]
     heads = ("Check", "Severity", "Subjects", "First open", "Last open")
     for fate, title in fates:
-        rows = tuple(_finding_rows(review, [each for each in review.findings if each.fate == fate]))
+        rows = _finding_rows(review, [each for each in review.findings if each.fate == fate])
         if rows:
-            blocks.append(Table(title, with_cluster(review, heads), rows))
+            blocks.append(table(review, title, heads, rows))
     return Section("findings", "Findings", about, tuple(blocks))
 
 
@@ -46,13 +46,13 @@ def _counted(review: Review) -> str:
     )
 
 
-def _finding_rows(review: Review, found: list[FindingFate]) -> list[tuple[str, ...]]:
+def _finding_rows(review: Review, found: list[FindingFate]) -> list[tuple[str, tuple[str, ...]]]:
     groups: dict[tuple[str, str, str], list[FindingFate]] = {}
     for each in found:
         groups.setdefault((each.cluster, each.check, each.severity), []).append(each)
     return [
-        and_cluster(
-            review,
+        (
+            cluster,
             (
                 check,
                 severity,
@@ -60,7 +60,6 @@ def _finding_rows(review: Review, found: list[FindingFate]) -> list[tuple[str, .
                 say.date(min(each.first_open_s for each in group)),
                 _until(review, max(each.last_open_s for each in group)),
             ),
-            cluster,
         )
         for (cluster, check, severity), group in groups.items()
     ]
@@ -86,26 +85,17 @@ def alerts(review: Review) -> Section:
         f" warning; still firing at the end: {sum(each.still for each in review.firings)}."
     )
     heads = ("Alert", "Severity", "Layer", "Times", "Subjects", "Together", "Longest", "At the end")
-    rows = tuple(and_cluster(review, _fired(each), each.cluster) for each in review.firings)
-    return Section("alerts", "Alerts", about, (Paragraph(text), Table("By alert", with_cluster(review, heads), rows)))
+    rows = ((each.cluster, _fired(each)) for each in review.firings)
+    return Section("alerts", "Alerts", about, (Paragraph(text), table(review, "By alert", heads, rows)))
 
 
 def _fired(each: Firing) -> tuple[str, ...]:
     on = ", ".join(say.host(part) for part in each.longest_on.split(", "))
     longest = f"{say.duration(each.longest_s)}{f' ({on})' if on else ''}"
+    layer = say.layer(each.layer) if each.layer else ""
+    counted = (f"{each.times:,}", f"{each.subjects:,}", say.duration(each.total_s), longest)
     still = f"{each.still} firing" if each.still else ""
-    name = each.alert.removeprefix("Plumbline")
-    total = say.duration(each.total_s)
-    return (
-        name,
-        each.severity,
-        say.layer(each.layer) if each.layer else "",
-        f"{each.times:,}",
-        f"{each.subjects:,}",
-        total,
-        longest,
-        still,
-    )
+    return each.alert.removeprefix("Plumbline"), each.severity, layer, *counted, still
 
 
 def events(review: Review) -> Section:
@@ -114,31 +104,21 @@ def events(review: Review) -> Section:
     blocks: list[Block] = []
     if review.recorded:
         heads = ("When (UTC)", "Host", "Layer", "Device class", "Source", "Figures")
-        rows = tuple(
-            and_cluster(
-                review,
-                (
-                    say.moment(each.at_s),
-                    say.host(each.host),
-                    say.layer(each.layer),
-                    each.device_class,
-                    each.source,
-                    f"{each.entries:,}",
-                ),
-                each.cluster,
-            )
-            for each in review.recorded
-        )
-        blocks.append(Table("Baselines recorded", with_cluster(review, heads), rows))
+        blocks.append(table(review, "Baselines recorded", heads, map(_recorded, review.recorded)))
     else:
         blocks.append(Paragraph("No baseline was recorded in the period."))
     if review.upgrades:
         heads = ("First seen (UTC)", "What", "From", "To", "Complete", "At the end")
-        rows = tuple(and_cluster(review, _upgraded(each), each.cluster) for each in review.upgrades)
-        blocks.append(Table("Upgrades, by looks six hours apart", with_cluster(review, heads), rows))
+        rows = ((each.cluster, _upgraded(each)) for each in review.upgrades)
+        blocks.append(table(review, "Upgrades, by looks six hours apart", heads, rows))
     else:
         blocks.append(Paragraph("No other version of Plumbline or Ceph came in the period."))
     return Section("events", "Baselines and upgrades", about, tuple(blocks))
+
+
+def _recorded(each: Recorded) -> tuple[str, tuple[str, ...]]:
+    where = (say.moment(each.at_s), say.host(each.host), say.layer(each.layer))
+    return each.cluster, (*where, each.device_class, each.source, f"{each.entries:,}")
 
 
 def _upgraded(each: Upgrade) -> tuple[str, ...]:
