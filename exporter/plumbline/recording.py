@@ -34,9 +34,9 @@ from plumbline.baseline.record_file import format_record
 from plumbline.baseline.record_statistics import EntryRecord
 from plumbline.baseline.record_work import WorkFile
 from plumbline.baseline.site import Device, SiteFile, parse_site
-from plumbline.baseline.units import Latency
 from plumbline.baseline.writer import check_target, write_text
 from plumbline.config import Config
+from plumbline.core.units import si
 from plumbline.errors import BaselineError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.fingerprint import Fingerprint
 from plumbline.fingerprinting import read_fingerprint
@@ -189,7 +189,7 @@ def _notes(wanted: Wanted, records: Sequence[EntryRecord]) -> list[str]:
     if wanted.runs < RUNS:
         notes.append(f"only {wanted.runs} runs of each probe, on request (--runs); {RUNS} are the rule")
     if wanted.run_duration_s is not None:
-        length = Latency.of(wanted.run_duration_s).text
+        length = si(wanted.run_duration_s, "s")
         notes.append(
             f"runs of {length} where time bounds them, on request (--run-duration), not the probes' own length"
         )

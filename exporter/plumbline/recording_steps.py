@@ -22,6 +22,7 @@ from plumbline.baseline.record import STOPPED, Measured, Step, Tell
 from plumbline.baseline.record_statistics import RunFigures
 from plumbline.config import Config
 from plumbline.config_types import Duration
+from plumbline.core.units import si
 from plumbline.errors import BaselineError, ProbeRefused, Unavailable
 from plumbline.ondemand import Group, Item, group_name, name_of, together
 from plumbline.planning import ProbingPlan, not_recordable
@@ -164,7 +165,7 @@ class Steps:
         percentile = self._wanted.latency_percentile
         for probe in shallow.values():
             yield Step(
-                name=f"{probe.identity.probe}: IOPS at {target_s * 1e3:g} ms",
+                name=f"{probe.identity.probe}: IOPS at {si(target_s, 's')}",
                 layer=probe.identity.layer,
                 parameters=parameters([probe], target_s, percentile),
                 runs=1,

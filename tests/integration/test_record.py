@@ -141,7 +141,7 @@ def test_network_and_disk_in_one_walk_beside_the_daemon_that_watches_them(site: 
         assert all(each.runs == 2 for each in loaded.file.entries)
         notes = "\n".join(loaded.file.notes)
         assert "only 2 runs of each probe" in notes
-        assert "runs of 1s" in notes
+        assert "runs of 1 s" in notes
         assert loaded.file.fingerprint is not None
         assert set(loaded.file.tools) == {"plumbline", "fio", "iperf3"}
         assert loaded.file.recorded_by

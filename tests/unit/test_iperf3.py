@@ -65,7 +65,7 @@ def test_both_directions_one_after_the_other() -> None:
     )
     assert [("--reverse" in argv) for argv in runner.argvs[1:]] == [False, True]
     assert [each.done for each in seen] == [0, 0.5, 0.5, 1]
-    assert seen[-1].figures == "receive 0.10 Gb/s"
+    assert seen[-1].figures == "receive 95.8 Mb/s"
 
 
 def test_the_command_line() -> None:

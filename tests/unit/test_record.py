@@ -141,7 +141,7 @@ def test_a_disk_out_of_line_with_its_peers_is_no_baseline():
     runs = {disk: latencies(*[p50] * 3, of=disk) for disk, p50 in zip(disks, (0.0001, 0.0001, 0.0003), strict=True)}
     (refusal,) = summarise(disks, runs, upper_edge).refusals
     assert refusal == (
-        "raw/sdc, randread-4k-qd1-j1 read: gave 300us; all 3 of its kind together 100us: "
+        "raw/sdc, randread-4k-qd1-j1 read: gave 300 µs; all 3 of its kind together 100 µs: "
         "it is out of line with what should be like it"
     )
 
@@ -157,20 +157,20 @@ def test_iops_at_a_latency_stand_in_the_entry_and_in_no_other_figure():
 def test_a_latency_that_nothing_keeps_is_a_note():
     entry = one([*latencies(0.01, 0.01), figures(iops=80.0, sought=(0.002, 99.0), depth=0)]).entry
     assert entry.iops_at_latency is None
-    assert entry.note == "not even one operation at a time has 99 of 100 within 2ms"
+    assert entry.note == "not even one operation at a time has 99 of 100 within 2 ms"
 
 
 def test_a_run_beyond_the_limit_is_refused_by_name():
     record = one(latencies(0.0001, 0.0001, 0.00048, 0.0001, 0.0001))
     assert record.refusals == (
-        "canary, randread-4k-qd1-j1 read: run 3 of 5 had a median of 480us; the median of all runs is 100us",
+        "canary, randread-4k-qd1-j1 read: run 3 of 5 had a median of 480 µs; the median of all runs is 100 µs",
     )
     assert record.entry.tolerance_ratio == 4.8
 
 
 def test_a_run_that_is_far_too_quick_is_no_better():
     (refusal,) = one(latencies(0.00004, 0.0001, 0.0001)).refusals
-    assert "run 1 of 3 had a median of 40us; the median of all runs is 100us" in refusal
+    assert "run 1 of 3 had a median of 40 µs; the median of all runs is 100 µs" in refusal
 
 
 def test_a_busy_device_is_noted_and_if_mostly_busy_refused():

@@ -269,7 +269,7 @@ def record(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: Told, **more: 
 
 def test_a_restless_host_is_refused_and_force_writes_what_was_measured_with_a_note(tmp_path, monkeypatch):
     said: list[str] = []
-    with pytest.raises(BaselineError, match=r"run 2 of 3 had a median of 50ms; .*Nothing was written") as refused:
+    with pytest.raises(BaselineError, match=r"run 2 of 3 had a median of 50 ms; .*Nothing was written") as refused:
         record(tmp_path, monkeypatch, Told(0.008, 0.05, 0.008))
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "state/baseline.yaml").exists()
@@ -284,11 +284,11 @@ def test_a_restless_host_is_refused_and_force_writes_what_was_measured_with_a_no
 
 
 def test_figures_that_cannot_be_true_are_refused_and_force_writes_the_reason_into_the_file(tmp_path, monkeypatch):
-    with pytest.raises(BaselineError, match=r"p50 100us; a rotating disk takes 2 ms .*Nothing was written"):
+    with pytest.raises(BaselineError, match=r"p50 100 µs; a rotating disk takes 2 ms .*Nothing was written"):
         record(tmp_path, monkeypatch, Told(0.0001, 0.0001, 0.0001))
     done = record(tmp_path, monkeypatch, Told(), force=True)
     text = done.path.read_text()
-    assert "accepted by --force: disk hdd randread-4k-qd1-j1 read: p50 100us" in " ".join(text.split())
+    assert "accepted by --force: disk hdd randread-4k-qd1-j1 read: p50 100 µs" in " ".join(text.split())
 
 
 def test_restart_measures_anew_and_replace_keeps_the_old_file(tmp_path, monkeypatch):

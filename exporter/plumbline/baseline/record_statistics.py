@@ -21,6 +21,7 @@ from plumbline.baseline.model import Target
 from plumbline.baseline.site import IopsAtLatency, SiteEntry
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
 from plumbline.catalogue import HistogramValue, added
+from plumbline.core.units import base_text, si
 from plumbline.errors import BaselineError
 
 K = TypeVar("K", bound=Quantity)
@@ -244,8 +245,8 @@ def _near(value: float, middle: float) -> bool:
 
 
 def _quantity_of(series: _Series) -> Callable[[float], str]:
-    kind = Latency if series.latency else Throughput if series.throughput else Iops
-    return lambda value: kind.of(_rounded(value)).text
+    unit = "s" if series.latency else "B/s" if series.throughput else ""
+    return lambda value: si(value, unit) if unit else base_text(value, "IOPS")
 
 
 def _notes(targets: Sequence[Target], runs: Mapping[Target, Sequence[RunFigures]]) -> Iterator[str]:
@@ -258,8 +259,7 @@ def _notes(targets: Sequence[Target], runs: Mapping[Target, Sequence[RunFigures]
         for one in runs[target]:
             if one.sought is not None and not one.depth:
                 seconds, percentile = one.sought
-                limit = Latency.of(seconds).text
-                yield f"{where}not even one operation at a time has {percentile:g} of 100 within {limit}"
+                yield f"{where}not even one operation at a time has {percentile:g} of 100 within {si(seconds, 's')}"
 
 
 def _p50(one: RunFigures, quantile: Quantile) -> float | None:

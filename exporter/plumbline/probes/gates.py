@@ -16,6 +16,7 @@ from pathlib import Path
 from plumbline.config_types import QuietHours
 from plumbline.core.files import OwnDirectory
 from plumbline.core.kernel import read_kernel
+from plumbline.core.units import si
 from plumbline.errors import FileRefused, ParseError, PlumblineError, ProbeRefused, StateError, Unavailable
 from plumbline.roots import Roots
 
@@ -87,7 +88,7 @@ def check_nic_busy(
     if share > limit:
         raise ProbeRefused(
             "nic-busy",
-            f"{device} carried {share:.0%} of its {speed_mbps / 1000:g} Gb/s in the last {after - before:.1f} s, the"
+            f"{device} carried {share:.0%} of its {si(speed_mbps * 1e6, 'b/s')} in the last {after - before:.1f} s, the"
             f" limit is {limit:.0%}; raise max_device_busy of this probe if that is its normal state",
         )
 

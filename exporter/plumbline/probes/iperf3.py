@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from plumbline.core.units import si
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import NETWORK_SERVER_PORT, PEER_ANSWERS_WITHIN_S, IperfConfig
 from plumbline.probes import peer as peers_
@@ -125,7 +126,7 @@ class IperfProbe:
             found.append(
                 OperationResult(operation=operation, throughput=done.bytes_per_second, retransmits=done.retransmits)
             )
-            figures = f"{operation} {done.bytes_per_second * 8 / 1e9:.2f} Gb/s"
+            figures = f"{operation} {si(done.bytes_per_second * 8, 'b/s')}"
             run.progress(Progress(operation, (index + 1) / len(self.workload.operations), figures))
         return Findings(Outcome.SUCCESS, tuple(found))
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from plumbline import __version__
+from plumbline.core.units import si
 from plumbline.errors import ProbeRefused
 from plumbline.probe_config import RttConfig
 from plumbline.probes import peer as peers_
@@ -126,4 +127,4 @@ def _figures(seconds: Sequence[float], asked: int) -> str:
         return f"no answer to {asked} packets"
     found = statistics(seconds)
     lost = asked - len(seconds)
-    return f"p50 {found['p50'] * 1e6:.0f} µs, p99 {found['p99'] * 1e6:.0f} µs, {lost} lost"
+    return f"p50 {si(found['p50'], 's')}, p99 {si(found['p99'], 's')}, {lost} lost"
