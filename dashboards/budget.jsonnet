@@ -19,7 +19,7 @@ local whole(name) = {
 };
 local first = [
   [p.stat('One write here', 'The whole that is divided below: the mean of one 4 KiB write, one in flight, as a client sees it. Continuously by the RADOS canary, and by each run of an RBD probe of such a workload; the latest of the range. Bad looks like: a multiple of what it was when accepted.', 's', p.target(q.state.whole, '{{workload}} {{device_class}}', instant=true), thresholds.neutral, noValue='no canary or RBD probe'), 8, 4],
-  [p.stat('Documented, fastest link', 'The whole of the fastest documented stack for the same operation: slide 47 of Fujitsu at SDC 2013, on PCIe SSDs, another site\'s hardware. Bad looks like: nothing by itself; it is for orientation.', 's', p.target(q.state.documented, 'documented', instant=true), thresholds.neutral, noValue='no node measures RADOS or RBD'), 8, 4],
+  [p.stat('Documented, fastest link', 'The whole of the fastest documented stack for the same operation: seed 003, slide 47, in 2013 on PCIe SSDs, another site\'s hardware. Bad looks like: nothing by itself; it is for orientation.', 's', p.target(q.state.documented, 'documented', instant=true), thresholds.neutral, noValue='no node measures RADOS or RBD'), 8, 4],
   [p.stat('Left for the client', 'The whole less what the OSDs and the network take: the client\'s own software. Negative: the parts exceed the whole, because the OSDs also served other, larger or slower writes meanwhile; no stack is drawn then. Bad looks like: negative all the time: then measure on a quieter cluster.', 's', p.target(q.state.rest, '{{workload}} {{device_class}}', instant=true), [[null, p.colour.warning], [0, p.colour.good]], noValue='a part is missing'), 8, 4],
   [p.stackedBars(
     'One 4 KiB write, here and as documented',
@@ -81,7 +81,7 @@ local parts = [
 local documented = [
   [p.figures(
     'The documented stacks',
-    'Every documented stack: 4 KiB and 8 KiB writes over five kinds of link, all passes of a stage together, and its share. Source: slide 47 of Fujitsu at SDC 2013 (the profile fujitsu-2013), where code is what the other columns leave over. Bad looks like: nothing; it is another site\'s hardware.',
+    'Every documented stack: 4 KiB and 8 KiB writes over five kinds of link, all passes of a stage together, and its share. Source: the profile fujitsu-2013 (seed 003, slide 47), where code is what the other columns leave over. Bad looks like: nothing; it is another site\'s hardware.',
     [['profile', 'profile', null], ['workload', 'workload', null], ['device_class', 'link', null], ['stage', 'stage', null]],
     [
       { expr: q.documented.seconds, name: 'time', unit: 's' },
