@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from plumbline.checks.model import Finding, Severity
-from plumbline.core.units import seconds_text, si
+from plumbline.core.units import count_text, seconds_text, si
 from plumbline.pages.templates import render
 from plumbline.snapshot import CollectorHealth
 from plumbline.sparkline import sparkline
@@ -69,7 +69,7 @@ class Absence:
 
 def render_status(model: StatusModel) -> str:
     """The whole page."""
-    open_ones = [each for each in model.findings or () if not each.met]
+    open_ones = model.open_findings
     broken = [each for each in model.collectors if not each.success]
     absences = [*_absent(model.collectors), *_left_out(model.collectors), *_skipped(model.probes)]
     layers = judge_layers(model)
@@ -224,5 +224,11 @@ def _grown(total: int, grew: int | None) -> str:
 
 
 _FORMATS: Mapping[str, object] = {
-    "seconds": seconds_text, "si": si, "thousands": _thousands, "grown": _grown, "place": place, "sparkline": sparkline,
-}  # fmt: skip
+    "counted": count_text,
+    "grown": _grown,
+    "place": place,
+    "seconds": seconds_text,
+    "si": si,
+    "sparkline": sparkline,
+    "thousands": _thousands,
+}

@@ -6,12 +6,13 @@ What a layer does shows in all above it, so the lowest that is out of line is su
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from plumbline.checks.model import Finding, Severity
-from plumbline.core.units import factor_text, seconds_text
+from plumbline.core.units import count_text, factor_text, seconds_text
 from plumbline.status_model import Comparison, Level, ProbeRow, StatusModel
 from plumbline.workloads import LAYERS
 
@@ -110,10 +111,10 @@ def _judge(layer: str, model: StatusModel) -> LayerVerdict | None:
     _probes(probes, seen)
     if layer == "network":
         _losses(model, seen)
-        _findings((each for each in model.findings or () if each.check.startswith(_NETWORK_CHECKS)), seen)
+        _findings((each for each in model.open_findings if each.check.startswith(_NETWORK_CHECKS)), seen)
     elif layer == "disk":
         seen.there |= bool(model.disks)
-        _findings((each for each in model.findings or () if not each.check.startswith(_NETWORK_CHECKS)), seen)
+        _findings((each for each in model.open_findings if not each.check.startswith(_NETWORK_CHECKS)), seen)
     elif layer == "osd":
         _osds(model, seen)
     if not seen.there:
@@ -185,11 +186,7 @@ def _losses(model: StatusModel, seen: _Seen) -> None:
     if softnet is not None and softnet.dropped_grew:
         seen.add(Level.BAD, f"backlog overflow: {softnet.dropped_grew:,} more packets dropped", "softnet")
     if softnet is not None and softnet.time_squeeze_grew:
-        seen.add(
-            Level.NOTE,
-            f"{softnet.time_squeeze_grew:,} more time {'squeeze' if softnet.time_squeeze_grew == 1 else 'squeezes'}",
-            "softnet",
-        )
+        seen.add(Level.NOTE, count_text(softnet.time_squeeze_grew, "more time squeeze"), "softnet")
     if model.nics and not grew and model.window_s is not None:
         seen.add(Level.NEUTRAL, f"no packet lost in the last {seconds_text(round(model.window_s))}", "network")
 
@@ -216,16 +213,10 @@ def _names(names: list[str]) -> str:
     return ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
 
 
-def _findings(findings: Iterable[Finding], seen: _Seen) -> None:
-    for severity, count in _by_severity(findings):
-        seen.there = True
-        level = {Severity.CRITICAL: Level.BAD, Severity.WARNING: Level.NOTE}.get(severity, Level.NEUTRAL)
-        seen.add(level, f"{count:,} {severity} {'finding' if count == 1 else 'findings'}", "findings")
-
-
-def _by_severity(findings: Iterable[Finding]) -> Iterator[tuple[Severity, int]]:
-    counts = dict.fromkeys(Severity, 0)
-    for each in findings:
-        if not each.met:
-            counts[each.severity] += 1
-    yield from ((severity, count) for severity, count in counts.items() if count)
+def _findings(open_ones: Iterable[Finding], seen: _Seen) -> None:
+    counts = Counter(each.severity for each in open_ones)
+    for severity in Severity:
+        if counts[severity]:
+            seen.there = True
+            level = {Severity.CRITICAL: Level.BAD, Severity.WARNING: Level.NOTE}.get(severity, Level.NEUTRAL)
+            seen.add(level, count_text(counts[severity], f"{severity} finding"), "findings")

@@ -322,6 +322,11 @@ class StatusModel:
     standing: tuple[str, ...] = ()
     """What no longer fits between the baselines and this node, a sentence each."""
 
+    @property
+    def open_findings(self) -> tuple[Finding, ...]:
+        """Advice that is not met."""
+        return tuple(each for each in self.findings or () if not each.met)
+
 
 def how_to_get_one(*, recordable: bool) -> str:
     """What to do about a missing baseline."""

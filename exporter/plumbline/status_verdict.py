@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from plumbline.checks.model import Severity
-from plumbline.core.units import seconds_text
+from plumbline.core.units import count_text, seconds_text
 from plumbline.status_model import Level, Measure, ProbeRow, StatusModel, how_to_get_one
 
 
@@ -109,20 +109,15 @@ def _judge_losses(model: StatusModel, found: _Findings) -> None:
     if softnet is not None and softnet.dropped_grew:
         found.problems.append(f"The kernel's backlog overflows: {softnet.dropped_grew:,} more packets dropped")
     if softnet is not None and softnet.time_squeeze_grew:
-        found.notes.append(
-            "Packet processing ran out of its time slice "
-            f"{softnet.time_squeeze_grew:,} more {'time' if softnet.time_squeeze_grew == 1 else 'times'} (time squeeze)"
-        )
+        more = count_text(softnet.time_squeeze_grew, "more time")
+        found.notes.append(f"Packet processing ran out of its time slice {more} (time squeeze)")
 
 
 def _judge_findings(model: StatusModel, found: _Findings) -> None:
     """What is critical is a problem; warnings are worth knowing, in one line; the table has them all."""
-    open_ones = [each for each in model.findings or () if not each.met]
-    for each in open_ones:
+    for each in model.open_findings:
         if each.severity is Severity.CRITICAL:
             found.problems.append(f"{each.subject}: {each.is_}; should be {each.should}")
-    warnings = sum(each.severity is Severity.WARNING for each in open_ones)
+    warnings = sum(each.severity is Severity.WARNING for each in model.open_findings)
     if warnings:
-        found.notes.append(
-            f"{warnings} {'finding asks' if warnings == 1 else 'findings ask'} for a change, see Findings"
-        )
+        found.notes.append(f"{count_text(warnings, 'finding asks', 'findings ask')} for a change, see Findings")

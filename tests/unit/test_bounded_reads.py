@@ -25,6 +25,8 @@ LISTED = {
     "baseline/profiles.py": "item.read_text",  # comes with the package
     "sources/driverrules.py": "entry.read_text",
     "sources/blocklatency.py": "resources.files('plumbline').joinpath('bpf/disk_latency.bpf.o').read_bytes, read",
+    "pages/style.py": "resources.files('plumbline.pages').joinpath('style.css').read_text",
+    "pages/templates.py": "path.read_text",
     "workloads.py": "resources.files('plumbline').joinpath('workloads.yaml').read_text",
     "sources/pcidevices.py": "path.open",  # read by pread, 4,096 bytes at most
     "webtls.py": "context.load_cert_chain",  # from memory

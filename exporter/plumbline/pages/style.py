@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from importlib import resources
 
 _HEADING = re.compile(r"^/\* --- (\w+) --- \*/\n", re.MULTILINE)
 
 
 def style(*names: str) -> str:
     """``base`` and the named parts (``status``, ``report``, ``review``), as they stand. ``KeyError``: no such part."""
-    _, *split = _HEADING.split(Path(__file__).with_name("style.css").read_text("utf-8"))
+    text = resources.files("plumbline.pages").joinpath("style.css").read_text("utf-8")
+    _, *split = _HEADING.split(text)
     parts = dict(zip(split[::2], split[1::2], strict=True))
     return "".join(parts[name] for name in ("base", *names))

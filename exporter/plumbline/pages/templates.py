@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from pathlib import Path
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from plumbline.pages.style import style
@@ -32,7 +32,7 @@ def render(template: str, **values: object) -> str:
 @functools.cache
 def environment() -> jinja2.Environment:
     """One for all pages, since it keeps the compiled templates."""
-    import jinja2  # noqa: PLC0415  (a megabyte or two, for pages only)
+    import jinja2  # noqa: PLC0415  (0.2 s of CPU and 4 MB, for pages only)
     from markupsafe import Markup  # noqa: PLC0415
 
     made = jinja2.Environment(
@@ -44,7 +44,7 @@ def environment() -> jinja2.Environment:
 
 def _source(template: str) -> str | None:
     """A template's text, with each line break inside a comment: nothing of it is shown, and errors name the line."""
-    path = Path(__file__).with_name("templates") / template
+    path = resources.files("plumbline.pages").joinpath("templates", template)
     if not path.is_file():
         return None
     return _TAG_OR_BREAK.sub(lambda found: found[1] or "{#\n#}", path.read_text("utf-8"))
