@@ -23,10 +23,9 @@ import msgspec
 from prometheus_client import ProcessCollector
 
 from plumbline import __version__, registry
-from plumbline.catalogue import Sample
 from plumbline.cephmapwatch import CEPH_MAP, CephMapWatch
 from plumbline.checks.model import Finding
-from plumbline.collectors import daemon
+from plumbline.collectors.daemon import DaemonState
 from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, NetworkServerConfig, WebConfig, split_address
 from plumbline.core import threads
@@ -35,7 +34,7 @@ from plumbline.core.memory import share_one_heap
 from plumbline.diskpresence import DISK_PRESENCE
 from plumbline.door import Door
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
-from plumbline.exposition import Collector, Exposition
+from plumbline.exposition import Exposition
 from plumbline.filewatch import FileWatch
 from plumbline.fingerprint import Fingerprint
 from plumbline.fingerprinting import read_fingerprint
@@ -93,7 +92,7 @@ PLAN_ANEW_EVERY_S = 60.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "cephmap", "finding", "latency", "probe"})
+NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "cephmap", "daemon", "finding", "latency", "probe"})
 """Collectors that have nothing to say in a daemon that does not run."""
 
 
@@ -230,10 +229,11 @@ class Daemon:
             ceph_map=lambda: ceph_map.map.value,
             osds=watch.osds,
             fingerprint=self._what_it_is,
+            daemon=self._state,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
-            (), clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
+            (), None, clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
         )
         site = Site(self._exposition, status=Shared(self._status_page), ready=self._not_ready_because)
         host, port = split_address(config.web.listen_address)
@@ -308,7 +308,7 @@ class Daemon:
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
-        self._exposition.replace(each for each in self._collectors() if each.name not in NOT_JUDGED)
+        self._collect(NOT_JUDGED)
         jobs = self._slow_tier()
         for pause_s in (0.0, wait_s):
             time.sleep(pause_s)
@@ -446,8 +446,7 @@ class Daemon:
         self._cluster.configure(running.config.ceph, running.config.gates)
         self._probing.apply(running.plan, running.book.bounds(), running.config.gates)
         self._serve_network(running.config.network_server)
-        itself = Collector("daemon", daemon.SPECS, lambda _skip: self._samples(), listed=False)
-        self._exposition.replace([*self._collectors(), itself])
+        self._collect()
 
     def _serve_network(self, config: NetworkServerConfig | None) -> None:
         """Keep the server that ``config`` wants, and no other."""
@@ -459,24 +458,25 @@ class Daemon:
             self._network_server = IperfServer(plan, self._environment, networks=networks_of)
             self._network_server.start()
 
-    def _collectors(self) -> list[Collector]:
-        return registry.collectors(self._parts, self._running.config, self._running.book)
+    def _collect(self, without: frozenset[str] = frozenset()) -> None:
+        """From now on, what the running configuration wants."""
+        running = self._running
+        wanted = [each for each in registry.collectors(running.config) if each.name not in without]
+        self._exposition.replace(wanted, registry.configured(self._parts, running.config, running.book))
 
     # --- what is shown
 
-    def _samples(self) -> Iterable[Sample]:
+    def _state(self) -> DaemonState:
         server = self._network_server
-        return daemon.samples(
-            daemon.DaemonState(
-                reload_ok=not self._reload_error,
-                since_ts=self._running.since,
-                state_saved=not self._store.save_failed,
-                server_up=None if server is None else server.up,
-                server_listen="" if server is None else server.plan.listen,
-                web=self._door(),
-                thread_failures=threads.PROCESS.failures,
-                web_refused={why.value: count for why, count in self._server.refused.items()},
-            )
+        return DaemonState(
+            reload_ok=not self._reload_error,
+            since_ts=self._running.since,
+            state_saved=not self._store.save_failed,
+            server_up=None if server is None else server.up,
+            server_listen="" if server is None else server.plan.listen,
+            web=self._door(),
+            thread_failures=threads.PROCESS.failures,
+            web_refused={why.value: count for why, count in self._server.refused.items()},
         )
 
     def _door(self) -> Door:

@@ -22,7 +22,7 @@ from prometheus_client.metrics_core import Metric, UnknownMetricFamily
 from plumbline.baseline.book import load_book
 from plumbline.config import COLLECTORS, BaselineConfig, Config
 from plumbline.exposition import Exposition
-from plumbline.registry import collectors
+from plumbline.registry import collectors, configured
 from plumbline.rendering import Format, Renderer
 from plumbline.roots import Roots
 from plumbline.sources.ethtool import Ethtool
@@ -79,7 +79,10 @@ def main() -> int:
             BaselineConfig(), where="bench", storage=root / "state", host="bench", catalogue=catalogue, targets=()
         )
         exposition = Exposition(
-            collectors(given, config, book), clock=time.perf_counter, logger=logging.getLogger("bench")
+            collectors(config),
+            configured(given, config, book),
+            clock=time.perf_counter,
+            logger=logging.getLogger("bench"),
         )
         renderer = Renderer()
         registry = CollectorRegistry()

@@ -22,7 +22,7 @@ from plumbline.baseline.book import load_book
 from plumbline.config import COLLECTORS, BaselineConfig, Config
 from plumbline.exposition import Exposition
 from plumbline.osdwatch import OSD_STORES_EVERY_S, OSDS_EVERY_S, OsdWatch
-from plumbline.registry import collectors
+from plumbline.registry import collectors, configured
 from plumbline.rendering import Format, Renderer
 from plumbline.roots import Roots
 from plumbline.status import render_status
@@ -91,7 +91,9 @@ def _page(host: LargeHost, root: Path, osds: OsdWatch | None) -> Callable[[], by
     book = load_book(
         BaselineConfig(), where="bench", storage=root / "state", host="bench", catalogue=load_catalogue(), targets=()
     )
-    exposition = Exposition(collectors(given, config, book), clock=time.perf_counter, logger=logging.getLogger("bench"))
+    exposition = Exposition(
+        collectors(config), configured(given, config, book), clock=time.perf_counter, logger=logging.getLogger("bench")
+    )
     renderer = Renderer()
     return lambda: renderer.render(exposition.scrape(), Format.TEXT)
 

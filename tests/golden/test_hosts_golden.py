@@ -25,7 +25,7 @@ from plumbline.probes.canary_reading import CanaryReading, CanaryState, Workload
 from plumbline.probes.cluster import ClusterView
 from plumbline.probes.histogram import latency_edges
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.registry import Parts, collectors
+from plumbline.registry import Parts, collectors, configured
 from plumbline.rendering import Format, Renderer
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
@@ -74,7 +74,9 @@ entries:
 
 def page(given: Parts, config: Config, book: Book) -> str:
     """Two scrapes of the whole host; the second one's page, without what changes with versions and clocks."""
-    exposition = Exposition(collectors(given, config, book), clock=lambda: 0.0, logger=logging.getLogger("test.golden"))
+    exposition = Exposition(
+        collectors(config), configured(given, config, book), clock=lambda: 0.0, logger=logging.getLogger("test.golden")
+    )
     names = frozenset(spec.name for spec in exposition.specs) - {"plumbline_build_info"}
     exposition.scrape()
     return Renderer().render(exposition.scrape(), Format.TEXT, names).decode().replace(__version__, "VERSION")

@@ -20,7 +20,7 @@ from plumbline.checks.array_facts import ArrayFacts, Member, Multipath, Pool, Ra
 from plumbline.checks.array_facts import Path as DiskPath
 from plumbline.checks.model import Check, Finding, Severity
 from plumbline.collectors import array as metrics
-from plumbline.exposition import Collector, Exposition
+from plumbline.exposition import Exposition
 from plumbline.judging import Judge
 from plumbline.roots import Roots
 from plumbline.seriesview import SeriesView
@@ -29,6 +29,7 @@ from plumbline.sources.md import read_md
 from plumbline.sources.multipath import read_multipath
 from plumbline.sources.zfs import read_zfs
 from plumbline.sources.zpool_status import parse_text
+from support.fake_collectors import fake
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "arrays-storage-node"
 RAID = Raid("md0", "raid5", "active", disks=4, degraded_disks=0, redundant_disks=1, action="idle", mismatch_sectors=0)
@@ -244,8 +245,8 @@ def snapshot() -> Snapshot:
         yield from metrics.zfs_samples(read_zfs(roots), parse_text((FIXTURE / "zpool_status.txt").read_text()))
         yield from metrics.multipath_samples(read_multipath(roots))
 
-    collector = Collector("array", metrics.SPECS, samples)
-    return Exposition((collector,), clock=lambda: 0.0, logger=logging.getLogger("test.array")).scrape()
+    collector = fake("array", metrics.SPECS, samples)
+    return Exposition((collector,), None, clock=lambda: 0.0, logger=logging.getLogger("test.array")).scrape()
 
 
 def test_a_whole_host_from_its_trees_to_its_findings() -> None:
@@ -291,7 +292,7 @@ def test_a_whole_host_from_its_trees_to_its_findings() -> None:
 
 
 def test_facts_of_a_host_without_any_of_it() -> None:
-    empty = Exposition((), clock=lambda: 0.0, logger=logging.getLogger("test.array")).scrape()
+    empty = Exposition((), None, clock=lambda: 0.0, logger=logging.getLogger("test.array")).scrape()
     assert array_facts(SeriesView(empty)) == ArrayFacts()
     assert judge(ArrayFacts()) == ()
 
@@ -306,7 +307,7 @@ def test_a_group_counts_where_no_member_of_it_says_more() -> None:
     def samples(_skip: object) -> Iterable[Sample]:
         return metrics.zfs_samples(replace(read_zfs(Roots.under(FIXTURE)), pools={"tank": "ONLINE"}), parse_text(text))
 
-    collector = Collector("array", metrics.SPECS, samples)
-    taken = Exposition((collector,), clock=lambda: 0.0, logger=logging.getLogger("test.array")).scrape()
+    collector = fake("array", metrics.SPECS, samples)
+    taken = Exposition((collector,), None, clock=lambda: 0.0, logger=logging.getLogger("test.array")).scrape()
     (pool,) = array_facts(SeriesView(taken)).pools
     assert pool.errors == (VdevErrors("raidz1-0", {"checksum": 4}),)

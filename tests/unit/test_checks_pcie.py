@@ -13,12 +13,12 @@ from plumbline.checks.facts import Count
 from plumbline.checks.model import Finding, Severity
 from plumbline.checks.pcie import CHECKS, judge
 from plumbline.checks.pcie_facts import PcieDevice, PcieErrors, PcieFacts
-from plumbline.collection import Collector
 from plumbline.collectors import pcie
 from plumbline.exposition import Exposition
 from plumbline.judging import Judge
 from plumbline.roots import Roots
 from plumbline.sources.pcidevices import PciFunction, PciReading, read_pci
+from support.fake_collectors import fake
 from support.lspci import parse_lspci
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -63,8 +63,8 @@ def of(check: str, *devices: PcieDevice, errors: PcieErrors | None = None) -> di
 
 def look(reading: PciReading) -> tuple[Finding, ...]:
     """From the reading through series to findings, as in the daemon."""
-    collector = Collector("pcie", pcie.SPECS, lambda _skip: pcie.samples(reading))
-    exposition = Exposition([collector], clock=lambda: 0.0, logger=logging.getLogger("test.pcie"))
+    collector = fake("pcie", pcie.SPECS, lambda _skip: pcie.samples(reading))
+    exposition = Exposition([collector], None, clock=lambda: 0.0, logger=logging.getLogger("test.pcie"))
     return Judge().look(exposition.scrape(), 1.0)
 
 

@@ -14,7 +14,7 @@ from plumbline.checks.disk_facts import Disk, DiskQueue
 from plumbline.config import COLLECTORS, Config
 from plumbline.diskfacts import disk_facts
 from plumbline.exposition import Exposition
-from plumbline.registry import collectors
+from plumbline.registry import collectors, configured
 from plumbline.seriesview import SeriesView
 from plumbline.workloads import load_catalogue
 from support.hosts import parts, silent_network, tree
@@ -27,8 +27,9 @@ def view(tmp_path: Path) -> SeriesView:
         job.run(threading.Event())
     config = Config(collectors={name: name in ("device", "queue") for name in COLLECTORS})
     book = load_book(config.baseline, where="test", storage=tmp_path, host="x", catalogue=load_catalogue(), targets=())
-    listed = collectors(given, config, book)
-    return SeriesView(Exposition(listed, clock=lambda: 0.0, logger=logging.getLogger("test")).scrape())
+    host = configured(given, config, book)
+    logger = logging.getLogger("test")
+    return SeriesView(Exposition(collectors(config), host, clock=lambda: 0.0, logger=logger).scrape())
 
 
 def test_a_disk_with_its_queue(view: SeriesView) -> None:

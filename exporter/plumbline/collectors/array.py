@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import ITEM_REASONS, Collector, SkipHook
+from plumbline.collectors.host import Host, slot_value
+from plumbline.sources.arrays import Arrays
 from plumbline.sources.md import MdArray, MdReading
 from plumbline.sources.multipath import MultipathDisk
-from plumbline.sources.zfs import ZfsReading
+from plumbline.sources.zfs import NO_ZFS, ZfsReading
 from plumbline.sources.zpool_status import PoolStatus
 
 _DEVICE = ("device",)
@@ -212,3 +215,26 @@ def multipath_samples(disks: Iterable[MultipathDisk]) -> Iterator[Sample]:
         yield PATHS_USABLE, labels, sum(path.usable for path in disk.paths)
         for path in disk.paths:
             yield PATH_INFO, (disk.device, path.name, path.state, path.transport, path.address), 1
+
+
+def _samples(arrays: Arrays) -> Iterator[Sample]:
+    yield from md_samples(arrays.md or MdReading(()))
+    yield from zfs_samples(arrays.zfs or NO_ZFS, arrays.zpools)
+    yield from multipath_samples(arrays.multipath or ())
+
+
+def _read(host: Host, skip: SkipHook) -> Arrays:
+    """Each kind for itself: an array that hangs must not hide the pools."""
+    storage = host.parts.storage
+    md = slot_value(storage.md, "md arrays", skip)
+    for item, reason in md.skipped if md else ():
+        skip(item, reason)
+    return Arrays(
+        md,
+        slot_value(storage.zfs, "ZFS pools", skip),
+        slot_value(storage.zpools, "zpool status", skip),
+        slot_value(storage.multipath, "multipath disks", skip),
+    )
+
+
+COLLECTOR = Collector("array", SPECS, _read, _samples, skip_reasons=ITEM_REASONS)

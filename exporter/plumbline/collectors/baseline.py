@@ -8,6 +8,8 @@ from plumbline.baseline.budget import Budget, parts
 from plumbline.baseline.model import Source
 from plumbline.baseline.selection import Comparable, Selection
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.fingerprint import Fingerprint, changes, compared
 
 _LABELS = ("layer", "device_class", "workload", "operation", "source", "profile", "config_hash")
@@ -147,3 +149,19 @@ def _entry_samples(one: Comparable) -> Iterator[Sample]:
         if value is not None:
             yield spec, labels, value
     yield JUDGES, labels, 1.0 if one.judges else 0.0
+
+
+def _read(host: Host, _skip: SkipHook) -> tuple[Host, Fingerprint]:
+    """A recorded baseline that can't be read fails the collector, so that an alert says so."""
+    if host.book.recorded_error is not None:
+        raise host.book.recorded_error
+    return host, host.parts.fingerprint()
+
+
+def _samples(reading: tuple[Host, Fingerprint]) -> Iterator[Sample]:
+    host, fingerprint = reading
+    yield from host.baselines
+    yield from environment_samples(host.book.measured_on, fingerprint)
+
+
+COLLECTOR = Collector("baseline", SPECS, _read, _samples)

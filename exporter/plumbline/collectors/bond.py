@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import ITEM_REASONS, Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.bonding import Bond, Churn, LacpState, MiiStatus, Slave, no_mac
 from plumbline.sources.bonding_proc import Churns, SlaveChurn
 
@@ -157,3 +159,12 @@ def _slave_samples(bond: Bond, slave: Slave, churn: SlaveChurn) -> Iterator[Samp
             yield SLAVE_CHURNED, (*labels, side), 1 if churned is Churn.CHURNED else 0
         if times is not None:
             yield SLAVE_CHURNS, (*labels, side), times
+
+
+COLLECTOR: Collector[Host, tuple[tuple[Bond, ...], Churns]] = Collector(
+    "bond",
+    SPECS,
+    lambda host, skip: (host.parts.network.read_bonds(skip), host.parts.churns()),
+    lambda reading: samples(*reading),
+    skip_reasons=ITEM_REASONS,
+)

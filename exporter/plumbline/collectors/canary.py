@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 
 import plumbline
 from plumbline.catalogue import Kind, MetricSpec, Sample, le_text
+from plumbline.collection import Collector
 from plumbline.collectors import probe
+from plumbline.collectors.host import Host
 from plumbline.probes.canary_reading import CanaryReading, WorkloadReading
 
 _PLACE = ("probe", "layer", "device_class", "workload", "operation")
@@ -98,3 +100,11 @@ def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]
     for bound in each.bounds:
         within = each.latency.cumulative[bisect_left(each.latency.edges, bound)]  # a bound is an edge
         yield SLOW, (*place, le_text(bound)), each.latency.count - within
+
+
+COLLECTOR: Collector[Host, tuple[tuple[CanaryReading, ...], str]] = Collector(
+    "canary",
+    SPECS,
+    lambda host, _skip: (tuple(host.parts.canaries()), host.parts.vantage),
+    lambda reading: samples(reading[0], vantage=reading[1]),
+)

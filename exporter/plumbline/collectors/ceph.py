@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.probes.ceph_status import GATES
 from plumbline.probes.cluster import ClusterView
 
@@ -31,3 +33,6 @@ def samples(view: ClusterView) -> Iterator[Sample]:
         for gate in GATES:
             yield GATE_OPEN, (gate,), int(gate not in view.closed)
     yield LOCK_HELD, (), int(view.lock_held)
+
+
+COLLECTOR: Collector[Host, ClusterView] = Collector("ceph", SPECS, lambda host, _skip: host.parts.ceph(), samples)

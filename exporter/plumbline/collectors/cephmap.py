@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.sources.cephmap import CephMap
 
 _OSD, _POOL = ("ceph_daemon",), ("pool_id",)
@@ -132,3 +134,13 @@ def _pool_samples(found: CephMap) -> Iterator[Sample]:
         if (use := found.pool_use.get(pool.pool_id)) is not None:
             yield POOL_STORED, number, use.stored_bytes
             yield POOL_MAX_AVAIL, number, use.max_avail_bytes
+
+
+def _read(host: Host, skip: SkipHook) -> CephMap:
+    found = host.parts.ceph_map()
+    if found.unread:
+        skip(f"what is used ({found.unread})", "unreadable")
+    return found
+
+
+COLLECTOR = Collector("cephmap", SPECS, _read, samples, skip_reasons=("unreadable",))

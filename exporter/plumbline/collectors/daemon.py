@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 
 RELOAD_OK = MetricSpec(
     "plumbline_config_last_reload_successful",
@@ -118,3 +120,8 @@ def samples(state: DaemonState) -> Iterator[Sample]:
         yield WEB_REFUSED, (reason,), count
     for thread, count in state.thread_failures.items():
         yield THREAD_FAILURES, (thread,), count
+
+
+COLLECTOR: Collector[Host, DaemonState] = Collector(
+    "daemon", SPECS, lambda host, _skip: host.parts.daemon(), samples, listed=False
+)

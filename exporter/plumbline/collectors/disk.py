@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.sources.block import BlockDevice
-from plumbline.sources.diskstats import DiskStats
+from plumbline.sources.diskstats import DiskStats, WholeDisks, read_whole_disks
 from plumbline.sources.diskusers import DiskUsers
 from plumbline.state import DiskSeen
 
@@ -171,3 +173,23 @@ def presence_samples(disks: Iterable[DiskSeen]) -> Iterator[Sample]:
         labels = (disk.device, disk.serial)
         yield PRESENT, labels, int(disk.present)
         yield LAST_SEEN, labels, disk.last_seen_ts
+
+
+def _read_devices(host: Host, _skip: SkipHook) -> tuple[tuple[BlockDevice, ...], Mapping[str, str]]:
+    parts = host.parts
+    return tuple(each for each in parts.devices() if host.disks(each.name)), parts.storage.osds
+
+
+DISK: Collector[Host, tuple[DiskStats, ...]] = Collector(
+    "disk", SPECS, lambda host, _skip: read_whole_disks(host.parts.roots, host.counted), samples
+)
+DEVICE = Collector("device", DEVICE_SPECS, _read_devices, lambda reading: device_samples(*reading))
+DISKUSE: Collector[Host, tuple[DiskUsers, WholeDisks]] = Collector(
+    "diskuse",
+    USE_SPECS,
+    lambda host, _skip: (host.parts.storage.users.value, host.disks),
+    lambda reading: use_samples(*reading),
+)
+DISKPRESENCE: Collector[Host, tuple[DiskSeen, ...]] = Collector(
+    "diskpresence", PRESENCE_SPECS, lambda host, _skip: tuple(host.parts.disks_seen()), presence_samples
+)

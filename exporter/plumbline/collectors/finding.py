@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.checks.model import Finding
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 
 FINDING = MetricSpec(
     "plumbline_finding",
@@ -20,3 +22,8 @@ def samples(findings: Iterable[Finding]) -> Iterator[Sample]:
     """One sample a finding."""
     for each in findings:
         yield FINDING, (each.check, each.subject, each.severity.value), 0 if each.met else 1
+
+
+COLLECTOR: Collector[Host, tuple[Finding, ...]] = Collector(
+    "finding", SPECS, lambda host, _skip: tuple(host.parts.findings()), samples
+)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.diskhealth import DiskHealth, DiskState
 
 _DISK = ("device",)
@@ -157,3 +159,8 @@ def _figures(device: str, health: DiskHealth) -> Iterator[Sample]:
 
 def _ratio(percent: int | None) -> float | None:
     return None if percent is None else percent / _PERCENT
+
+
+COLLECTOR: Collector[Host, tuple[DiskState, ...]] = Collector(
+    "health", SPECS, lambda host, _skip: host.parts.storage.health, samples
+)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import ITEM_REASONS, Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.sources.infiniband import ERRORS, WAIT, InfinibandPort, InfinibandReading
 
 _PORT = ("device", "port")
@@ -116,3 +118,13 @@ def _port_samples(port: InfinibandPort) -> Iterator[Sample]:
             yield PORT_ERRORS, (*labels, name), counters[name]
     for name, count in port.events.items():
         yield EVENTS, (*labels, name), count
+
+
+def _read(host: Host, skip: SkipHook) -> InfinibandReading:
+    reading = host.parts.infiniband()
+    for port, reason in reading.skipped:
+        skip(port, reason)
+    return reading
+
+
+COLLECTOR = Collector("infiniband", SPECS, _read, samples, skip_reasons=ITEM_REASONS)

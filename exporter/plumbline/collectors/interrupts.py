@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.irqbalance import IrqBalance
 
 
@@ -34,3 +36,8 @@ def samples(balances: Iterable[IrqBalance]) -> Iterator[Sample]:
         if each.numa_remote is not None:
             yield NUMA_REMOTE, labels, each.numa_remote
         yield ACTIVE_VECTORS, labels, each.active_vectors
+
+
+COLLECTOR: Collector[Host, tuple[IrqBalance, ...]] = Collector(
+    "interrupts", SPECS, lambda host, _skip: host.parts.kernel.interrupts.latest, samples
+)

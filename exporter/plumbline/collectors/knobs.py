@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import ITEM_REASONS, Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.channels import Channels
 from plumbline.sources.coalesce import Coalescing
 from plumbline.sources.features import Offload
@@ -136,3 +138,21 @@ def linkmode_samples(ports: Iterable[PortModes]) -> Iterator[Sample]:
             yield FEC, (port.device, port.fec), 1
         if port.transceiver is not None:
             yield TRANSCEIVER, labels, int(port.transceiver)
+
+
+CHANNEL: Collector[Host, tuple[tuple[str, Channels], ...]] = Collector(
+    "channel", CHANNEL_SPECS, lambda host, _skip: host.parts.network.read_channels(), channel_samples
+)
+COALESCE: Collector[Host, tuple[tuple[str, Coalescing], ...]] = Collector(
+    "coalesce", COALESCE_SPECS, lambda host, _skip: host.parts.network.read_coalescing(), coalesce_samples
+)
+OFFLOAD: Collector[Host, tuple[tuple[str, tuple[Offload, ...]], ...]] = Collector(
+    "offload", OFFLOAD_SPECS, lambda host, _skip: host.parts.network.read_offloads(), offload_samples
+)
+LINKMODE: Collector[Host, tuple[PortModes, ...]] = Collector(
+    "linkmode",
+    LINKMODE_SPECS,
+    lambda host, skip: host.parts.network.read_link_modes(skip),
+    linkmode_samples,
+    skip_reasons=ITEM_REASONS,
+)

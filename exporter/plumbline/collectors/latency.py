@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate
 
 from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
+from plumbline.collection import Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.sources.blocklatency import LatencyReading
 from plumbline.sources.latencymaps import BUCKETS, Histogram
 
@@ -60,3 +63,11 @@ def samples(reading: LatencyReading) -> Iterator[Sample]:
 def _value(histogram: Histogram) -> HistogramValue:
     cumulative = tuple(accumulate(histogram.counts))
     return HistogramValue(EDGES_S, cumulative[:-1], cumulative[-1], histogram.sum_ns / _NS)
+
+
+def _read(host: Host, _skip: SkipHook) -> LatencyReading:
+    reading = host.parts.latency()
+    return replace(reading, disks=tuple(each for each in reading.disks if host.disks(each.device)))
+
+
+COLLECTOR = Collector("latency", SPECS, _read, samples)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.mounts import MountState
 
 _LABELS = ("mountpoint", "filesystem")
@@ -32,3 +34,8 @@ def samples(states: Iterable[MountState]) -> Iterator[Sample]:
         if state.up is not None:
             yield UP, labels, int(state.up)
         yield IN_FLIGHT, labels, state.in_flight_s
+
+
+COLLECTOR: Collector[Host, tuple[MountState, ...]] = Collector(
+    "mount", SPECS, lambda host, _skip: host.parts.storage.mounts.states, samples
+)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import ITEM_REASONS, Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.network import LinksReading, PortLosses, PortPause, PortRings
 
 PACKETS = MetricSpec(
@@ -141,3 +143,25 @@ def pause_samples(ports: Iterable[PortPause]) -> Iterator[Sample]:
                 yield PAUSE_FRAMES, (port.device, direction), frames
         if config.autonegotiate is not None:
             yield PAUSE_AUTONEGOTIATE, (port.device,), 1 if config.autonegotiate else 0
+
+
+LINK: Collector[Host, LinksReading] = Collector(
+    "link", LINK_SPECS, lambda host, _skip: host.parts.network.read_links(), link_samples
+)
+ETHTOOL: Collector[Host, tuple[PortLosses, ...]] = Collector(
+    "ethtool",
+    ETHTOOL_SPECS,
+    lambda host, skip: host.parts.network.read_losses(skip),
+    ethtool_samples,
+    skip_reasons=ITEM_REASONS,
+)
+RING: Collector[Host, tuple[PortRings, ...]] = Collector(
+    "ring", RING_SPECS, lambda host, _skip: host.parts.network.read_rings(), ring_samples
+)
+PAUSE: Collector[Host, tuple[PortPause, ...]] = Collector(
+    "pause",
+    PAUSE_SPECS,
+    lambda host, skip: host.parts.network.read_pause(skip),
+    pause_samples,
+    skip_reasons=ITEM_REASONS,
+)

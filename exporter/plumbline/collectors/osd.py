@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import ITEM_REASONS, Collector, SkipHook
+from plumbline.collectors.host import Host, slot_value
+from plumbline.errors import Unavailable
 from plumbline.sources.osd_operations import STAGES
 from plumbline.sources.osds import OsdReading, OsdStore
 
@@ -141,3 +144,19 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
     if osd.onodes is not None:
         yield ONODES, (daemon, "hit"), osd.onodes.hits
         yield ONODES, (daemon, "miss"), osd.onodes.misses
+
+
+def _read(host: Host, skip: SkipHook) -> tuple[tuple[OsdReading, ...], tuple[OsdStore, ...]]:
+    watch = host.parts.osds
+    if watch is None:
+        raise Unavailable("nobody asks the OSDs of this host")
+    osds = watch.osds.value
+    for each in osds:
+        if each.denied:
+            skip(each.daemon, "unreadable")
+        for command, reason in each.unread:
+            skip(f"{each.daemon} {command}", reason)
+    return osds, slot_value(watch.stores, "the OSDs' stores", skip) or ()
+
+
+COLLECTOR = Collector("osd", SPECS, _read, lambda reading: samples(*reading), skip_reasons=ITEM_REASONS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.sources.pcidevices import PciFunction, PciReading
 
 _ADDRESS = ("address",)
@@ -123,3 +125,13 @@ def _function_samples(function: PciFunction) -> Iterator[Sample]:
     for snoop, latency_ns in (("yes", function.ltr_snoop_ns), ("no", function.ltr_no_snoop_ns)):
         if latency_ns is not None:
             yield LTR_LATENCY, (function.address, snoop), latency_ns / _NS_PER_S
+
+
+def _read(host: Host, skip: SkipHook) -> PciReading:
+    reading = host.parts.storage.pcie.value
+    for address, reason in reading.skipped:
+        skip(address, reason)
+    return reading
+
+
+COLLECTOR = Collector("pcie", SPECS, _read, samples, skip_reasons=("malformed",))

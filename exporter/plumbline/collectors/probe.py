@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.state import RECENT_RUNS
 
@@ -302,3 +304,11 @@ def _median(figures: Iterable[float | None]) -> float | None:
 
 def _finished(result: ProbeResult) -> float:
     return result.started + result.duration
+
+
+COLLECTOR: Collector[Host, tuple[tuple[ProbeStatus, ...], float]] = Collector(
+    "probe",
+    SPECS,
+    lambda host, _skip: (tuple(host.parts.probes()), host.parts.wall()),
+    lambda reading: samples(reading[0], now=reading[1]),
+)

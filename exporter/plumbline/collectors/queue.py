@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import ITEM_REASONS, Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.sources.queuesettings import WRITE_BACK, QueueSettings
 
 _DEVICE = ("device",)
@@ -94,3 +96,14 @@ def samples(queues: Iterable[QueueSettings]) -> Iterator[Sample]:
 
 def _scaled(number: int | None, factor: int) -> int | None:
     return None if number is None else number * factor
+
+
+def _read(host: Host, skip: SkipHook) -> tuple[QueueSettings, ...]:
+    reading = host.parts.storage.queues.value
+    for device, reason in reading.skipped:
+        if host.disks(device):
+            skip(device, reason)
+    return tuple(each for each in reading.queues if host.disks(each.device))
+
+
+COLLECTOR = Collector("queue", SPECS, _read, samples, skip_reasons=ITEM_REASONS)

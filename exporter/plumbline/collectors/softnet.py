@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
-from plumbline.sources.softnet import SoftnetCpu, SoftnetReading
+from plumbline.collection import Collector, SkipHook
+from plumbline.collectors.host import Host
+from plumbline.sources.softnet import SoftnetCpu, SoftnetReading, read_softnet
 from plumbline.sources.squeeze import Squeezes
 
 PROCESSED = MetricSpec(
@@ -115,3 +117,11 @@ class SoftnetUnwrapper:
 def _grow(total: int, raw: int) -> int:
     """``total`` advanced to the next number whose low 32 bits are ``raw``."""
     return total + (raw - total) % _WRAP
+
+
+def _read(host: Host, _skip: SkipHook) -> tuple[SoftnetReading, Mapping[int, Squeezes]]:
+    parts = host.parts
+    return parts.softnet.unwrap(read_softnet(parts.roots)), parts.kernel.squeezes.latest
+
+
+COLLECTOR = Collector("softnet", SPECS, _read, lambda reading: samples(*reading))

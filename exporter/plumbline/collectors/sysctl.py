@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.sysctl import NUMBERS, SysctlReading
 
 VALUE = MetricSpec(
@@ -24,3 +26,8 @@ def samples(reading: SysctlReading) -> Iterator[Sample]:
             yield VALUE, (name, field), value
     for name, word in reading.words.items():
         yield INFO, (name, word), 1
+
+
+COLLECTOR: Collector[Host, SysctlReading] = Collector(
+    "sysctl", SPECS, lambda host, _skip: host.parts.kernel.sysctl, samples
+)

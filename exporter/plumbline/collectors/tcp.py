@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
-from plumbline.sources.tcp import TcpReading
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
+from plumbline.sources.tcp import TcpReading, read_tcp
 
 
 def _counter(name: str, text: str, *labels: str) -> MetricSpec:
@@ -78,3 +80,8 @@ def samples(reading: TcpReading) -> Iterator[Sample]:
     for spec, labels, value in values:
         if value is not None:
             yield spec, labels, value
+
+
+COLLECTOR: Collector[Host, TcpReading] = Collector(
+    "tcp", SPECS, lambda host, _skip: read_tcp(host.parts.roots), samples
+)

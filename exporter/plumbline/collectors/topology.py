@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.relations import Relation
 from plumbline.sources.roles import Role
 
@@ -29,3 +31,11 @@ def samples(relations: Iterable[Relation], roles: Iterable[Role]) -> Iterator[Sa
         yield RELATION, (relation.device, relation.lower, relation.kind), 1
     for role in roles:
         yield ROLE, (role.device, role.role), 1
+
+
+COLLECTOR: Collector[Host, tuple[tuple[Relation, ...], tuple[Role, ...]]] = Collector(
+    "topology",
+    SPECS,
+    lambda host, _skip: (host.parts.network.read_relations(), host.parts.roles()),
+    lambda reading: samples(*reading),
+)
