@@ -31,6 +31,7 @@ from plumbline.config import Config, NetworkServerConfig, WebConfig, split_addre
 from plumbline.core import threads
 from plumbline.core.answers import Beside
 from plumbline.core.memory import share_one_heap
+from plumbline.daemon.readings import readings_of
 from plumbline.diskpresence import DISK_PRESENCE
 from plumbline.door import Door
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
@@ -289,7 +290,7 @@ class Daemon:
             self._await_readings(cancel)
         try:
             snapshot = self._exposition.scrape()
-            self._judge.look(snapshot, time.monotonic())
+            self._judge.look(readings_of(snapshot), time.monotonic())
             self._overview.remember(snapshot)
         finally:
             if first:
@@ -314,7 +315,7 @@ class Daemon:
             time.sleep(pause_s)
             jobs = _run_all(jobs, CHECK_WITHIN_S)
             snapshot = self._exposition.scrape()
-            findings = self._judge.look(snapshot, time.monotonic())
+            findings = self._judge.look(readings_of(snapshot), time.monotonic())
         blind = {f"collector {each.name} fails": each.reason for each in snapshot.collectors if not each.success}
         hung = {job.name for job in self._slow_tier()} - {job.name for job in jobs}
         blind |= dict.fromkeys(sorted(hung), f"no answer within {CHECK_WITHIN_S:g} s; see dmesg")

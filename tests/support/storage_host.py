@@ -22,6 +22,7 @@ from plumbline.baseline.model import Target
 from plumbline.catalogue import HistogramValue
 from plumbline.checks.model import Finding
 from plumbline.config import Config
+from plumbline.daemon.readings import readings_of
 from plumbline.errors import Unavailable
 from plumbline.exposition import Exposition
 from plumbline.healthwatch import HealthWatch
@@ -115,7 +116,7 @@ def storage_host(folder: Path) -> str:
         collectors(config), configured(given, config, book), clock=lambda: 0.0, logger=logging.getLogger("host")
     )
     for now_s in (0.0, 60.0):
-        judge.look(exposition.scrape(), now_s)
+        judge.look(readings_of(exposition.scrape()), now_s)
     return _second_port(Renderer().render(exposition.scrape(), Format.TEXT).decode())
 
 

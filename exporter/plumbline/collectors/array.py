@@ -138,7 +138,6 @@ SPECS: tuple[MetricSpec, ...] = (
 
 _KIB = 1024
 _ONLINE = "ONLINE"
-_HEALTHY = frozenset({_ONLINE, "AVAIL", "INUSE"})
 
 
 def md_samples(reading: MdReading) -> Iterator[Sample]:
@@ -160,8 +159,8 @@ def _array_samples(array: MdArray) -> Iterator[Sample]:
             yield spec, labels, number
     if array.sync_action:
         yield MD_SYNC_INFO, (array.device, array.sync_action), 1
-    if array.sync_done_sectors is not None and array.sync_total_sectors:
-        yield MD_SYNC_RATIO, labels, array.sync_done_sectors / array.sync_total_sectors
+    if array.sync_ratio is not None:
+        yield MD_SYNC_RATIO, labels, array.sync_ratio
         if array.sync_speed_kib_per_second is not None:
             yield MD_SYNC_RATE, labels, array.sync_speed_kib_per_second * _KIB
     for member in array.members:
@@ -188,12 +187,10 @@ def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> I
             yield POOL_DATA_ERRORS, (status.name,), status.data_errors
         for vdev in status.vdevs:
             labels = (status.name, vdev.path)
-            if vdev.state:
-                yield VDEV_HEALTHY, labels, 1 if vdev.state in _HEALTHY else 0
-            counts = (("read", vdev.read_errors), ("write", vdev.write_errors), ("checksum", vdev.checksum_errors))
-            for kind, count in counts:
-                if count is not None:
-                    yield VDEV_ERRORS, (*labels, kind), count
+            if vdev.healthy is not None:
+                yield VDEV_HEALTHY, labels, int(vdev.healthy)
+            for kind, count in vdev.errors.items():
+                yield VDEV_ERRORS, (*labels, kind), count
     arc = reading.arc
     if arc is not None:
         for spec, number in (
@@ -212,7 +209,7 @@ def multipath_samples(disks: Iterable[MultipathDisk]) -> Iterator[Sample]:
         labels = (disk.device,)
         yield MULTIPATH_INFO, (disk.device, disk.name), 1
         yield PATHS, labels, len(disk.paths)
-        yield PATHS_USABLE, labels, sum(path.usable for path in disk.paths)
+        yield PATHS_USABLE, labels, disk.usable
         for path in disk.paths:
             yield PATH_INFO, (disk.device, path.name, path.state, path.transport, path.address), 1
 

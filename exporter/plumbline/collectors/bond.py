@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.collection import ITEM_REASONS, Collector
 from plumbline.collectors.host import Host
-from plumbline.sources.bonding import Bond, Churn, LacpState, MiiStatus, Slave, no_mac
+from plumbline.sources.bonding import Bond, Churn, LacpState, Slave, no_mac
 from plumbline.sources.bonding_proc import Churns, SlaveChurn
 
 _SLAVE = ("device", "slave")
@@ -121,8 +121,8 @@ def _bond_samples(bond: Bond) -> Iterator[Sample]:
     labels = (bond.device,)
     yield INFO, (bond.device, bond.mode, bond.xmit_hash_policy, bond.lacp_rate, bond.ad_select), 1
     yield SLAVES, labels, len(bond.slaves)
-    if bond.miimon_ms is not None or bond.arp_interval_ms is not None:
-        yield MONITORED, labels, 1 if bond.miimon_ms or bond.arp_interval_ms else 0
+    if bond.monitored is not None:
+        yield MONITORED, labels, int(bond.monitored)
     if bond.min_links is not None:
         yield MIN_LINKS, labels, bond.min_links
     active = bond.aggregator
@@ -136,8 +136,8 @@ def _bond_samples(bond: Bond) -> Iterator[Sample]:
 
 def _slave_samples(bond: Bond, slave: Slave, churn: SlaveChurn) -> Iterator[Sample]:
     labels = (bond.device, slave.device)
-    if slave.mii_status is not None:
-        yield SLAVE_UP, labels, 1 if slave.mii_status == MiiStatus.UP else 0
+    if slave.up is not None:
+        yield SLAVE_UP, labels, int(slave.up)
     if slave.active is not None:
         yield SLAVE_ACTIVE, labels, 1 if slave.active else 0
     if slave.link_failures is not None:

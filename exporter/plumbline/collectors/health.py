@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
-from plumbline.sources.diskhealth import DiskHealth, DiskState
+from plumbline.sources.diskhealth import DiskHealth, DiskState, endurance_left_s
 
 _DISK = ("device",)
 
@@ -116,18 +116,6 @@ def samples(states: Iterable[DiskState]) -> Iterator[Sample]:
             yield from _figures(state.device, state.health)
 
 
-def endurance_left_seconds(health: DiskHealth) -> float | None:
-    """What is left if the disk wears as fast as on average so far; ``None`` below 1 %, where the estimate is coarse.
-
-    A disk worn to the share w in t powered-on seconds wears out after t / w, of which t / w - t = t × (1 - w) / w are
-    left; 0 for one that is beyond. Disks estimate wear in whole percents, so at 1 % it may be wrong by half.
-    """
-    if health.wear_percent is None or health.wear_percent < 1 or health.power_on_hours is None:
-        return None
-    wear = health.wear_percent / _PERCENT
-    return max(0.0, health.power_on_hours * _SECONDS_PER_HOUR * (1 - wear) / wear)
-
-
 def _figures(device: str, health: DiskHealth) -> Iterator[Sample]:
     for name, on in health.warnings.items():
         yield WARNING, (device, name), 1 if on else 0
@@ -151,7 +139,7 @@ def _figures(device: str, health: DiskHealth) -> Iterator[Sample]:
         (PENDING, health.pending_sectors),
         (UNCORRECTABLE, health.offline_uncorrectable_sectors),
         (INTERFACE_ERRORS, health.interface_errors),
-        (ENDURANCE_LEFT, endurance_left_seconds(health)),
+        (ENDURANCE_LEFT, endurance_left_s(health)),
     ):
         if value is not None:
             yield spec, (device,), value

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.checks.pcie.facts import PcieFacts
 from plumbline.checks.pcie.words import on, show
-from plumbline.checks.pcie_facts import PcieDevice, PcieFacts
+from plumbline.sources.pcidevices import PciFunction
 
 _MEND = (
     "LnkCap is what this end can do, LnkSta what runs. Reseat card, riser or cable, clean the contacts, look at the"
@@ -16,9 +17,9 @@ _MEND = (
 )
 
 
-def _links(facts: PcieFacts) -> Iterator[PcieDevice]:
+def _links(facts: PcieFacts) -> Iterator[PciFunction]:
     """One of each card, with what hangs on all of its functions: they have one link together."""
-    cards: dict[str, list[PcieDevice]] = defaultdict(list)
+    cards: dict[str, list[PciFunction]] = defaultdict(list)
     for device in facts.devices:
         cards[device.address.rpartition(".")[0]].append(device)
     for functions in cards.values():
@@ -28,7 +29,7 @@ def _links(facts: PcieFacts) -> Iterator[PcieDevice]:
 
 def _slow(facts: PcieFacts) -> Iterator[Verdict]:
     for device in _links(facts):
-        speed, most = device.transfers_per_second, device.max_transfers_per_second
+        speed, most = device.mtps, device.max_mtps
         if speed is None or most is None:
             continue
         is_, should = f"{_gigatransfers(speed)}{on(device)}", f"{_gigatransfers(most)}, the fastest both ends can do"
@@ -46,8 +47,8 @@ def _narrow(facts: PcieFacts) -> Iterator[Verdict]:
         yield Verdict(device.address, is_, should, fix)
 
 
-def _gigatransfers(rate: float) -> str:
-    return f"{rate / 1e9:g} GT/s"
+def _gigatransfers(mtps: int) -> str:
+    return f"{mtps / 1000:g} GT/s"
 
 
 SPEED = Check(
