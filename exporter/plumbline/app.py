@@ -92,9 +92,6 @@ PLAN_ANEW_EVERY_S = 60.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "cephmap", "daemon", "finding", "latency", "probe"})
-"""Collectors that have nothing to say in a daemon that does not run."""
-
 
 def serve(
     *,
@@ -107,13 +104,14 @@ def serve(
     share_one_heap()
     environment = dict(os.environ)
     catalogue = load_catalogue()
-    config = read_config(config_file, overrides, catalogue)
+    read = partial(read_config, config_file, overrides, catalogue, collectors=registry.NAMES)
+    config = read()
     store = StateStore(storage_path(storage_path_flag, config, environment))
     store.open()
     try:
         return Daemon(
             config,
-            reread=lambda: read_config(config_file, overrides, catalogue),
+            reread=read,
             config_file=config_file,
             store=store,
             roots=roots,
@@ -140,7 +138,7 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     Only reads: nothing is started, locked or written. :class:`Unavailable` when nothing at all could be judged.
     """
     catalogue = load_catalogue()
-    config = read_config(config_file, Overrides(), catalogue)
+    config = read_config(config_file, Overrides(), catalogue, collectors=registry.NAMES)
     config = msgspec.structs.replace(config, web=WebConfig())  # keys that only the daemon may read
     return Daemon(
         config,
@@ -248,7 +246,9 @@ class Daemon:
         self._began_s = time.monotonic()
         self._signals.install()
         keep_memory_private()
-        given_up = self._watch.use_capabilities()  # before there is a second thread: capabilities belong to threads
+        given_up = self._watch.use_capabilities(
+            registry.capabilities(self._running.config)
+        )  # before there is a second thread: capabilities belong to threads
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         if given_up:
             log.info("%s", given_up)
@@ -308,7 +308,7 @@ class Daemon:
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
-        self._collect(NOT_JUDGED)
+        self._collect(daemon=False)
         jobs = self._slow_tier()
         for pause_s in (0.0, wait_s):
             time.sleep(pause_s)
@@ -458,10 +458,10 @@ class Daemon:
             self._network_server = IperfServer(plan, self._environment, networks=networks_of)
             self._network_server.start()
 
-    def _collect(self, without: frozenset[str] = frozenset()) -> None:
-        """From now on, what the running configuration wants."""
+    def _collect(self, *, daemon: bool = True) -> None:
+        """From now on, what the running configuration wants; without a daemon, only what says something then."""
         running = self._running
-        wanted = [each for each in registry.collectors(running.config) if each.name not in without]
+        wanted = [each for each in registry.collectors(running.config) if daemon or not each.needs_daemon]
         self._exposition.replace(wanted, registry.configured(self._parts, running.config, running.book))
 
     # --- what is shown

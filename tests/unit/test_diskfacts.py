@@ -11,10 +11,10 @@ import pytest
 from plumbline.baseline.book import load_book
 from plumbline.checks.disk import judge
 from plumbline.checks.disk_facts import Disk, DiskQueue
-from plumbline.config import COLLECTORS, Config
+from plumbline.config import Config
 from plumbline.diskfacts import disk_facts
 from plumbline.exposition import Exposition
-from plumbline.registry import collectors, configured
+from plumbline.registry import NAMES, collectors, configured
 from plumbline.seriesview import SeriesView
 from plumbline.workloads import load_catalogue
 from support.hosts import parts, silent_network, tree
@@ -25,7 +25,7 @@ def view(tmp_path: Path) -> SeriesView:
     given = parts(tree(tmp_path, "disks-storage-node", "disk-queues"), silent_network())
     for job in given.storage.jobs():
         job.run(threading.Event())
-    config = Config(collectors={name: name in ("device", "queue") for name in COLLECTORS})
+    config = Config(collectors={name: name in ("device", "queue") for name in NAMES})
     book = load_book(config.baseline, where="test", storage=tmp_path, host="x", catalogue=load_catalogue(), targets=())
     host = configured(given, config, book)
     logger = logging.getLogger("test")

@@ -237,4 +237,12 @@ def _read(host: Host, skip: SkipHook) -> Arrays:
     )
 
 
-COLLECTOR = Collector("array", SPECS, _read, _samples, skip_reasons=ITEM_REASONS)
+COLLECTOR = Collector(
+    "array",
+    SPECS,
+    _read,
+    _samples,
+    skip_reasons=ITEM_REASONS,
+    origin="`/sys/block/md*/md`, `/proc/spl/kstat/zfs`, `zpool status`, device-mapper and NVMe multipath in sysfs",
+    sized_by=("software array, multipath disk",),
+)

@@ -164,4 +164,11 @@ def _samples(reading: tuple[Host, Fingerprint]) -> Iterator[Sample]:
     yield from environment_samples(host.book.measured_on, fingerprint)
 
 
-COLLECTOR = Collector("baseline", SPECS, _read, _samples)
+COLLECTOR = Collector(
+    "baseline",
+    SPECS,
+    _read,
+    _samples,
+    origin="the baseline files and the documented profiles",
+    needs_daemon=True,
+)

@@ -167,4 +167,6 @@ COLLECTOR: Collector[Host, tuple[tuple[Bond, ...], Churns]] = Collector(
     lambda host, skip: (host.parts.network.read_bonds(skip), host.parts.churns()),
     lambda reading: samples(*reading),
     skip_reasons=ITEM_REASONS,
+    origin="rtnetlink `IFLA_BOND_*`; churn from `/proc/net/bonding` where netlink does not tell it",
+    sized_by=("bond",),
 )

@@ -107,4 +107,7 @@ COLLECTOR: Collector[Host, tuple[tuple[CanaryReading, ...], str]] = Collector(
     SPECS,
     lambda host, _skip: (tuple(host.parts.canaries()), host.parts.vantage),
     lambda reading: samples(reading[0], vantage=reading[1]),
+    origin="our own single operations in a file, on a raw disk (read only) or on objects",
+    sized_by=("canary, each operation",),
+    needs_daemon=True,
 )

@@ -35,4 +35,11 @@ def samples(view: ClusterView) -> Iterator[Sample]:
     yield LOCK_HELD, (), int(view.lock_held)
 
 
-COLLECTOR: Collector[Host, ClusterView] = Collector("ceph", SPECS, lambda host, _skip: host.parts.ceph(), samples)
+COLLECTOR: Collector[Host, ClusterView] = Collector(
+    "ceph",
+    SPECS,
+    lambda host, _skip: host.parts.ceph(),
+    samples,
+    origin="the monitors, as the probes see them",
+    needs_daemon=True,
+)

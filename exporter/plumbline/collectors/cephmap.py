@@ -143,4 +143,16 @@ def _read(host: Host, skip: SkipHook) -> CephMap:
     return found
 
 
-COLLECTOR = Collector("cephmap", SPECS, _read, samples, skip_reasons=("unreadable",))
+COLLECTOR = Collector(
+    "cephmap",
+    SPECS,
+    _read,
+    samples,
+    skip_reasons=("unreadable",),
+    origin="the monitors (`osd tree`, `osd dump`, `osd crush rule dump`) and the manager (`osd df`, `df`)",
+    sized_by=(
+        "OSD of the cluster, where the map is asked",
+        "pool of the cluster, where the map is asked",
+    ),
+    needs_daemon=True,
+)

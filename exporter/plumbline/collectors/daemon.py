@@ -123,5 +123,10 @@ def samples(state: DaemonState) -> Iterator[Sample]:
 
 
 COLLECTOR: Collector[Host, DaemonState] = Collector(
-    "daemon", SPECS, lambda host, _skip: host.parts.daemon(), samples, listed=False
+    "daemon",
+    SPECS,
+    lambda host, _skip: host.parts.daemon(),
+    samples,
+    listed=False,
+    needs_daemon=True,
 )

@@ -181,15 +181,34 @@ def _read_devices(host: Host, _skip: SkipHook) -> tuple[tuple[BlockDevice, ...],
 
 
 DISK: Collector[Host, tuple[DiskStats, ...]] = Collector(
-    "disk", SPECS, lambda host, _skip: read_whole_disks(host.parts.roots, host.counted), samples
+    "disk",
+    SPECS,
+    lambda host, _skip: read_whole_disks(host.parts.roots, host.counted),
+    samples,
+    origin="`/proc/diskstats`",
+    sized_by=("disk or volume: counters, identity, queue, users",),
 )
-DEVICE = Collector("device", DEVICE_SPECS, _read_devices, lambda reading: device_samples(*reading))
+DEVICE = Collector(
+    "device",
+    DEVICE_SPECS,
+    _read_devices,
+    lambda reading: device_samples(*reading),
+    origin="`/sys/block`, udev's database",
+    sized_by=("disk or volume: counters, identity, queue, users",),
+)
 DISKUSE: Collector[Host, tuple[DiskUsers, WholeDisks]] = Collector(
     "diskuse",
     USE_SPECS,
     lambda host, _skip: (host.parts.storage.users.value, host.disks),
     lambda reading: use_samples(*reading),
+    origin="`/sys/block/*/holders`, device-mapper names, LVM's tags, `/var/lib/ceph/osd`, mounts, `/proc/swaps`",
+    sized_by=("disk or volume: counters, identity, queue, users",),
 )
 DISKPRESENCE: Collector[Host, tuple[DiskSeen, ...]] = Collector(
-    "diskpresence", PRESENCE_SPECS, lambda host, _skip: tuple(host.parts.disks_seen()), presence_samples
+    "diskpresence",
+    PRESENCE_SPECS,
+    lambda host, _skip: tuple(host.parts.disks_seen()),
+    presence_samples,
+    origin="`/sys/block` against the daemon's own memory of a week",
+    sized_by=("disk or volume: counters, identity, queue, users",),
 )

@@ -25,5 +25,10 @@ def samples(findings: Iterable[Finding]) -> Iterator[Sample]:
 
 
 COLLECTOR: Collector[Host, tuple[Finding, ...]] = Collector(
-    "finding", SPECS, lambda host, _skip: tuple(host.parts.findings()), samples
+    "finding",
+    SPECS,
+    lambda host, _skip: tuple(host.parts.findings()),
+    samples,
+    origin="the checks ([checks.md](checks.md)) over what the other collectors read",
+    needs_daemon=True,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from plumbline.capabilities import Capability
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
@@ -162,5 +163,11 @@ def _ratio(percent: int | None) -> float | None:
 
 
 COLLECTOR: Collector[Host, tuple[DiskState, ...]] = Collector(
-    "health", SPECS, lambda host, _skip: host.parts.storage.health, samples
+    "health",
+    SPECS,
+    lambda host, _skip: host.parts.storage.health,
+    samples,
+    origin="NVMe: log page 2 by ioctl; SATA and SAS: `smartctl --json`",
+    sized_by=("disk: health",),
+    capabilities=frozenset({Capability.SYS_ADMIN, Capability.SYS_RAWIO}),
 )

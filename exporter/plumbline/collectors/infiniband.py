@@ -127,4 +127,12 @@ def _read(host: Host, skip: SkipHook) -> InfinibandReading:
     return reading
 
 
-COLLECTOR = Collector("infiniband", SPECS, _read, samples, skip_reasons=ITEM_REASONS)
+COLLECTOR = Collector(
+    "infiniband",
+    SPECS,
+    _read,
+    samples,
+    skip_reasons=ITEM_REASONS,
+    origin="`/sys/class/infiniband`",
+    sized_by=("InfiniBand or RoCE adapter",),
+)

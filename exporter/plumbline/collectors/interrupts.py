@@ -39,5 +39,10 @@ def samples(balances: Iterable[IrqBalance]) -> Iterator[Sample]:
 
 
 COLLECTOR: Collector[Host, tuple[IrqBalance, ...]] = Collector(
-    "interrupts", SPECS, lambda host, _skip: host.parts.kernel.interrupts.latest, samples
+    "interrupts",
+    SPECS,
+    lambda host, _skip: host.parts.kernel.interrupts.latest,
+    samples,
+    origin="`/proc/interrupts`, `/sys/class/net/*/device/msi_irqs`",
+    sized_by=("network port",),
 )

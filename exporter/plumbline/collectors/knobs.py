@@ -141,13 +141,28 @@ def linkmode_samples(ports: Iterable[PortModes]) -> Iterator[Sample]:
 
 
 CHANNEL: Collector[Host, tuple[tuple[str, Channels], ...]] = Collector(
-    "channel", CHANNEL_SPECS, lambda host, _skip: host.parts.network.read_channels(), channel_samples
+    "channel",
+    CHANNEL_SPECS,
+    lambda host, _skip: host.parts.network.read_channels(),
+    channel_samples,
+    origin="`ETHTOOL_MSG_CHANNELS_GET`, or its ioctl (`ethtool -l`)",
+    sized_by=("network port",),
 )
 COALESCE: Collector[Host, tuple[tuple[str, Coalescing], ...]] = Collector(
-    "coalesce", COALESCE_SPECS, lambda host, _skip: host.parts.network.read_coalescing(), coalesce_samples
+    "coalesce",
+    COALESCE_SPECS,
+    lambda host, _skip: host.parts.network.read_coalescing(),
+    coalesce_samples,
+    origin="`ETHTOOL_MSG_COALESCE_GET`, or its ioctl (`ethtool -c`)",
+    sized_by=("network port",),
 )
 OFFLOAD: Collector[Host, tuple[tuple[str, tuple[Offload, ...]], ...]] = Collector(
-    "offload", OFFLOAD_SPECS, lambda host, _skip: host.parts.network.read_offloads(), offload_samples
+    "offload",
+    OFFLOAD_SPECS,
+    lambda host, _skip: host.parts.network.read_offloads(),
+    offload_samples,
+    origin="`ETHTOOL_MSG_FEATURES_GET`, or its ioctl (`ethtool -k`)",
+    sized_by=("network port",),
 )
 LINKMODE: Collector[Host, tuple[PortModes, ...]] = Collector(
     "linkmode",
@@ -155,4 +170,6 @@ LINKMODE: Collector[Host, tuple[PortModes, ...]] = Collector(
     lambda host, skip: host.parts.network.read_link_modes(skip),
     linkmode_samples,
     skip_reasons=ITEM_REASONS,
+    origin="`ETHTOOL_MSG_LINKMODES_GET`, `FEC_GET`, `LINKINFO_GET`, or their ioctls (`ethtool`)",
+    sized_by=("network port",),
 )

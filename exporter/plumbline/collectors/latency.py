@@ -70,4 +70,12 @@ def _read(host: Host, _skip: SkipHook) -> LatencyReading:
     return replace(reading, disks=tuple(each for each in reading.disks if host.disks(each.device)))
 
 
-COLLECTOR = Collector("latency", SPECS, _read, samples)
+COLLECTOR = Collector(
+    "latency",
+    SPECS,
+    _read,
+    samples,
+    origin="a BPF program on `block_rq_issue` and `block_rq_complete`",
+    sized_by=("disk, each operation: latency histograms",),
+    needs_daemon=True,
+)

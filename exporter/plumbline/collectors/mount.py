@@ -37,5 +37,9 @@ def samples(states: Iterable[MountState]) -> Iterator[Sample]:
 
 
 COLLECTOR: Collector[Host, tuple[MountState, ...]] = Collector(
-    "mount", SPECS, lambda host, _skip: host.parts.storage.mounts.states, samples
+    "mount",
+    SPECS,
+    lambda host, _skip: host.parts.storage.mounts.states,
+    samples,
+    origin="`/proc/self/mountinfo`, `statvfs` in a child process",
 )

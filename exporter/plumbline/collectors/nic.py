@@ -146,7 +146,12 @@ def pause_samples(ports: Iterable[PortPause]) -> Iterator[Sample]:
 
 
 LINK: Collector[Host, LinksReading] = Collector(
-    "link", LINK_SPECS, lambda host, _skip: host.parts.network.read_links(), link_samples
+    "link",
+    LINK_SPECS,
+    lambda host, _skip: host.parts.network.read_links(),
+    link_samples,
+    origin="rtnetlink `RTM_GETLINK` with `rtnl_link_stats64`",
+    sized_by=("network port",),
 )
 ETHTOOL: Collector[Host, tuple[PortLosses, ...]] = Collector(
     "ethtool",
@@ -154,9 +159,16 @@ ETHTOOL: Collector[Host, tuple[PortLosses, ...]] = Collector(
     lambda host, skip: host.parts.network.read_losses(skip),
     ethtool_samples,
     skip_reasons=ITEM_REASONS,
+    origin="rtnetlink counters and the driver's own (`ethtool -S`), sorted by the driver table",
+    sized_by=("network port",),
 )
 RING: Collector[Host, tuple[PortRings, ...]] = Collector(
-    "ring", RING_SPECS, lambda host, _skip: host.parts.network.read_rings(), ring_samples
+    "ring",
+    RING_SPECS,
+    lambda host, _skip: host.parts.network.read_rings(),
+    ring_samples,
+    origin="`ETHTOOL_MSG_RINGS_GET`, or its ioctl (`ethtool -g`)",
+    sized_by=("network port",),
 )
 PAUSE: Collector[Host, tuple[PortPause, ...]] = Collector(
     "pause",
@@ -164,4 +176,6 @@ PAUSE: Collector[Host, tuple[PortPause, ...]] = Collector(
     lambda host, skip: host.parts.network.read_pause(skip),
     pause_samples,
     skip_reasons=ITEM_REASONS,
+    origin="`ETHTOOL_MSG_PAUSE_GET` with statistics (`ethtool -I -a`)",
+    sized_by=("network port",),
 )

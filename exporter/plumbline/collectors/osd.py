@@ -159,4 +159,11 @@ def _read(host: Host, skip: SkipHook) -> tuple[tuple[OsdReading, ...], tuple[Osd
     return osds, slot_value(watch.stores, "the OSDs' stores", skip) or ()
 
 
-COLLECTOR = Collector("osd", SPECS, _read, lambda reading: samples(*reading), skip_reasons=ITEM_REASONS)
+COLLECTOR = Collector(
+    "osd",
+    SPECS,
+    _read,
+    lambda reading: samples(*reading),
+    skip_reasons=ITEM_REASONS,
+    origin="the OSDs' admin sockets: `perf dump`, `perf histogram dump`, `dump_osd_network`, `dump_blocked_ops`, …",
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plumbline.capabilities import Capability
 from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
@@ -134,4 +135,13 @@ def _read(host: Host, skip: SkipHook) -> PciReading:
     return reading
 
 
-COLLECTOR = Collector("pcie", SPECS, _read, samples, skip_reasons=("malformed",))
+COLLECTOR = Collector(
+    "pcie",
+    SPECS,
+    _read,
+    samples,
+    skip_reasons=("malformed",),
+    origin="`/sys/bus/pci/devices`; LTR from the configuration space",
+    sized_by=("PCI Express device",),
+    capabilities=frozenset({Capability.SYS_ADMIN}),
+)

@@ -311,4 +311,7 @@ COLLECTOR: Collector[Host, tuple[tuple[ProbeStatus, ...], float]] = Collector(
     SPECS,
     lambda host, _skip: (tuple(host.parts.probes()), host.parts.wall()),
     lambda reading: samples(reading[0], now=reading[1]),
+    origin="our own periodic measurements",
+    sized_by=("periodic probe, each operation",),
+    needs_daemon=True,
 )

@@ -106,4 +106,12 @@ def _read(host: Host, skip: SkipHook) -> tuple[QueueSettings, ...]:
     return tuple(each for each in reading.queues if host.disks(each.device))
 
 
-COLLECTOR = Collector("queue", SPECS, _read, samples, skip_reasons=ITEM_REASONS)
+COLLECTOR = Collector(
+    "queue",
+    SPECS,
+    _read,
+    samples,
+    skip_reasons=ITEM_REASONS,
+    origin="`/sys/block/*/queue`",
+    sized_by=("disk or volume: counters, identity, queue, users",),
+)

@@ -124,4 +124,11 @@ def _read(host: Host, _skip: SkipHook) -> tuple[SoftnetReading, Mapping[int, Squ
     return parts.softnet.unwrap(read_softnet(parts.roots)), parts.kernel.squeezes.latest
 
 
-COLLECTOR = Collector("softnet", SPECS, _read, lambda reading: samples(*reading))
+COLLECTOR = Collector(
+    "softnet",
+    SPECS,
+    _read,
+    lambda reading: samples(*reading),
+    origin="`/proc/net/softnet_stat`, `/proc/stat`",
+    sized_by=("CPU",),
+)

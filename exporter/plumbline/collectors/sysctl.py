@@ -29,5 +29,10 @@ def samples(reading: SysctlReading) -> Iterator[Sample]:
 
 
 COLLECTOR: Collector[Host, SysctlReading] = Collector(
-    "sysctl", SPECS, lambda host, _skip: host.parts.kernel.sysctl, samples
+    "sysctl",
+    SPECS,
+    lambda host, _skip: host.parts.kernel.sysctl,
+    samples,
+    origin="`/proc/sys`",
+    sized_by=("node: kernel settings",),
 )

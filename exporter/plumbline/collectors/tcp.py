@@ -83,5 +83,10 @@ def samples(reading: TcpReading) -> Iterator[Sample]:
 
 
 COLLECTOR: Collector[Host, TcpReading] = Collector(
-    "tcp", SPECS, lambda host, _skip: read_tcp(host.parts.roots), samples
+    "tcp",
+    SPECS,
+    lambda host, _skip: read_tcp(host.parts.roots),
+    samples,
+    origin="`/proc/net/snmp`, `/proc/net/netstat`",
+    sized_by=("node: TCP",),
 )

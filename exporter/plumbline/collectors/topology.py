@@ -38,4 +38,6 @@ COLLECTOR: Collector[Host, tuple[tuple[Relation, ...], tuple[Role, ...]]] = Coll
     SPECS,
     lambda host, _skip: (host.parts.network.read_relations(), host.parts.roles()),
     lambda reading: samples(*reading),
+    origin="rtnetlink (`IFLA_LINK`, `IFLA_MASTER`), `ceph.conf`, open sockets of Ceph's daemons",
+    sized_by=("network port",),
 )
