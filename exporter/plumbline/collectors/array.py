@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host, slot_value
 from plumbline.sources.arrays import Arrays
@@ -109,32 +109,7 @@ PATH_INFO = MetricSpec(
     " inaccessible … of NVMe.",
     ("device", "path", "state", "transport", "address"),
 )
-SPECS: tuple[MetricSpec, ...] = (
-    MD_INFO,
-    MD_DISKS,
-    MD_DEGRADED,
-    MD_REDUNDANT,
-    MD_SYNC_INFO,
-    MD_SYNC_RATIO,
-    MD_SYNC_RATE,
-    MD_MISMATCHES,
-    MD_MEMBER_INFO,
-    MD_MEMBER_ERRORS,
-    POOL_INFO,
-    POOL_HEALTHY,
-    POOL_DATA_ERRORS,
-    STATUS_AVAILABLE,
-    VDEV_ERRORS,
-    VDEV_HEALTHY,
-    ARC_HITS,
-    ARC_MISSES,
-    ARC_BYTES,
-    ARC_MAX,
-    MULTIPATH_INFO,
-    PATHS,
-    PATHS_USABLE,
-    PATH_INFO,
-)
+SPECS = declared(globals())
 
 _KIB = 1024
 _ONLINE = "ONLINE"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from plumbline.baseline.budget import Budget, parts
 from plumbline.baseline.model import Source
 from plumbline.baseline.selection import Comparable, Selection
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.fingerprint import Fingerprint, changes, compared
@@ -73,18 +73,7 @@ BUDGET = MetricSpec(
     ("profile", "device_class", "workload", "stage", "layer"),
 )
 
-SPECS: tuple[MetricSpec, ...] = (
-    LATENCY,
-    IOPS,
-    THROUGHPUT,
-    TOLERANCE,
-    MEASURED,
-    JUDGES,
-    MISSING,
-    MISMATCH,
-    CHANGED,
-    BUDGET,
-)
+SPECS = declared(globals())
 
 
 def samples(selection: Selection) -> Iterator[Sample]:

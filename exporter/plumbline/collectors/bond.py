@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import ITEM_REASONS, Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.bonding import Bond, Churn, LacpState, MiiStatus, Slave, no_mac
@@ -87,23 +87,7 @@ SLAVE_CHURNED = MetricSpec(
 SLAVE_CHURNS = MetricSpec(
     "plumbline_bond_slave_churns_total", Kind.COUNTER, "Times this side has churned.", ("device", "slave", "side")
 )
-SPECS: tuple[MetricSpec, ...] = (
-    INFO,
-    SLAVES,
-    MONITORED,
-    MIN_LINKS,
-    AGGREGATOR,
-    AGGREGATOR_PORTS,
-    PARTNER_MAC_VALID,
-    SLAVE_UP,
-    SLAVE_ACTIVE,
-    SLAVE_LINK_FAILURES,
-    SLAVE_AGGREGATOR,
-    SLAVE_PARTNER_MAC_VALID,
-    SLAVE_LACP_FLAG,
-    SLAVE_CHURNED,
-    SLAVE_CHURNS,
-)
+SPECS = declared(globals())
 
 FLAGS: Mapping[str, LacpState] = {(flag.name or "").lower(): flag for flag in LacpState}
 _NO_CHURN = SlaveChurn()

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 import plumbline
-from plumbline.catalogue import Kind, MetricSpec, Sample, le_text
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared, le_text
 from plumbline.collection import Collector
 from plumbline.collectors import probe
 from plumbline.collectors.host import Host
@@ -46,7 +46,7 @@ WORKLOAD = MetricSpec(
     (*_PLACE, "config_hash"),
 )
 
-SPECS: tuple[MetricSpec, ...] = (
+_OF_PROBES = (
     probe.SUCCESS,
     probe.LAST_RUN,
     probe.LAST_SUCCESS,
@@ -54,12 +54,8 @@ SPECS: tuple[MetricSpec, ...] = (
     probe.SKIPPED,
     probe.INFO,
     probe.TARGET,
-    LATENCY,
-    ERRORS,
-    CHARGED,
-    SLOW,
-    WORKLOAD,
 )
+SPECS = (*_OF_PROBES, *declared(globals()))
 
 
 def samples(readings: Iterable[CanaryReading], *, vantage: str = "") -> Iterator[Sample]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.probes.ceph_status import GATES
@@ -23,7 +23,7 @@ GATE_OPEN = MetricSpec(
 LOCK_HELD = MetricSpec(
     "plumbline_ceph_lock_held", Kind.GAUGE, "1: this node holds the lock for heavy probes; one in the cluster does."
 )
-SPECS = (REACHABLE, GATE_OPEN, LOCK_HELD)
+SPECS = declared(globals())
 
 
 def samples(view: ClusterView) -> Iterator[Sample]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.cephmap import CephMap
@@ -83,22 +83,7 @@ TIMESTAMP = MetricSpec(
     Kind.GAUGE,
     "When the monitors told all this, Unix time; it is asked for every minute.",
 )
-SPECS = (
-    OSD_PLACE,
-    OSD_WEIGHT,
-    OSD_SIZE,
-    OSD_USED,
-    OSD_REWEIGHT,
-    OSD_IN,
-    POOL,
-    POOL_COPIES,
-    POOL_MIN_COPIES,
-    POOL_RAW,
-    POOL_STORED,
-    POOL_MAX_AVAIL,
-    FULL_RATIO,
-    TIMESTAMP,
-)
+SPECS = declared(globals())
 
 
 def samples(found: CephMap) -> Iterator[Sample]:

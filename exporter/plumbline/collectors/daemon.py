@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 
@@ -56,16 +56,7 @@ WEB_GUARDS_LOST = MetricSpec(
     "How many guards of the port (TLS, client certificates, their names, passwords, rate limit) went by a reload since "
     "the start.",
 )
-SPECS: tuple[MetricSpec, ...] = (
-    RELOAD_OK,
-    RELOAD_AT,
-    STATE_SAVED,
-    SERVER_UP,
-    WEB_INFO,
-    WEB_REFUSED,
-    WEB_GUARDS_LOST,
-    THREAD_FAILURES,
-)
+SPECS = declared(globals())
 
 
 class WebDoor(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.checks.model import Finding
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
@@ -15,7 +15,7 @@ FINDING = MetricSpec(
     "1: the documented advice is not met; 0: it is; absent: it does not apply. `plumbline check` says what mends it.",
     ("check", "subject", "severity"),
 )
-SPECS: tuple[MetricSpec, ...] = (FINDING,)
+SPECS = declared(globals())
 
 
 def samples(findings: Iterable[Finding]) -> Iterator[Sample]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plumbline.capabilities import Capability
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.diskhealth import DiskHealth, DiskState
@@ -71,31 +71,7 @@ ENDURANCE_LEFT = _gauge(
     "Forecast of powered-on time until the rated endurance is used up, at the disk's own pace so far: power-on time"
     " × (1 - wear) / wear. Absent below 1 % wear.",
 )
-SPECS: tuple[MetricSpec, ...] = (
-    AVAILABLE,
-    UNAVAILABLE,
-    LAST_SUCCESS,
-    IN_FLIGHT,
-    ASLEEP,
-    PASSED,
-    WARNING,
-    WEAR,
-    SPARE,
-    SPARE_THRESHOLD,
-    MEDIA_ERRORS,
-    UNSAFE_SHUTDOWNS,
-    POWER_CYCLES,
-    POWER_ON,
-    WRITTEN,
-    READ,
-    TEMPERATURE,
-    LIMIT,
-    REALLOCATED,
-    PENDING,
-    UNCORRECTABLE,
-    INTERFACE_ERRORS,
-    ENDURANCE_LEFT,
-)
+SPECS = declared(globals())
 
 _SECONDS_PER_HOUR = 3600
 _PERCENT = 100

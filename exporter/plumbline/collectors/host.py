@@ -37,26 +37,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def _not_loaded() -> LatencyReading:
-    raise Unavailable("nobody has loaded the BPF program")
-
-
-def _no_adapter() -> InfinibandReading:
-    raise Unavailable("nobody looks for InfiniBand adapters")
-
-
-def _no_cluster() -> ClusterView:
-    raise Unavailable("nobody looks at a Ceph cluster")
-
-
-def _no_daemon() -> DaemonState:
-    raise Unavailable("no daemon runs")
-
-
-def _no_map() -> CephMap:
-    raise Unavailable("nobody asks for a cluster map")
-
-
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the collectors read. Everything answers at once: the scrape waits for nothing."""
@@ -75,23 +55,22 @@ class Parts:
     """May raise :class:`Unavailable`."""
     wall: Callable[[], float]
     """Unix seconds."""
-    vantage: str = ""
+    vantage: str
     """The label of the same name."""
-    churns: Callable[[], Churns] = dict
-    roles: Callable[[], tuple[Role, ...]] = tuple
-    infiniband: Callable[[], InfinibandReading] = _no_adapter
+    churns: Callable[[], Churns]
+    roles: Callable[[], tuple[Role, ...]]
+    infiniband: Callable[[], InfinibandReading]
     """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
-    disks_seen: Callable[[], Iterable[DiskSeen]] = tuple
-    latency: Callable[[], LatencyReading] = _not_loaded
-    ceph: Callable[[], ClusterView] = _no_cluster
+    disks_seen: Callable[[], Iterable[DiskSeen]]
+    latency: Callable[[], LatencyReading]
+    ceph: Callable[[], ClusterView]
     """May raise :class:`Unavailable`."""
-    ceph_map: Callable[[], CephMap] = _no_map
+    ceph_map: Callable[[], CephMap]
     """May raise :class:`Unavailable`, or another error when the cluster does not answer."""
-    osds: OsdWatch | None = None
-    """``None``: nobody asks them."""
-    fingerprint: Callable[[], Fingerprint] = Fingerprint
+    osds: OsdWatch
+    fingerprint: Callable[[], Fingerprint]
     """Empty where it is not known."""
-    daemon: Callable[[], DaemonState] = _no_daemon
+    daemon: Callable[[], DaemonState]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.infiniband import ERRORS, WAIT, InfinibandPort, InfinibandReading
@@ -68,20 +68,7 @@ EVENTS = MetricSpec(
 IPOIB_CONNECTED = MetricSpec(
     "plumbline_nic_ipoib_connected", Kind.GAUGE, "IPoIB mode: 1 connected (MTU up to 65520), 0 datagram.", ("device",)
 )
-SPECS: tuple[MetricSpec, ...] = (
-    INFO,
-    PORT_STATE,
-    PHYSICAL_STATE,
-    RATE,
-    BYTES,
-    PACKETS,
-    LINK_DOWNED,
-    LINK_RECOVERIES,
-    PORT_ERRORS,
-    TRANSMIT_WAIT,
-    EVENTS,
-    IPOIB_CONNECTED,
-)
+SPECS = declared(globals())
 
 _BITS_PER_MEGABIT = 1_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.irqbalance import IrqBalance
@@ -24,7 +24,7 @@ NUMA_REMOTE = _gauge(
 ACTIVE_VECTORS = _gauge(
     "active_vectors", "Interrupt vectors of the port that struck in the last interval; one alone can't be spread."
 )
-SPECS: tuple[MetricSpec, ...] = (SHARE_MAX, EFFECTIVE_CPUS, NUMA_REMOTE, ACTIVE_VECTORS)
+SPECS = declared(globals())
 
 
 def samples(balances: Iterable[IrqBalance]) -> Iterator[Sample]:

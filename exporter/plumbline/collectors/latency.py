@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
+from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.blocklatency import LatencyReading
@@ -39,7 +39,7 @@ RESTART = MetricSpec(
     "1: some disks' requests can't be timed before the daemon is restarted, because the kernel stopped noting when they"
     " are issued and the rights to do so instead are given up.",
 )
-SPECS: tuple[MetricSpec, ...] = (LATENCY, QUEUE, UNTIMED, RESTART)
+SPECS = declared(globals())
 
 EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))
 """1 µs … 67.1 s."""

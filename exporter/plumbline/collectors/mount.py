@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.mounts import MountState
@@ -24,7 +24,7 @@ IN_FLIGHT = MetricSpec(
     "For how long the question whether it answers has been under way; 0 between two of them.",
     _LABELS,
 )
-SPECS: tuple[MetricSpec, ...] = (UP, IN_FLIGHT)
+SPECS = declared(globals())
 
 
 def samples(states: Iterable[MountState]) -> Iterator[Sample]:

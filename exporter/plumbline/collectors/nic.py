@@ -78,8 +78,6 @@ PAUSE_AUTONEGOTIATE = MetricSpec(
 )
 PAUSE_SPECS: tuple[MetricSpec, ...] = (PAUSE_FRAMES, PAUSE_ENABLED, PAUSE_AUTONEGOTIATE)
 
-SPECS: tuple[MetricSpec, ...] = LINK_SPECS + ETHTOOL_SPECS + RING_SPECS + PAUSE_SPECS
-
 _BITS_PER_MEGABIT = 1_000_000
 _RINGS = ("rx", "rx_mini", "rx_jumbo", "tx")
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host, slot_value
-from plumbline.errors import Unavailable
 from plumbline.sources.osd_operations import STAGES
 from plumbline.sources.osds import OsdReading, OsdStore
 
@@ -90,20 +89,7 @@ CAPACITY = MetricSpec(
     "Operations of 4 KiB a second that mClock takes the OSD for, by device class; it uses the one of its own device.",
     (*_OSD, "device_class"),
 )
-SPECS = (
-    UP,
-    LATENCY,
-    SUBOP_SECONDS,
-    SUBOP_OPERATIONS,
-    HEARTBEAT,
-    HEARTBEAT_WORST,
-    BLOCKED,
-    BLOCKED_AGE,
-    SLOW,
-    FRAGMENTATION,
-    ONODES,
-    CAPACITY,
-)
+SPECS = declared(globals())
 _ALWAYS = frozenset({"read", "write"})
 
 
@@ -148,8 +134,6 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
 
 def _read(host: Host, skip: SkipHook) -> tuple[tuple[OsdReading, ...], tuple[OsdStore, ...]]:
     watch = host.parts.osds
-    if watch is None:
-        raise Unavailable("nobody asks the OSDs of this host")
     osds = watch.osds.value
     for each in osds:
         if each.denied:

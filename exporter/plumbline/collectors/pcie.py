@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.capabilities import Capability
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.pcidevices import PciFunction, PciReading
@@ -74,20 +74,7 @@ BEHIND_CHIPSET = MetricSpec(
     "1: reached through the chipset (PCH), 0: on the CPU's own lanes. Absent where the ports above are not known.",
     _ADDRESS,
 )
-SPECS: tuple[MetricSpec, ...] = (
-    INFO,
-    DEVICE_INFO,
-    SPEED,
-    MAX_SPEED,
-    LANES,
-    MAX_LANES,
-    NUMA_NODE,
-    AER_ERRORS,
-    ASPM,
-    LTR,
-    LTR_LATENCY,
-    BEHIND_CHIPSET,
-)
+SPECS = declared(globals())
 
 _TRANSFERS_PER_MEGATRANSFER = 1_000_000
 _NS_PER_S = 1_000_000_000

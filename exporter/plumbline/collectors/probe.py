@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
+from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
@@ -123,30 +123,7 @@ RECENT_LOSS = MetricSpec(
     "plumbline_probe_recent_loss_ratio", Kind.GAUGE, f"Share of packets without an answer: {_RECENT}", _PLACE
 )
 
-SPECS: tuple[MetricSpec, ...] = (
-    SUCCESS,
-    LAST_RUN,
-    LAST_SUCCESS,
-    DURATION,
-    IN_FLIGHT,
-    INTERVAL,
-    TIMEOUT,
-    RUNS,
-    SKIPPED,
-    INFO,
-    LATENCY,
-    OPERATIONS,
-    IOPS,
-    THROUGHPUT,
-    TARGET,
-    RETRANSMITS,
-    LOSS,
-    MTU,
-    RECENT_LATENCY,
-    RECENT_IOPS,
-    RECENT_THROUGHPUT,
-    RECENT_LOSS,
-)
+SPECS = declared(globals())
 
 STALE_AFTER_INTERVALS = 3.0
 """One missed run is a skip, three are no longer the present state."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.queuesettings import WRITE_BACK, QueueSettings
@@ -53,18 +53,7 @@ WRITEBACK_THROTTLE = MetricSpec(
     _DEVICE,
 )
 IO_POLL = MetricSpec("plumbline_disk_io_poll", Kind.GAUGE, "1: completions may be polled for.", _DEVICE)
-SPECS: tuple[MetricSpec, ...] = (
-    INFO,
-    VOLATILE_CACHE,
-    REQUESTS,
-    READ_AHEAD,
-    RQ_AFFINITY,
-    NOMERGES,
-    ADD_RANDOM,
-    MAX_IO,
-    WRITEBACK_THROTTLE,
-    IO_POLL,
-)
+SPECS = declared(globals())
 
 _KIB = 1024
 _US_PER_S = 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.softnet import SoftnetCpu, SoftnetReading, read_softnet
@@ -53,15 +53,7 @@ ATTRIBUTED = MetricSpec(
     "Time squeezes since the exporter's start, by the limit inferred from packets and softirq time to have struck.",
     ("cpu", "limit"),
 )
-SPECS: tuple[MetricSpec, ...] = (
-    PROCESSED,
-    DROPPED,
-    TIME_SQUEEZE,
-    BACKLOG_LENGTH,
-    INPUT_QUEUE,
-    PROCESS_QUEUE,
-    ATTRIBUTED,
-)
+SPECS = declared(globals())
 
 _WRAP = 1 << 32
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.sysctl import NUMBERS, SysctlReading
@@ -16,7 +16,7 @@ VALUE = MetricSpec(
     ("name", "field"),
 )
 INFO = MetricSpec("plumbline_sysctl_info", Kind.GAUGE, "A kernel setting that is a word, always 1.", ("name", "value"))
-SPECS: tuple[MetricSpec, ...] = (VALUE, INFO)
+SPECS = declared(globals())
 
 
 def samples(reading: SysctlReading) -> Iterator[Sample]:

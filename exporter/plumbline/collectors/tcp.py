@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.tcp import TcpReading, read_tcp
@@ -38,22 +38,7 @@ DROPS = _counter(
 )
 MEMORY_PRESSURES = _counter("memory_pressures", "Times TCP's memory went above the middle value of net.ipv4.tcp_mem.")
 ESTABLISHED = MetricSpec("plumbline_tcp_established_connections", Kind.GAUGE, "Open TCP connections now.")
-SPECS: tuple[MetricSpec, ...] = (
-    SEGMENTS,
-    RETRANSMITTED,
-    TIMEOUTS,
-    SYN_RETRANSMISSIONS,
-    SACK_RECOVERIES,
-    OUT_OF_ORDER,
-    CHECKSUM_ERRORS,
-    LISTEN_OVERFLOWS,
-    LISTEN_DROPS,
-    COLLAPSED,
-    PRUNED,
-    DROPS,
-    MEMORY_PRESSURES,
-    ESTABLISHED,
-)
+SPECS = declared(globals())
 
 
 def samples(reading: TcpReading) -> Iterator[Sample]:

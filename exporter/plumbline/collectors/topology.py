@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample, declared
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.relations import Relation
@@ -22,7 +22,7 @@ ROLE = MetricSpec(
     "device carries Ceph's traffic: ceph_public (clients, monitors), ceph_cluster (replication, recovery).",
     ("device", "role"),
 )
-SPECS: tuple[MetricSpec, ...] = (RELATION, ROLE)
+SPECS = declared(globals())
 
 
 def samples(relations: Iterable[Relation], roles: Iterable[Role]) -> Iterator[Sample]:
