@@ -104,14 +104,14 @@ def serve(
     share_one_heap()
     environment = dict(os.environ)
     catalogue = load_catalogue()
-    read = partial(read_config, config_file, overrides, catalogue, collectors=registry.NAMES)
-    config = read()
+    reread = partial(read_config, config_file, overrides, catalogue, collectors=registry.NAMES)
+    config = reread()
     store = StateStore(storage_path(storage_path_flag, config, environment))
     store.open()
     try:
         return Daemon(
             config,
-            reread=read,
+            reread=reread,
             config_file=config_file,
             store=store,
             roots=roots,
