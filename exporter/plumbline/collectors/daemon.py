@@ -6,53 +6,42 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from plumbline.catalogue import Kind, MetricSpec, Sample, declared
+from plumbline.catalogue import Sample, counter, declared, gauge
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 
-RELOAD_OK = MetricSpec(
-    "plumbline_config_last_reload_successful",
-    Kind.GAUGE,
-    "1: the running configuration is the file's; 0: it is older.",
+RELOAD_OK = gauge(
+    "plumbline_config_last_reload_successful", "1: the running configuration is the file's; 0: it is older."
 )
-RELOAD_AT = MetricSpec(
-    "plumbline_config_last_reload_success_timestamp_seconds",
-    Kind.GAUGE,
-    "When the running configuration was loaded, Unix time.",
+RELOAD_AT = gauge(
+    "plumbline_config_last_reload_success_timestamp_seconds", "When the running configuration was loaded, Unix time."
 )
-STATE_SAVED = MetricSpec(
-    "plumbline_state_last_save_successful", Kind.GAUGE, "0: results could not be written and live in memory only."
-)
-SERVER_UP = MetricSpec(
+STATE_SAVED = gauge("plumbline_state_last_save_successful", "0: results could not be written and live in memory only.")
+SERVER_UP = gauge(
     "plumbline_network_server_up",
-    Kind.GAUGE,
     "Whether the server for other nodes' throughput probes listens or serves; absent where none is configured.",
     ("listen",),
 )
-WEB_INFO = MetricSpec(
+WEB_INFO = gauge(
     "plumbline_web_info",
-    Kind.GAUGE,
     "Who may come in, always 1. reach: loopback or network; encryption: tls or none; "
     "authentication: none, password, certificate or both.",
     ("reach", "encryption", "authentication"),
 )
-WEB_REFUSED = MetricSpec(
+WEB_REFUSED = counter(
     "plumbline_web_refused_total",
-    Kind.COUNTER,
     "Requests and connections turned away: wrong or no password (authentication), no handshake or certificate (tls), "
     "too many requests or passwords to check (rate), web.max_requests under way (busy), no HTTP or too long "
     "(malformed), not sent in time (slow), gone for others when there were too many (crowded).",
     ("reason",),
 )
-THREAD_FAILURES = MetricSpec(
+THREAD_FAILURES = counter(
     "plumbline_thread_failures_total",
-    Kind.COUNTER,
     "How often a thread of the daemon ended by a mistake, by what it is for; one that is to live is started again.",
     ("thread",),
 )
-WEB_GUARDS_LOST = MetricSpec(
+WEB_GUARDS_LOST = gauge(
     "plumbline_web_guards_lost",
-    Kind.GAUGE,
     "How many guards of the port (TLS, client certificates, their names, passwords, rate limit) went by a reload since "
     "the start.",
 )

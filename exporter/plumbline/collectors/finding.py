@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample, declared
+from plumbline.catalogue import Sample, declared, gauge
 from plumbline.checks.model import Finding
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 
-FINDING = MetricSpec(
+FINDING = gauge(
     "plumbline_finding",
-    Kind.GAUGE,
     "1: the documented advice is not met; 0: it is; absent: it does not apply. `plumbline check` says what mends it.",
     ("check", "subject", "severity"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plumbline.capabilities import Capability
-from plumbline.catalogue import Kind, MetricSpec, Sample, declared
+from plumbline.catalogue import MetricSpec, Sample, counter, declared, gauge
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.diskhealth import DiskHealth, DiskState
@@ -14,11 +14,11 @@ _DISK = ("device",)
 
 
 def _gauge(name: str, text: str, *labels: str) -> MetricSpec:
-    return MetricSpec(f"plumbline_disk_{name}", Kind.GAUGE, text, (*_DISK, *labels))
+    return gauge(f"plumbline_disk_{name}", text, (*_DISK, *labels))
 
 
 def _counter(name: str, text: str) -> MetricSpec:
-    return MetricSpec(f"plumbline_disk_{name}_total", Kind.COUNTER, text, _DISK)
+    return counter(f"plumbline_disk_{name}_total", text, _DISK)
 
 
 AVAILABLE = _gauge(

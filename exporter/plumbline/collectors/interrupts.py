@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample, declared
+from plumbline.catalogue import MetricSpec, Sample, declared, gauge
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.irqbalance import IrqBalance
 
 
 def _gauge(name: str, text: str) -> MetricSpec:
-    return MetricSpec(f"plumbline_nic_irq_{name}", Kind.GAUGE, text, ("device",))
+    return gauge(f"plumbline_nic_irq_{name}", text, ("device",))
 
 
 SHARE_MAX = _gauge("share_max_ratio", "The busiest CPU's share of the port's interrupts in the last interval.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import MetricSpec, Sample, gauge
 from plumbline.collection import ITEM_REASONS, Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.channels import Channels
@@ -15,69 +15,56 @@ from plumbline.sources.coalesce import Coalescing
 from plumbline.sources.features import Offload
 from plumbline.sources.network import PortModes
 
-CHANNELS = MetricSpec(
+CHANNELS = gauge(
     "plumbline_nic_channels",
-    Kind.GAUGE,
     "Channels (an interrupt and its queues) in use: rx, tx, other, combined. A sort the port lacks is absent.",
     ("device", "channel"),
 )
-MAX_CHANNELS = MetricSpec(
-    "plumbline_nic_max_channels", Kind.GAUGE, "Channels of each sort that the port can have.", ("device", "channel")
+MAX_CHANNELS = gauge(
+    "plumbline_nic_max_channels", "Channels of each sort that the port can have.", ("device", "channel")
 )
 CHANNEL_SPECS: tuple[MetricSpec, ...] = (CHANNELS, MAX_CHANNELS)
 
-COALESCE_SECONDS = MetricSpec(
+COALESCE_SECONDS = gauge(
     "plumbline_nic_coalesce_seconds",
-    Kind.GAUGE,
     "How long the port waits for more frames before it interrupts. Where adaptive: of the moment, or the start.",
     ("device", "direction"),
 )
-COALESCE_FRAMES = MetricSpec(
+COALESCE_FRAMES = gauge(
     "plumbline_nic_coalesce_frames",
-    Kind.GAUGE,
     "After how many frames the port interrupts without waiting longer.",
     ("device", "direction"),
 )
-COALESCE_ADAPTIVE = MetricSpec(
-    "plumbline_nic_coalesce_adaptive",
-    Kind.GAUGE,
-    "1: the driver adapts the coalescing to the traffic.",
-    ("device", "direction"),
+COALESCE_ADAPTIVE = gauge(
+    "plumbline_nic_coalesce_adaptive", "1: the driver adapts the coalescing to the traffic.", ("device", "direction")
 )
 COALESCE_SPECS: tuple[MetricSpec, ...] = (COALESCE_SECONDS, COALESCE_FRAMES, COALESCE_ADAPTIVE)
 
-OFFLOAD_ENABLED = MetricSpec(
+OFFLOAD_ENABLED = gauge(
     "plumbline_nic_offload_enabled",
-    Kind.GAUGE,
     "1: the offload is on. Features are named as ethtool -k prints them.",
     ("device", "feature"),
 )
 OFFLOAD_SPECS: tuple[MetricSpec, ...] = (OFFLOAD_ENABLED,)
 
-FULL_DUPLEX = MetricSpec(
-    "plumbline_nic_full_duplex", Kind.GAUGE, "1: full duplex, 0: half; absent without a link.", ("device",)
-)
-AUTONEGOTIATION = MetricSpec(
+FULL_DUPLEX = gauge("plumbline_nic_full_duplex", "1: full duplex, 0: half; absent without a link.", ("device",))
+AUTONEGOTIATION = gauge(
     "plumbline_nic_autonegotiation_enabled",
-    Kind.GAUGE,
     "1: the port negotiates with the other end; absent where it is off because the port can't.",
     ("device",),
 )
-MAX_SPEED = MetricSpec(
+MAX_SPEED = gauge(
     "plumbline_nic_max_speed_bits_per_second",
-    Kind.GAUGE,
     "Speed of the fastest link mode that the port supports, with the transceiver it has where the driver looks at it.",
     ("device",),
 )
-FEC = MetricSpec(
+FEC = gauge(
     "plumbline_nic_fec_info",
-    Kind.GAUGE,
     "Forward error correction in force: off, rs, baser, llrs. Absent without a link.",
     ("device", "mode"),
 )
-TRANSCEIVER = MetricSpec(
+TRANSCEIVER = gauge(
     "plumbline_nic_transceiver_present",
-    Kind.GAUGE,
     "1: a transceiver or cable is plugged in, 0: the cage is empty; absent where that is not known for sure.",
     ("device",),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample, declared
+from plumbline.catalogue import HistogramValue, Sample, counter, declared, gauge, histogram
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.blocklatency import LatencyReading
@@ -14,28 +14,24 @@ from plumbline.sources.latencymaps import BUCKETS, Histogram
 
 _LABELS = ("device", "operation")
 
-LATENCY = MetricSpec(
+LATENCY = histogram(
     "plumbline_disk_latency_seconds",
-    Kind.HISTOGRAM,
     "Time a request spent in the disk and its driver: from its (last) issue to its completion.",
     _LABELS,
 )
-QUEUE = MetricSpec(
+QUEUE = histogram(
     "plumbline_disk_queue_seconds",
-    Kind.HISTOGRAM,
     "Time a request waited in the kernel before it was (last) issued to the driver.",
     _LABELS,
 )
-UNTIMED = MetricSpec(
+UNTIMED = counter(
     "plumbline_disk_latency_untimed_total",
-    Kind.COUNTER,
     "Requests that completed and are in no histogram, by reason: issued_earlier (before the daemon looked at it),"
     " issue_not_seen, issue_not_noted (by the kernel, nor yet by the daemon), completion_not_seen, interrupted.",
     ("reason",),
 )
-RESTART = MetricSpec(
+RESTART = gauge(
     "plumbline_disk_latency_restart_required",
-    Kind.GAUGE,
     "1: some disks' requests can't be timed before the daemon is restarted, because the kernel stopped noting when they"
     " are issued and the rights to do so instead are given up.",
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample, declared
+from plumbline.catalogue import HistogramValue, Sample, counter, declared, gauge, histogram
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
@@ -14,114 +14,77 @@ from plumbline.state import RECENT_RUNS
 
 _PLACE = ("probe", "layer", "device_class", "workload", "operation")
 
-SUCCESS = MetricSpec(
-    "plumbline_probe_success",
-    Kind.GAUGE,
-    "Whether the probe's latest run succeeded (absent before the first).",
-    ("probe",),
+SUCCESS = gauge(
+    "plumbline_probe_success", "Whether the probe's latest run succeeded (absent before the first).", ("probe",)
 )
-LAST_RUN = MetricSpec(
-    "plumbline_probe_last_run_timestamp_seconds", Kind.GAUGE, "When the probe's latest run finished.", ("probe",)
+LAST_RUN = gauge("plumbline_probe_last_run_timestamp_seconds", "When the probe's latest run finished.", ("probe",))
+LAST_SUCCESS = gauge(
+    "plumbline_probe_last_success_timestamp_seconds", "When the probe's latest successful run finished.", ("probe",)
 )
-LAST_SUCCESS = MetricSpec(
-    "plumbline_probe_last_success_timestamp_seconds",
-    Kind.GAUGE,
-    "When the probe's latest successful run finished.",
-    ("probe",),
+DURATION = gauge(
+    "plumbline_probe_duration_seconds", "How long the commands of the probe's latest run took.", ("probe",)
 )
-DURATION = MetricSpec(
-    "plumbline_probe_duration_seconds",
-    Kind.GAUGE,
-    "How long the commands of the probe's latest run took.",
-    ("probe",),
-)
-IN_FLIGHT = MetricSpec(
+IN_FLIGHT = gauge(
     "plumbline_probe_in_flight_seconds",
-    Kind.GAUGE,
     "How long the run or operation under way has been going on; 0 when idle.",
     ("probe",),
 )
-INTERVAL = MetricSpec(
-    "plumbline_probe_interval_seconds", Kind.GAUGE, "Time between the starts of a periodic probe.", ("probe",)
+INTERVAL = gauge("plumbline_probe_interval_seconds", "Time between the starts of a periodic probe.", ("probe",))
+TIMEOUT = gauge(
+    "plumbline_probe_timeout_seconds", "How long a run of a periodic probe may take before it is ended.", ("probe",)
 )
-TIMEOUT = MetricSpec(
-    "plumbline_probe_timeout_seconds",
-    Kind.GAUGE,
-    "How long a run of a periodic probe may take before it is ended.",
-    ("probe",),
-)
-RUNS = MetricSpec(
-    "plumbline_probe_runs_total", Kind.COUNTER, "Finished runs of a periodic probe by result.", ("probe", "result")
-)
-SKIPPED = MetricSpec(
-    "plumbline_probe_skipped_total", Kind.COUNTER, "Runs that were not begun, by the reason.", ("probe", "reason")
-)
-INFO = MetricSpec(
+RUNS = counter("plumbline_probe_runs_total", "Finished runs of a periodic probe by result.", ("probe", "result"))
+SKIPPED = counter("plumbline_probe_skipped_total", "Runs that were not begun, by the reason.", ("probe", "reason"))
+INFO = gauge(
     "plumbline_probe_info",
-    Kind.GAUGE,
     "1; what the probe is, and where it looks from: host, vm, container. Only figures with the same config_hash"
     " are comparable.",
     ("probe", "kind", "tool", "tool_version", "layer", "device_class", "workload", "config_hash", "vantage"),
 )
-LATENCY = MetricSpec(
+LATENCY = gauge(
     "plumbline_probe_latency_seconds",
-    Kind.GAUGE,
     "Latency of one operation in the latest successful run; absent once older than three intervals.",
     (*_PLACE, "statistic"),
 )
-OPERATIONS = MetricSpec(
+OPERATIONS = histogram(
     "plumbline_probe_operation_latency_seconds",
-    Kind.HISTOGRAM,
     "Latency of the operations of all successful runs with these parameters; survives restarts.",
     _PLACE,
 )
-IOPS = MetricSpec(
+IOPS = gauge(
     "plumbline_probe_iops",
-    Kind.GAUGE,
     "Operations per second of the latest successful run; absent once older than three intervals.",
     _PLACE,
 )
-THROUGHPUT = MetricSpec(
+THROUGHPUT = gauge(
     "plumbline_probe_throughput_bytes_per_second",
-    Kind.GAUGE,
     "Throughput of the latest successful run; absent once older than three intervals.",
     _PLACE,
 )
 
-TARGET = MetricSpec(
+TARGET = gauge(
     "plumbline_probe_target_info",
-    Kind.GAUGE,
     "1; what the probe measures, where that is not the node itself: an OSD, a disk, an address, a mount point; and by"
     " which disk or network port of this node (empty: not known).",
     ("probe", "target", "device"),
 )
-RETRANSMITS = MetricSpec(
-    "plumbline_probe_retransmits", Kind.GAUGE, "TCP segments sent again in the latest successful run.", _PLACE
-)
-LOSS = MetricSpec(
-    "plumbline_probe_loss_ratio", Kind.GAUGE, "Share of packets without an answer in the latest successful run.", _PLACE
-)
-MTU = MetricSpec(
+RETRANSMITS = gauge("plumbline_probe_retransmits", "TCP segments sent again in the latest successful run.", _PLACE)
+LOSS = gauge("plumbline_probe_loss_ratio", "Share of packets without an answer in the latest successful run.", _PLACE)
+MTU = gauge(
     "plumbline_probe_path_mtu_bytes",
-    Kind.GAUGE,
     "The biggest packet that reached the target unfragmented in the latest successful run, IP header included.",
     _PLACE,
 )
 
 _RECENT = "median of the last three successful runs with these parameters; absent with fewer, or once stale."
-RECENT_LATENCY = MetricSpec(
+RECENT_LATENCY = gauge(
     "plumbline_probe_recent_latency_seconds",
-    Kind.GAUGE,
     f"Latency of one operation, mean or p50: {_RECENT}",
     (*_PLACE, "statistic"),
 )
-RECENT_IOPS = MetricSpec("plumbline_probe_recent_iops", Kind.GAUGE, f"Operations per second: {_RECENT}", _PLACE)
-RECENT_THROUGHPUT = MetricSpec(
-    "plumbline_probe_recent_throughput_bytes_per_second", Kind.GAUGE, f"Throughput: {_RECENT}", _PLACE
-)
-RECENT_LOSS = MetricSpec(
-    "plumbline_probe_recent_loss_ratio", Kind.GAUGE, f"Share of packets without an answer: {_RECENT}", _PLACE
-)
+RECENT_IOPS = gauge("plumbline_probe_recent_iops", f"Operations per second: {_RECENT}", _PLACE)
+RECENT_THROUGHPUT = gauge("plumbline_probe_recent_throughput_bytes_per_second", f"Throughput: {_RECENT}", _PLACE)
+RECENT_LOSS = gauge("plumbline_probe_recent_loss_ratio", f"Share of packets without an answer: {_RECENT}", _PLACE)
 
 SPECS = declared(globals())
 
@@ -223,9 +186,9 @@ def _periodic(status: ProbeStatus, interval_s: float) -> Iterator[Sample]:
 
 
 def _operations(status: ProbeStatus) -> Iterator[Sample]:
-    for operation, histogram in status.operations.items():
+    for operation, latency in status.operations.items():
         place = (status.probe, status.layer, status.device_class, status.workload, operation)
-        yield OPERATIONS, place, histogram
+        yield OPERATIONS, place, latency
 
 
 def _figures(status: ProbeStatus, interval_s: float, now: float) -> Iterator[Sample]:

@@ -5,51 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from plumbline.catalogue import Kind, MetricSpec, Sample, declared
+from plumbline.catalogue import Sample, counter, declared, gauge
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.softnet import SoftnetCpu, SoftnetReading, read_softnet
 from plumbline.sources.squeeze import Squeezes
 
-PROCESSED = MetricSpec(
+PROCESSED = counter(
     "plumbline_softnet_processed_total",
-    Kind.COUNTER,
     "Frames this CPU handed to the protocols; one packet counts again at each VLAN, bond or bridge it passes.",
     ("cpu",),
 )
-DROPPED = MetricSpec(
+DROPPED = counter(
     "plumbline_softnet_dropped_total",
-    Kind.COUNTER,
     "Packets dropped because this CPU's backlog was longer than net.core.netdev_max_backlog.",
     ("cpu",),
 )
-TIME_SQUEEZE = MetricSpec(
+TIME_SQUEEZE = counter(
     "plumbline_softnet_time_squeeze_total",
-    Kind.COUNTER,
     "Times this CPU stopped polling because net.core.netdev_budget or netdev_budget_usecs was used up.",
     ("cpu",),
 )
-BACKLOG_LENGTH = MetricSpec(
-    "plumbline_softnet_backlog_length",
-    Kind.GAUGE,
-    "Packets waiting in this CPU's backlog now (Linux 5.10 and later).",
-    ("cpu",),
+BACKLOG_LENGTH = gauge(
+    "plumbline_softnet_backlog_length", "Packets waiting in this CPU's backlog now (Linux 5.10 and later).", ("cpu",)
 )
-INPUT_QUEUE = MetricSpec(
+INPUT_QUEUE = gauge(
     "plumbline_softnet_input_queue_length",
-    Kind.GAUGE,
     "Packets of the backlog that this CPU has not taken over for processing yet (Linux 6.4 and later).",
     ("cpu",),
 )
-PROCESS_QUEUE = MetricSpec(
+PROCESS_QUEUE = gauge(
     "plumbline_softnet_process_queue_length",
-    Kind.GAUGE,
     "Packets of the backlog that this CPU has taken over for processing (Linux 6.4 and later).",
     ("cpu",),
 )
-ATTRIBUTED = MetricSpec(
+ATTRIBUTED = counter(
     "plumbline_softnet_time_squeeze_attributed_total",
-    Kind.COUNTER,
     "Time squeezes since the exporter's start, by the limit inferred from packets and softirq time to have struck.",
     ("cpu", "limit"),
 )

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample, declared
+from plumbline.catalogue import Sample, declared, gauge
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.relations import Relation
 from plumbline.sources.roles import Role
 
-RELATION = MetricSpec(
+RELATION = gauge(
     "plumbline_nic_relation_info",
-    Kind.GAUGE,
     "device stands on lower (vlan, bond, bridge …): a frame lost on lower may be counted on device once more.",
     ("device", "lower", "kind"),
 )
-ROLE = MetricSpec(
+ROLE = gauge(
     "plumbline_nic_role_info",
-    Kind.GAUGE,
     "device carries Ceph's traffic: ceph_public (clients, monitors), ceph_cluster (replication, recovery).",
     ("device", "role"),
 )
