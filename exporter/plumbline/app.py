@@ -467,14 +467,15 @@ class Daemon:
     # --- what is shown
 
     def _state(self) -> DaemonState:
-        server = self._network_server
+        server, door = self._network_server, self._door()
         return DaemonState(
             reload_ok=not self._reload_error,
             since_ts=self._running.since,
             state_saved=not self._store.save_failed,
             server_up=None if server is None else server.up,
             server_listen="" if server is None else server.plan.listen,
-            web=self._door(),
+            web=(door.reach, door.encryption, door.authentication),
+            web_guards_lost=len(door.lost),
             thread_failures=threads.PROCESS.failures,
             web_refused={why.value: count for why, count in self._server.refused.items()},
         )

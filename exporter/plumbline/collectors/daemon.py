@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from plumbline.catalogue import Sample, counter, declared, gauge
 from plumbline.collection import Collector
@@ -48,26 +47,6 @@ WEB_GUARDS_LOST = gauge(
 SPECS = declared(globals())
 
 
-class WebDoor(Protocol):
-    """Who may come in, see :class:`plumbline.door.Door`."""
-
-    @property
-    def reach(self) -> str:
-        """``loopback`` or ``network``."""
-
-    @property
-    def encryption(self) -> str:
-        """``tls`` or ``none``."""
-
-    @property
-    def authentication(self) -> str:
-        """``none``, ``password``, ``certificate`` or ``certificate+password``."""
-
-    @property
-    def lost(self) -> Sequence[str]:
-        """Guards that went by a reload."""
-
-
 @dataclass(frozen=True, slots=True)
 class DaemonState:
     """At the moment of a scrape. ``since_ts``: when the running configuration was loaded, Unix seconds."""
@@ -78,8 +57,10 @@ class DaemonState:
     server_up: bool | None = None
     """``None``: no server is configured."""
     server_listen: str = ""
-    web: WebDoor | None = None
-    """``None``: nothing listens."""
+    web: tuple[str, str, str] | None = None
+    """Reach, encryption and authentication, the values of :data:`WEB_INFO`; ``None``: nothing listens."""
+    web_guards_lost: int = 0
+    """By a reload."""
     web_refused: Mapping[str, int] = field(default_factory=dict)
     """By reason, since the start."""
     thread_failures: Mapping[str, int] = field(default_factory=dict)
@@ -94,8 +75,8 @@ def samples(state: DaemonState) -> Iterator[Sample]:
     yield RELOAD_AT, (), state.since_ts
     yield STATE_SAVED, (), int(state.state_saved)
     if state.web is not None:
-        yield WEB_INFO, (state.web.reach, state.web.encryption, state.web.authentication), 1
-        yield WEB_GUARDS_LOST, (), len(state.web.lost)
+        yield WEB_INFO, state.web, 1
+        yield WEB_GUARDS_LOST, (), state.web_guards_lost
     for reason, count in state.web_refused.items():
         yield WEB_REFUSED, (reason,), count
     for thread, count in state.thread_failures.items():
