@@ -26,7 +26,6 @@ from plumbline import __version__, registry
 from plumbline.cephmapwatch import CEPH_MAP, CephMapWatch
 from plumbline.checks.model import Finding
 from plumbline.collectors.daemon import DaemonState
-from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, NetworkServerConfig, WebConfig, split_address
 from plumbline.core import threads
 from plumbline.core.answers import Beside
@@ -61,6 +60,7 @@ from plumbline.sources.genetlink import settings_group
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.routes import networks_of
+from plumbline.sources.softnet import SoftnetUnwrapper
 from plumbline.sources.vantage import Vantage, read_vantage
 from plumbline.state import StateStore
 from plumbline.status import render_status

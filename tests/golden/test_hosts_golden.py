@@ -15,7 +15,6 @@ from plumbline import __version__
 from plumbline.baseline.book import Book, load_book
 from plumbline.baseline.model import Target
 from plumbline.catalogue import HistogramValue
-from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import BaselineConfig, Config, DevicesConfig
 from plumbline.diskpresence import DiskPresence
 from plumbline.exposition import Exposition
@@ -24,6 +23,7 @@ from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.cluster import ClusterView
 from plumbline.probes.histogram import latency_edges
+from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.registry import NAMES, Parts, collectors, configured
 from plumbline.rendering import Format, Renderer

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from plumbline.checks.model import Finding
-from plumbline.collectors.probe import ProbeStatus
-from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.errors import Unavailable
 from plumbline.fingerprint import Fingerprint
 from plumbline.kernelwatch import KernelWatch
 from plumbline.osdwatch import OsdWatch
 from plumbline.probes.canary_reading import CanaryReading
+from plumbline.probes.probe_status import ProbeStatus
 from plumbline.registry import Parts
 from plumbline.roots import Roots
 from plumbline.sources import ethnl
@@ -26,6 +25,7 @@ from plumbline.sources.module import PORT_FIBRE
 from plumbline.sources.netlink import attribute
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
+from plumbline.sources.softnet import SoftnetUnwrapper
 from plumbline.storagewatch import StorageWatch
 
 from .ethnl_replies import bits, reply, strings, u8, u32

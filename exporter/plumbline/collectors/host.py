@@ -17,6 +17,7 @@ from plumbline.latest import Latest
 from plumbline.osdwatch import OsdWatch
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.cluster import ClusterView
+from plumbline.probes.probe_status import ProbeStatus
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.blocklatency import LatencyReading
@@ -26,13 +27,12 @@ from plumbline.sources.diskstats import WholeDisks
 from plumbline.sources.infiniband import InfinibandReading
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.roles import Role
+from plumbline.sources.softnet import SoftnetUnwrapper
 from plumbline.state import DiskSeen
 from plumbline.storagewatch import StorageWatch
 
 if TYPE_CHECKING:
     from plumbline.collectors.daemon import DaemonState
-    from plumbline.collectors.probe import ProbeStatus
-    from plumbline.collectors.softnet import SoftnetUnwrapper
 
 T = TypeVar("T")
 

@@ -1,14 +1,13 @@
-"""Softnet counters as metrics, unwrapped to 64 bits."""
+"""Softnet counters as metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from plumbline.catalogue import Sample, counter, declared, gauge
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
-from plumbline.sources.softnet import SoftnetCpu, SoftnetReading, read_softnet
+from plumbline.sources.softnet import SoftnetReading, read_softnet
 from plumbline.sources.squeeze import Squeezes
 
 PROCESSED = counter(
@@ -46,8 +45,6 @@ ATTRIBUTED = counter(
 )
 SPECS = declared(globals())
 
-_WRAP = 1 << 32
-
 
 def samples(reading: SoftnetReading, squeezes: Mapping[int, Squeezes]) -> Iterator[Sample]:
     """Six samples a CPU, four before Linux 6.4, three before 5.10; and two where its squeezes are attributed."""
@@ -65,41 +62,6 @@ def samples(reading: SoftnetReading, squeezes: Mapping[int, Squeezes]) -> Iterat
     for number, count in squeezes.items():
         yield ATTRIBUTED, (str(number), "budget"), count.budget
         yield ATTRIBUTED, (str(number), "time"), count.time
-
-
-class SoftnetUnwrapper:
-    """Continues the kernel's 32-bit counters beyond 2³².
-
-    At a million packets a second on one CPU ``processed`` wraps every 71 minutes; Prometheus takes a wrap for a
-    restart and loses what lay between the last scrape and 2³². These counters are never reset while the kernel
-    runs (a CPU keeps its own through hotplug), so a smaller value is one wrap. More than one wrap
-    between two scrapes can't be told. Starts at the kernel's value: the counter is the same for every reader.
-    """
-
-    def __init__(self) -> None:
-        self._last: dict[int, SoftnetCpu] = {}
-
-    def unwrap(self, reading: SoftnetReading) -> SoftnetReading:
-        """The same reading with counters that only grow."""
-        cpus = tuple(self._continue(cpu) for cpu in reading.cpus)
-        self._last.update((cpu.cpu, cpu) for cpu in cpus)
-        return SoftnetReading(cpus)
-
-    def _continue(self, now: SoftnetCpu) -> SoftnetCpu:
-        last = self._last.get(now.cpu)
-        if last is None:
-            return now
-        return replace(
-            now,
-            processed=_grow(last.processed, now.processed),
-            dropped=_grow(last.dropped, now.dropped),
-            time_squeeze=_grow(last.time_squeeze, now.time_squeeze),
-        )
-
-
-def _grow(total: int, raw: int) -> int:
-    """``total`` advanced to the next number whose low 32 bits are ``raw``."""
-    return total + (raw - total) % _WRAP
 
 
 def _read(host: Host, _skip: SkipHook) -> tuple[SoftnetReading, Mapping[int, Squeezes]]:
