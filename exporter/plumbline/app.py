@@ -26,7 +26,6 @@ from plumbline import __version__, registry
 from plumbline.cephmapwatch import CEPH_MAP, CephMapWatch
 from plumbline.checks.model import Finding
 from plumbline.collectors.daemon import DaemonState
-from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.config import Config, NetworkServerConfig, WebConfig, split_address
 from plumbline.core import threads
 from plumbline.core.answers import Beside
@@ -62,6 +61,7 @@ from plumbline.sources.genetlink import settings_group
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.routes import networks_of
+from plumbline.sources.softnet import SoftnetUnwrapper
 from plumbline.sources.vantage import Vantage, read_vantage
 from plumbline.state import StateStore
 from plumbline.status import render_status
@@ -93,9 +93,6 @@ PLAN_ANEW_EVERY_S = 60.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "cephmap", "daemon", "finding", "latency", "probe"})
-"""Collectors that have nothing to say in a daemon that does not run."""
-
 
 def serve(
     *,
@@ -108,13 +105,14 @@ def serve(
     share_one_heap()
     environment = dict(os.environ)
     catalogue = load_catalogue()
-    config = read_config(config_file, overrides, catalogue)
+    reread = partial(read_config, config_file, overrides, catalogue, collectors=registry.NAMES)
+    config = reread()
     store = StateStore(storage_path(storage_path_flag, config, environment))
     store.open()
     try:
         return Daemon(
             config,
-            reread=lambda: read_config(config_file, overrides, catalogue),
+            reread=reread,
             config_file=config_file,
             store=store,
             roots=roots,
@@ -141,7 +139,7 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     Only reads: nothing is started, locked or written. :class:`Unavailable` when nothing at all could be judged.
     """
     catalogue = load_catalogue()
-    config = read_config(config_file, Overrides(), catalogue)
+    config = read_config(config_file, Overrides(), catalogue, collectors=registry.NAMES)
     config = msgspec.structs.replace(config, web=WebConfig())  # keys that only the daemon may read
     return Daemon(
         config,
@@ -249,7 +247,9 @@ class Daemon:
         self._began_s = time.monotonic()
         self._signals.install()
         keep_memory_private()
-        given_up = self._watch.use_capabilities()  # before there is a second thread: capabilities belong to threads
+        given_up = self._watch.use_capabilities(
+            registry.capabilities(self._running.config)
+        )  # before there is a second thread: capabilities belong to threads
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         if given_up:
             log.info("%s", given_up)
@@ -309,7 +309,7 @@ class Daemon:
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
-        self._collect(NOT_JUDGED)
+        self._collect(daemon=False)
         jobs = self._slow_tier()
         for pause_s in (0.0, wait_s):
             time.sleep(pause_s)
@@ -459,23 +459,24 @@ class Daemon:
             self._network_server = IperfServer(plan, self._environment, networks=networks_of)
             self._network_server.start()
 
-    def _collect(self, without: frozenset[str] = frozenset()) -> None:
-        """From now on, what the running configuration wants."""
+    def _collect(self, *, daemon: bool = True) -> None:
+        """From now on, what the running configuration wants; without a daemon, only what says something then."""
         running = self._running
-        wanted = [each for each in registry.collectors(running.config) if each.name not in without]
+        wanted = [each for each in registry.collectors(running.config) if daemon or not each.needs_daemon]
         self._exposition.replace(wanted, registry.configured(self._parts, running.config, running.book))
 
     # --- what is shown
 
     def _state(self) -> DaemonState:
-        server = self._network_server
+        server, door = self._network_server, self._door()
         return DaemonState(
             reload_ok=not self._reload_error,
             since_ts=self._running.since,
             state_saved=not self._store.save_failed,
             server_up=None if server is None else server.up,
             server_listen="" if server is None else server.plan.listen,
-            web=self._door(),
+            web=(door.reach, door.encryption, door.authentication),
+            web_guards_lost=len(door.lost),
             thread_failures=threads.PROCESS.failures,
             web_refused={why.value: count for why, count in self._server.refused.items()},
         )

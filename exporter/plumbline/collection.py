@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
+from plumbline.capabilities import Capability
 from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Samples
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.snapshot import CollectorHealth, Family, Snapshot
@@ -51,6 +52,14 @@ class Collector(Generic[H, R]):
     samples: Callable[[R], Samples]
     skip_reasons: tuple[str, ...] = ()
     listed: bool = True
+    origin: str = ""
+    """Where the figures come from, in Markdown; for the reference."""
+    sized_by: tuple[str, ...] = ()
+    """The rows of the sizing table that count its series."""
+    capabilities: frozenset[Capability] = frozenset()
+    """What it goes on needing after the start."""
+    needs_daemon: bool = False
+    """Whether it has nothing to say in a look at the host without a daemon."""
 
     def reading(self, snapshot: Snapshot) -> R | None:
         """What this collector read for ``snapshot``; ``None`` where it is off, failed or had nothing."""

@@ -28,42 +28,6 @@ from plumbline.workloads import WorkloadCatalogue
 DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
 """Loopback, because no authentication is set; the port lies outside 9100-9999, which is fully allocated."""
 
-COLLECTORS = (
-    "array",
-    "baseline",
-    "bond",
-    "canary",
-    "ceph",
-    "cephmap",
-    "channel",
-    "coalesce",
-    "device",
-    "disk",
-    "diskpresence",
-    "diskuse",
-    "ethtool",
-    "finding",
-    "health",
-    "infiniband",
-    "interrupts",
-    "latency",
-    "link",
-    "linkmode",
-    "mount",
-    "offload",
-    "osd",
-    "pause",
-    "pcie",
-    "probe",
-    "queue",
-    "ring",
-    "softnet",
-    "sysctl",
-    "tcp",
-    "topology",
-)
-"""The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
-
 MAX_CHARACTERS, MAX_NODES, MAX_DEPTH = 4 << 20, 100_000, 50
 """Of one YAML file: a site file of a thousand entries has 30,000 values, none is nested deeper than ten levels."""
 SCHEMA_VERSION = 1
@@ -362,9 +326,6 @@ def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
         split_address(config.web.listen_address)
     except ValueError as error:
         raise ConfigError(where, str(error), key="web.listen_address", value=config.web.listen_address) from None
-    for name in config.collectors:
-        if name not in COLLECTORS:
-            raise ConfigError(where, f"no such collector; there are: {', '.join(COLLECTORS)}", key=f"collectors.{name}")
     for key in ("disk_exclude", "nic_exclude"):
         value = getattr(config.devices, key)
         try:

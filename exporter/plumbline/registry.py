@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from plumbline.baseline.book import Book
+from plumbline.capabilities import Capability
 from plumbline.collection import Collector
 from plumbline.collectors import (
     array,
@@ -37,7 +38,7 @@ from plumbline.collectors.host import Host, Parts
 from plumbline.config import Config
 from plumbline.sources.diskstats import WholeDisks
 
-__all__ = ["COLLECTORS", "Host", "Parts", "collectors", "configured"]
+__all__ = ["COLLECTORS", "NAMES", "Host", "Parts", "capabilities", "collectors", "configured"]
 
 COLLECTORS: tuple[Collector[Host, Any], ...] = (
     softnet.COLLECTOR,
@@ -75,10 +76,18 @@ COLLECTORS: tuple[Collector[Host, Any], ...] = (
     daemon.COLLECTOR,
 )
 
+NAMES = tuple(sorted(each.name for each in COLLECTORS if each.listed))
+"""What ``collectors:`` and ``--collector.<name>`` know."""
+
 
 def collectors(config: Config) -> list[Collector[Host, Any]]:
     """All that ``config`` leaves switched on, in the order of their work."""
     return [each for each in COLLECTORS if config.collectors.get(each.name, True)]
+
+
+def capabilities(config: Config) -> frozenset[Capability]:
+    """What those go on needing."""
+    return frozenset[Capability]().union(*(each.capabilities for each in collectors(config)))
 
 
 def configured(parts: Parts, config: Config, book: Book) -> Host:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, declared, gauge
 from plumbline.checks.model import Finding
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 
-FINDING = MetricSpec(
+FINDING = gauge(
     "plumbline_finding",
-    Kind.GAUGE,
     "1: the documented advice is not met; 0: it is; absent: it does not apply. `plumbline check` says what mends it.",
     ("check", "subject", "severity"),
 )
-SPECS: tuple[MetricSpec, ...] = (FINDING,)
+SPECS = declared(globals())
 
 
 def samples(findings: Iterable[Finding]) -> Iterator[Sample]:
@@ -25,5 +24,10 @@ def samples(findings: Iterable[Finding]) -> Iterator[Sample]:
 
 
 COLLECTOR: Collector[Host, tuple[Finding, ...]] = Collector(
-    "finding", SPECS, lambda host, _skip: tuple(host.parts.findings()), samples
+    "finding",
+    SPECS,
+    lambda host, _skip: tuple(host.parts.findings()),
+    samples,
+    origin="the checks ([checks.md](checks.md)) over what the other collectors read",
+    needs_daemon=True,
 )

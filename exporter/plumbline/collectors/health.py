@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.capabilities import Capability
+from plumbline.catalogue import MetricSpec, Sample, counter, declared, gauge
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.diskhealth import DiskHealth, DiskState, endurance_left_s
@@ -13,11 +14,11 @@ _DISK = ("device",)
 
 
 def _gauge(name: str, text: str, *labels: str) -> MetricSpec:
-    return MetricSpec(f"plumbline_disk_{name}", Kind.GAUGE, text, (*_DISK, *labels))
+    return gauge(f"plumbline_disk_{name}", text, (*_DISK, *labels))
 
 
 def _counter(name: str, text: str) -> MetricSpec:
-    return MetricSpec(f"plumbline_disk_{name}_total", Kind.COUNTER, text, _DISK)
+    return counter(f"plumbline_disk_{name}_total", text, _DISK)
 
 
 AVAILABLE = _gauge(
@@ -70,31 +71,7 @@ ENDURANCE_LEFT = _gauge(
     "Forecast of powered-on time until the rated endurance is used up, at the disk's own pace so far: power-on time"
     " × (1 - wear) / wear. Absent below 1 % wear.",
 )
-SPECS: tuple[MetricSpec, ...] = (
-    AVAILABLE,
-    UNAVAILABLE,
-    LAST_SUCCESS,
-    IN_FLIGHT,
-    ASLEEP,
-    PASSED,
-    WARNING,
-    WEAR,
-    SPARE,
-    SPARE_THRESHOLD,
-    MEDIA_ERRORS,
-    UNSAFE_SHUTDOWNS,
-    POWER_CYCLES,
-    POWER_ON,
-    WRITTEN,
-    READ,
-    TEMPERATURE,
-    LIMIT,
-    REALLOCATED,
-    PENDING,
-    UNCORRECTABLE,
-    INTERFACE_ERRORS,
-    ENDURANCE_LEFT,
-)
+SPECS = declared(globals())
 
 _SECONDS_PER_HOUR = 3600
 _PERCENT = 100
@@ -150,5 +127,11 @@ def _ratio(percent: int | None) -> float | None:
 
 
 COLLECTOR: Collector[Host, tuple[DiskState, ...]] = Collector(
-    "health", SPECS, lambda host, _skip: host.parts.storage.health, samples
+    "health",
+    SPECS,
+    lambda host, _skip: host.parts.storage.health,
+    samples,
+    origin="NVMe: log page 2 by ioctl; SATA and SAS: `smartctl --json`",
+    sized_by=("disk: health",),
+    capabilities=frozenset({Capability.SYS_ADMIN, Capability.SYS_RAWIO}),
 )

@@ -17,6 +17,7 @@ from plumbline.latest import Latest
 from plumbline.osdwatch import OsdWatch
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.cluster import ClusterView
+from plumbline.probes.probe_status import ProbeStatus
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.blocklatency import LatencyReading
@@ -26,35 +27,14 @@ from plumbline.sources.diskstats import WholeDisks
 from plumbline.sources.infiniband import InfinibandReading
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.roles import Role
+from plumbline.sources.softnet import SoftnetUnwrapper
 from plumbline.state import DiskSeen
 from plumbline.storagewatch import StorageWatch
 
 if TYPE_CHECKING:
     from plumbline.collectors.daemon import DaemonState
-    from plumbline.collectors.probe import ProbeStatus
-    from plumbline.collectors.softnet import SoftnetUnwrapper
 
 T = TypeVar("T")
-
-
-def _not_loaded() -> LatencyReading:
-    raise Unavailable("nobody has loaded the BPF program")
-
-
-def _no_adapter() -> InfinibandReading:
-    raise Unavailable("nobody looks for InfiniBand adapters")
-
-
-def _no_cluster() -> ClusterView:
-    raise Unavailable("nobody looks at a Ceph cluster")
-
-
-def _no_daemon() -> DaemonState:
-    raise Unavailable("no daemon runs")
-
-
-def _no_map() -> CephMap:
-    raise Unavailable("nobody asks for a cluster map")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +55,22 @@ class Parts:
     """May raise :class:`Unavailable`."""
     wall: Callable[[], float]
     """Unix seconds."""
-    vantage: str = ""
+    vantage: str
     """The label of the same name."""
-    churns: Callable[[], Churns] = dict
-    roles: Callable[[], tuple[Role, ...]] = tuple
-    infiniband: Callable[[], InfinibandReading] = _no_adapter
+    churns: Callable[[], Churns]
+    roles: Callable[[], tuple[Role, ...]]
+    infiniband: Callable[[], InfinibandReading]
     """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
-    disks_seen: Callable[[], Iterable[DiskSeen]] = tuple
-    latency: Callable[[], LatencyReading] = _not_loaded
-    ceph: Callable[[], ClusterView] = _no_cluster
+    disks_seen: Callable[[], Iterable[DiskSeen]]
+    latency: Callable[[], LatencyReading]
+    ceph: Callable[[], ClusterView]
     """May raise :class:`Unavailable`."""
-    ceph_map: Callable[[], CephMap] = _no_map
+    ceph_map: Callable[[], CephMap]
     """May raise :class:`Unavailable`, or another error when the cluster does not answer."""
-    osds: OsdWatch | None = None
-    """``None``: nobody asks them."""
-    fingerprint: Callable[[], Fingerprint] = Fingerprint
+    osds: OsdWatch
+    fingerprint: Callable[[], Fingerprint]
     """Empty where it is not known."""
-    daemon: Callable[[], DaemonState] = _no_daemon
+    daemon: Callable[[], DaemonState]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, counter, declared, gauge
 from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.infiniband import ERRORS, WAIT, InfinibandPort, InfinibandReading
@@ -12,76 +12,51 @@ from plumbline.sources.infiniband import ERRORS, WAIT, InfinibandPort, Infiniban
 _PORT = ("device", "port")
 _LINK_COUNTERS = ("link_downed", "link_error_recovery")
 
-INFO = MetricSpec(
+INFO = gauge(
     "plumbline_infiniband_info",
-    Kind.GAUGE,
     "The port's adapter; link_layer Ethernet is RoCE; netdev is the network interface on the port.",
     (*_PORT, "link_layer", "firmware", "board", "netdev"),
 )
-PORT_STATE = MetricSpec(
+PORT_STATE = gauge(
     "plumbline_infiniband_port_state",
-    Kind.GAUGE,
     "Logical state: 0 no change, 1 down, 2 initialize (no subnet manager yet), 3 armed, 4 active, 5 active deferred.",
     _PORT,
 )
-PHYSICAL_STATE = MetricSpec(
+PHYSICAL_STATE = gauge(
     "plumbline_infiniband_physical_state",
-    Kind.GAUGE,
     "Physical state: 1 sleep, 2 polling (no link partner), 3 disabled, 4 training, 5 link up, 6 error recovery,"
     " 7 phy test.",
     _PORT,
 )
-RATE = MetricSpec(
-    "plumbline_infiniband_rate_bits_per_second", Kind.GAUGE, "Active lanes × speed of the port, as negotiated.", _PORT
+RATE = gauge("plumbline_infiniband_rate_bits_per_second", "Active lanes × speed of the port, as negotiated.", _PORT)
+BYTES = counter("plumbline_infiniband_bytes_total", "Data received and transmitted.", (*_PORT, "direction"))
+PACKETS = counter("plumbline_infiniband_packets_total", "Packets received and transmitted.", (*_PORT, "direction"))
+LINK_DOWNED = counter(
+    "plumbline_infiniband_link_downed_total", "Times the link failed to recover and went down.", _PORT
 )
-BYTES = MetricSpec(
-    "plumbline_infiniband_bytes_total", Kind.COUNTER, "Data received and transmitted.", (*_PORT, "direction")
+LINK_RECOVERIES = counter(
+    "plumbline_infiniband_link_error_recovery_total", "Times the link recovered from an error.", _PORT
 )
-PACKETS = MetricSpec(
-    "plumbline_infiniband_packets_total", Kind.COUNTER, "Packets received and transmitted.", (*_PORT, "direction")
-)
-LINK_DOWNED = MetricSpec(
-    "plumbline_infiniband_link_downed_total", Kind.COUNTER, "Times the link failed to recover and went down.", _PORT
-)
-LINK_RECOVERIES = MetricSpec(
-    "plumbline_infiniband_link_error_recovery_total", Kind.COUNTER, "Times the link recovered from an error.", _PORT
-)
-PORT_ERRORS = MetricSpec(
+PORT_ERRORS = counter(
     "plumbline_infiniband_errors_total",
-    Kind.COUNTER,
     "Errors by the kernel's name of the counter (symbol_error: bad symbols on a lane, a cable). These counters are"
     " narrow and stay at their maximum until reset.",
     (*_PORT, "error"),
 )
-TRANSMIT_WAIT = MetricSpec(
+TRANSMIT_WAIT = counter(
     "plumbline_infiniband_transmit_wait_ticks_total",
-    Kind.COUNTER,
     "Ticks in which the port had data to send and no credit to send it: congestion.",
     _PORT,
 )
-EVENTS = MetricSpec(
+EVENTS = counter(
     "plumbline_infiniband_hw_events_total",
-    Kind.COUNTER,
     "The adapter's own counters of loss, retransmission and congestion, by their name in hw_counters.",
     (*_PORT, "event"),
 )
-IPOIB_CONNECTED = MetricSpec(
-    "plumbline_nic_ipoib_connected", Kind.GAUGE, "IPoIB mode: 1 connected (MTU up to 65520), 0 datagram.", ("device",)
+IPOIB_CONNECTED = gauge(
+    "plumbline_nic_ipoib_connected", "IPoIB mode: 1 connected (MTU up to 65520), 0 datagram.", ("device",)
 )
-SPECS: tuple[MetricSpec, ...] = (
-    INFO,
-    PORT_STATE,
-    PHYSICAL_STATE,
-    RATE,
-    BYTES,
-    PACKETS,
-    LINK_DOWNED,
-    LINK_RECOVERIES,
-    PORT_ERRORS,
-    TRANSMIT_WAIT,
-    EVENTS,
-    IPOIB_CONNECTED,
-)
+SPECS = declared(globals())
 
 _BITS_PER_MEGABIT = 1_000_000
 
@@ -127,4 +102,12 @@ def _read(host: Host, skip: SkipHook) -> InfinibandReading:
     return reading
 
 
-COLLECTOR = Collector("infiniband", SPECS, _read, samples, skip_reasons=ITEM_REASONS)
+COLLECTOR = Collector(
+    "infiniband",
+    SPECS,
+    _read,
+    samples,
+    skip_reasons=ITEM_REASONS,
+    origin="`/sys/class/infiniband`",
+    sized_by=("InfiniBand or RoCE adapter",),
+)
