@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Sample, counter, declared, gauge
+from plumbline.catalogue import Sample, counter, declared, gauge, known
 from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host, slot_value
 from plumbline.sources.arrays import Arrays
@@ -106,14 +106,13 @@ def md_samples(reading: MdReading) -> Iterator[Sample]:
 def _array_samples(array: MdArray) -> Iterator[Sample]:
     labels = (array.device,)
     yield MD_INFO, (array.device, array.level, array.state), 1
-    for spec, number in (
+    yield from known(
+        labels,
         (MD_DISKS, array.disks),
         (MD_DEGRADED, array.degraded_disks),
         (MD_REDUNDANT, array.redundant_disks),
         (MD_MISMATCHES, array.mismatch_sectors),
-    ):
-        if number is not None:
-            yield spec, labels, number
+    )
     if array.sync_action:
         yield MD_SYNC_INFO, (array.device, array.sync_action), 1
     if array.sync_done_sectors is not None and array.sync_total_sectors:
@@ -122,8 +121,7 @@ def _array_samples(array: MdArray) -> Iterator[Sample]:
             yield MD_SYNC_RATE, labels, array.sync_speed_kib_per_second * _KIB
     for member in array.members:
         yield MD_MEMBER_INFO, (array.device, member.device, member.state, member.slot), 1
-        if member.errors is not None:
-            yield MD_MEMBER_ERRORS, (array.device, member.device), member.errors
+        yield from known((array.device, member.device), (MD_MEMBER_ERRORS, member.errors))
 
 
 def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> Iterator[Sample]:
@@ -140,26 +138,19 @@ def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> I
             yield POOL_INFO, (pool, state), 1
             yield POOL_HEALTHY, (pool,), 1 if state == _ONLINE else 0
     for status in said.values():
-        if status.data_errors is not None:
-            yield POOL_DATA_ERRORS, (status.name,), status.data_errors
+        yield from known((status.name,), (POOL_DATA_ERRORS, status.data_errors))
         for vdev in status.vdevs:
             labels = (status.name, vdev.path)
             if vdev.state:
                 yield VDEV_HEALTHY, labels, 1 if vdev.state in _HEALTHY else 0
-            counts = (("read", vdev.read_errors), ("write", vdev.write_errors), ("checksum", vdev.checksum_errors))
-            for kind, count in counts:
-                if count is not None:
-                    yield VDEV_ERRORS, (*labels, kind), count
+            yield from known((*labels, "read"), (VDEV_ERRORS, vdev.read_errors))
+            yield from known((*labels, "write"), (VDEV_ERRORS, vdev.write_errors))
+            yield from known((*labels, "checksum"), (VDEV_ERRORS, vdev.checksum_errors))
     arc = reading.arc
     if arc is not None:
-        for spec, number in (
-            (ARC_HITS, arc.hits),
-            (ARC_MISSES, arc.misses),
-            (ARC_BYTES, arc.size_bytes),
-            (ARC_MAX, arc.max_bytes),
-        ):
-            if number is not None:
-                yield spec, (), number
+        yield from known(
+            (), (ARC_HITS, arc.hits), (ARC_MISSES, arc.misses), (ARC_BYTES, arc.size_bytes), (ARC_MAX, arc.max_bytes)
+        )
 
 
 def multipath_samples(disks: Iterable[MultipathDisk]) -> Iterator[Sample]:
