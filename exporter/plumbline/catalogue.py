@@ -8,7 +8,7 @@ once, in the collector. ``None`` never becomes a sample: missing is no series, z
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -126,3 +126,10 @@ def le_text(edge: float) -> str:
 
 Sample: TypeAlias = tuple[MetricSpec, tuple[str, ...], float | HistogramValue]
 Samples: TypeAlias = Iterable[Sample]
+
+
+def known(labels: tuple[str, ...], *values: tuple[MetricSpec, float | None]) -> Iterator[Sample]:
+    """A sample for each value that is not ``None``, all with these labels."""
+    for spec, value in values:
+        if value is not None:
+            yield spec, labels, value

@@ -19,6 +19,7 @@ from plumbline.judging import Judge
 from plumbline.registry import collectors, configured
 from plumbline.snapshot import CollectorHealth, Snapshot
 from plumbline.sources import drivers, softnet
+from plumbline.sources.block import BlockDevice
 from plumbline.sources.blocktree import BlockTree
 from plumbline.sources.bonding import Bond, Churn, Slave
 from plumbline.sources.bonding_proc import SlaveChurn
@@ -200,11 +201,12 @@ def test_a_page_s_readings_are_those_of_its_collectors(tmp_path: Path) -> None:
 
 
 def test_each_collector_s_reading_has_its_place() -> None:
+    sda = BlockDevice("sda", 8, 0, 1 << 40)
     by_collector = {
         "softnet": (softnet.SoftnetReading((softnet.SoftnetCpu(0, 1, 2, 3, None),)), {0: Squeezes(1, 2)}),
         "bond": (("bond",), {("bond0", "a"): "churn"}),
         "topology": (("relation",), ("role",)),
-        "device": (("device",), {"sda": "osd.0"}),
+        "device": ((sda,), {"sda": "osd.0", "sdx": "osd.9"}),  # the other one is excluded
         "diskuse": (DiskUsers(BlockTree({}), (), (("sda", "osd", "osd.0"),)), None),
         "interrupts": ("balance",),
         "link": LinksReading((link("eth0"),), {}),
@@ -239,7 +241,7 @@ def test_each_collector_s_reading_has_its_place() -> None:
         ("role",),
         alone["infiniband"],
         alone["array"],
-        ("device",),
+        (sda,),
         {"sda": "osd.0"},
         (("sda", "osd", "osd.0"),),
         ("queue",),

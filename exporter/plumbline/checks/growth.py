@@ -10,7 +10,7 @@ WINDOW_S = 3600.0
 """What grew within the last hour grows "lately": a burst a day ago is no reason to change a setting now, and one of a
 minute ago must still be there when somebody comes to look."""
 
-Counter: TypeAlias = Literal[
+CounterName: TypeAlias = Literal[
     "disk media errors",
     "frames lost in the ring",
     "frames lost in the port's buffer",
@@ -23,7 +23,7 @@ Counter: TypeAlias = Literal[
     "tcp receive queue drops",
     "pcie errors",
 ]
-_Key: TypeAlias = tuple[Counter, tuple[str | int, ...]]
+_Key: TypeAlias = tuple[CounterName, tuple[str | int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Growth:
             for key, gain in self._gains.popleft()[1].items():
                 self._gained[key] -= gain
 
-    def count(self, counter: Counter, total: int | None, *of: str | int) -> Count | None:
+    def count(self, counter: CounterName, total: int | None, *of: str | int) -> Count | None:
         """This counter of that device, CPU …, with its growth; ``None`` where it is not known."""
         if total is None:
             return None

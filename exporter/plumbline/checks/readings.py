@@ -51,7 +51,7 @@ class Readings:
     arrays: Arrays = field(default_factory=lambda: Arrays(None, None, None, None))
     devices: tuple[BlockDevice, ...] = ()
     osds: Mapping[str, str] = field(default_factory=dict)
-    """Disk → the OSDs whose data it holds, ``osd.3,osd.4``."""
+    """Of those devices: the OSDs whose data they hold, ``osd.3,osd.4``."""
     disk_uses: tuple[tuple[str, str, str], ...] = ()
     """Disk, kind of use, whose."""
     queues: tuple[QueueSettings, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Sample, counter, declared, gauge
+from plumbline.catalogue import Sample, counter, declared, gauge, known
 from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host, slot_value
 from plumbline.sources.arrays import Arrays
@@ -105,14 +105,13 @@ def md_samples(reading: MdReading) -> Iterator[Sample]:
 def _array_samples(array: MdArray) -> Iterator[Sample]:
     labels = (array.device,)
     yield MD_INFO, (array.device, array.level, array.state), 1
-    for spec, number in (
+    yield from known(
+        labels,
         (MD_DISKS, array.disks),
         (MD_DEGRADED, array.degraded_disks),
         (MD_REDUNDANT, array.redundant_disks),
         (MD_MISMATCHES, array.mismatch_sectors),
-    ):
-        if number is not None:
-            yield spec, labels, number
+    )
     if array.sync_action:
         yield MD_SYNC_INFO, (array.device, array.sync_action), 1
     if array.sync_ratio is not None:
@@ -121,8 +120,7 @@ def _array_samples(array: MdArray) -> Iterator[Sample]:
             yield MD_SYNC_RATE, labels, array.sync_speed_kib_per_second * _KIB
     for member in array.members:
         yield MD_MEMBER_INFO, (array.device, member.device, member.state, member.slot), 1
-        if member.errors is not None:
-            yield MD_MEMBER_ERRORS, (array.device, member.device), member.errors
+        yield from known((array.device, member.device), (MD_MEMBER_ERRORS, member.errors))
 
 
 def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> Iterator[Sample]:
@@ -139,8 +137,7 @@ def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> I
             yield POOL_INFO, (pool, state), 1
             yield POOL_HEALTHY, (pool,), 1 if state == _ONLINE else 0
     for status in said.values():
-        if status.data_errors is not None:
-            yield POOL_DATA_ERRORS, (status.name,), status.data_errors
+        yield from known((status.name,), (POOL_DATA_ERRORS, status.data_errors))
         for vdev in status.vdevs:
             labels = (status.name, vdev.path)
             if vdev.healthy is not None:
@@ -149,14 +146,9 @@ def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> I
                 yield VDEV_ERRORS, (*labels, kind), count
     arc = reading.arc
     if arc is not None:
-        for spec, number in (
-            (ARC_HITS, arc.hits),
-            (ARC_MISSES, arc.misses),
-            (ARC_BYTES, arc.size_bytes),
-            (ARC_MAX, arc.max_bytes),
-        ):
-            if number is not None:
-                yield spec, (), number
+        yield from known(
+            (), (ARC_HITS, arc.hits), (ARC_MISSES, arc.misses), (ARC_BYTES, arc.size_bytes), (ARC_MAX, arc.max_bytes)
+        )
 
 
 def multipath_samples(disks: Iterable[MultipathDisk]) -> Iterator[Sample]:

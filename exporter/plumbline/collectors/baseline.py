@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from plumbline.baseline.budget import Budget, parts
 from plumbline.baseline.model import Source
 from plumbline.baseline.selection import Comparable, Selection
-from plumbline.catalogue import Sample, declared, gauge
+from plumbline.catalogue import Sample, declared, gauge, known
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.fingerprint import Fingerprint, changes, compared
@@ -115,14 +115,13 @@ def _entry_samples(one: Comparable) -> Iterator[Sample]:
     )
     for statistic, seconds in entry.latency.items():
         yield LATENCY, (*labels, statistic), seconds
-    for spec, value in (
+    yield from known(
+        labels,
         (IOPS, entry.iops),
         (THROUGHPUT, entry.throughput),
         (TOLERANCE, entry.tolerance_ratio),
         (MEASURED, entry.measured),
-    ):
-        if value is not None:
-            yield spec, labels, value
+    )
     yield JUDGES, labels, 1.0 if one.judges else 0.0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from plumbline.catalogue import Sample, counter, declared, gauge
+from plumbline.catalogue import Sample, counter, declared, gauge, known
 from plumbline.collection import ITEM_REASONS, Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.bonding import Bond, Churn, LacpState, Slave, no_mac
@@ -84,32 +84,25 @@ def _bond_samples(bond: Bond) -> Iterator[Sample]:
     labels = (bond.device,)
     yield INFO, (bond.device, bond.mode, bond.xmit_hash_policy, bond.lacp_rate, bond.ad_select), 1
     yield SLAVES, labels, len(bond.slaves)
-    if bond.monitored is not None:
-        yield MONITORED, labels, int(bond.monitored)
-    if bond.min_links is not None:
-        yield MIN_LINKS, labels, bond.min_links
+    yield from known(labels, (MONITORED, bond.monitored), (MIN_LINKS, bond.min_links))
     active = bond.aggregator
     if active is not None:
         yield AGGREGATOR, labels, active.aggregator_id
-        if active.ports is not None:
-            yield AGGREGATOR_PORTS, labels, active.ports
+        yield from known(labels, (AGGREGATOR_PORTS, active.ports))
         if active.partner_mac:
             yield PARTNER_MAC_VALID, labels, 0 if no_mac(active.partner_mac) else 1
 
 
 def _slave_samples(bond: Bond, slave: Slave, churn: SlaveChurn) -> Iterator[Sample]:
     labels = (bond.device, slave.device)
-    if slave.up is not None:
-        yield SLAVE_UP, labels, int(slave.up)
-    if slave.active is not None:
-        yield SLAVE_ACTIVE, labels, 1 if slave.active else 0
-    if slave.link_failures is not None:
-        yield SLAVE_LINK_FAILURES, labels, slave.link_failures
-    if slave.aggregator_id is not None:
-        yield SLAVE_AGGREGATOR, labels, slave.aggregator_id
-    valid = bond.partner_valid(slave)
-    if valid is not None:
-        yield SLAVE_PARTNER_MAC_VALID, labels, 1 if valid else 0
+    yield from known(
+        labels,
+        (SLAVE_UP, slave.up),
+        (SLAVE_ACTIVE, slave.active),
+        (SLAVE_LINK_FAILURES, slave.link_failures),
+        (SLAVE_AGGREGATOR, slave.aggregator_id),
+        (SLAVE_PARTNER_MAC_VALID, bond.partner_valid(slave)),
+    )
     sides = (
         ("actor", slave.actor, slave.actor_churn or churn.actor, churn.actor_times),
         ("partner", slave.partner, slave.partner_churn or churn.partner, churn.partner_times),
@@ -120,8 +113,7 @@ def _slave_samples(bond: Bond, slave: Slave, churn: SlaveChurn) -> Iterator[Samp
                 yield SLAVE_LACP_FLAG, (*labels, side, flag), 1 if state & bit else 0
         if churned is not None:
             yield SLAVE_CHURNED, (*labels, side), 1 if churned is Churn.CHURNED else 0
-        if times is not None:
-            yield SLAVE_CHURNS, (*labels, side), times
+        yield from known((*labels, side), (SLAVE_CHURNS, times))
 
 
 COLLECTOR: Collector[Host, tuple[tuple[Bond, ...], Churns]] = Collector(

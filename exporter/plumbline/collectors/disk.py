@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from plumbline.catalogue import MetricSpec, Sample, counter, gauge
+from plumbline.catalogue import MetricSpec, Sample, counter, gauge, known
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.block import BlockDevice
@@ -130,13 +130,12 @@ def device_samples(devices: Iterable[BlockDevice], osds: Mapping[str, str]) -> I
         )
         yield INFO, labels, 1
         yield SIZE, (name,), device.size_bytes
-        for spec, number in (
+        yield from known(
+            (name,),
             (LOGICAL_BLOCK, device.logical_block_bytes),
             (PHYSICAL_BLOCK, device.physical_block_bytes),
             (QUEUE_DEPTH, device.queue_depth),
-        ):
-            if number is not None:
-                yield spec, (name,), number
+        )
         if device.zoned is not None:
             yield ZONED, (name, device.zoned), 1
 

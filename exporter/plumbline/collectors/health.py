@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from plumbline.capabilities import Capability
-from plumbline.catalogue import MetricSpec, Sample, counter, declared, gauge
+from plumbline.catalogue import MetricSpec, Sample, counter, declared, gauge, known
 from plumbline.collection import Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.diskhealth import DiskHealth, DiskState, endurance_left_s
@@ -84,8 +84,7 @@ def samples(states: Iterable[DiskState]) -> Iterator[Sample]:
         yield AVAILABLE, labels, 1 if state.available else 0
         if state.reason:
             yield UNAVAILABLE, (state.device, state.reason), 1
-        if state.last_success_at is not None:
-            yield LAST_SUCCESS, labels, state.last_success_at
+        yield from known(labels, (LAST_SUCCESS, state.last_success_at))
         yield IN_FLIGHT, labels, state.in_flight_s
         if state.available:
             yield ASLEEP, labels, 1 if state.asleep else 0
@@ -96,11 +95,11 @@ def samples(states: Iterable[DiskState]) -> Iterator[Sample]:
 def _figures(device: str, health: DiskHealth) -> Iterator[Sample]:
     for name, on in health.warnings.items():
         yield WARNING, (device, name), 1 if on else 0
-    for level, celsius in (("warning", health.warning_celsius), ("critical", health.critical_celsius)):
-        if celsius is not None:
-            yield LIMIT, (device, level), celsius
+    yield from known((device, "warning"), (LIMIT, health.warning_celsius))
+    yield from known((device, "critical"), (LIMIT, health.critical_celsius))
     passed = health.smart_passed
-    for spec, value in (
+    yield from known(
+        (device,),
         (PASSED, None if passed is None else int(passed)),
         (WEAR, _ratio(health.wear_percent)),
         (SPARE, _ratio(health.spare_percent)),
@@ -117,9 +116,7 @@ def _figures(device: str, health: DiskHealth) -> Iterator[Sample]:
         (UNCORRECTABLE, health.offline_uncorrectable_sectors),
         (INTERFACE_ERRORS, health.interface_errors),
         (ENDURANCE_LEFT, endurance_left_s(health)),
-    ):
-        if value is not None:
-            yield spec, (device,), value
+    )
 
 
 def _ratio(percent: int | None) -> float | None:

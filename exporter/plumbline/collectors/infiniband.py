@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Sample, counter, declared, gauge
+from plumbline.catalogue import Sample, counter, declared, gauge, known
 from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.infiniband import ERRORS, WAIT, InfinibandPort, InfinibandReading
@@ -72,22 +72,19 @@ def samples(reading: InfinibandReading) -> Iterator[Sample]:
 def _port_samples(port: InfinibandPort) -> Iterator[Sample]:
     labels = (port.device, port.port)
     yield INFO, (*labels, port.link_layer, port.firmware, port.board, port.netdev), 1
-    for spec, number in ((PORT_STATE, port.state), (PHYSICAL_STATE, port.physical_state)):
-        if number is not None:
-            yield spec, labels, number
+    yield from known(labels, (PORT_STATE, port.state), (PHYSICAL_STATE, port.physical_state))
     if port.rate_mbps is not None:
         yield RATE, labels, port.rate_mbps * _BITS_PER_MEGABIT
     counters = port.counters
     for direction, word in (("receive", "rcv"), ("transmit", "xmit")):
-        octets = port.octets(f"port_{word}_data")
-        if octets is not None:
-            yield BYTES, (*labels, direction), octets
-        packets = counters.get(f"port_{word}_packets")
-        if packets is not None:
-            yield PACKETS, (*labels, direction), packets
-    for spec, name in ((LINK_DOWNED, "link_downed"), (LINK_RECOVERIES, "link_error_recovery"), (TRANSMIT_WAIT, WAIT)):
-        if name in counters:
-            yield spec, labels, counters[name]
+        octets, packets = port.octets(f"port_{word}_data"), counters.get(f"port_{word}_packets")
+        yield from known((*labels, direction), (BYTES, octets), (PACKETS, packets))
+    yield from known(
+        labels,
+        (LINK_DOWNED, counters.get("link_downed")),
+        (LINK_RECOVERIES, counters.get("link_error_recovery")),
+        (TRANSMIT_WAIT, counters.get(WAIT)),
+    )
     for name in ERRORS:
         if name in counters and name not in _LINK_COUNTERS:
             yield PORT_ERRORS, (*labels, name), counters[name]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import MetricSpec, Sample, gauge
+from plumbline.catalogue import MetricSpec, Sample, gauge, known
 from plumbline.collection import ITEM_REASONS, Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.channels import Channels
@@ -83,10 +83,7 @@ def channel_samples(ports: Iterable[tuple[str, Channels]]) -> Iterator[Sample]:
             ("other", channels.other, channels.other_max),
             ("combined", channels.combined, channels.combined_max),
         ):
-            if count is not None:
-                yield CHANNELS, (device, channel), count
-            if most is not None:
-                yield MAX_CHANNELS, (device, channel), most
+            yield from known((device, channel), (CHANNELS, count), (MAX_CHANNELS, most))
 
 
 def coalesce_samples(ports: Iterable[tuple[str, Coalescing]]) -> Iterator[Sample]:
@@ -96,10 +93,7 @@ def coalesce_samples(ports: Iterable[tuple[str, Coalescing]]) -> Iterator[Sample
             labels = (device, direction)
             if moderation.delay_us is not None:
                 yield COALESCE_SECONDS, labels, moderation.delay_us / _MICROSECONDS
-            if moderation.frames is not None:
-                yield COALESCE_FRAMES, labels, moderation.frames
-            if moderation.adaptive is not None:
-                yield COALESCE_ADAPTIVE, labels, int(moderation.adaptive)
+            yield from known(labels, (COALESCE_FRAMES, moderation.frames), (COALESCE_ADAPTIVE, moderation.adaptive))
 
 
 def offload_samples(ports: Iterable[tuple[str, tuple[Offload, ...]]]) -> Iterator[Sample]:
@@ -113,16 +107,12 @@ def linkmode_samples(ports: Iterable[PortModes]) -> Iterator[Sample]:
     """What is known of each port's link."""
     for port in ports:
         labels, modes = (port.device,), port.modes
-        if modes.full_duplex is not None:
-            yield FULL_DUPLEX, labels, int(modes.full_duplex)
-        if modes.autonegotiation is not None:
-            yield AUTONEGOTIATION, labels, int(modes.autonegotiation)
+        yield from known(labels, (FULL_DUPLEX, modes.full_duplex), (AUTONEGOTIATION, modes.autonegotiation))
         if modes.max_speed_mbps is not None:
             yield MAX_SPEED, labels, modes.max_speed_mbps * _BITS_PER_MEGABIT
         if port.fec is not None:
             yield FEC, (port.device, port.fec), 1
-        if port.transceiver is not None:
-            yield TRANSCEIVER, labels, int(port.transceiver)
+        yield from known(labels, (TRANSCEIVER, port.transceiver))
 
 
 CHANNEL: Collector[Host, tuple[tuple[str, Channels], ...]] = Collector(

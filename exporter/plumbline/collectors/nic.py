@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import MetricSpec, Sample, counter, gauge
+from plumbline.catalogue import MetricSpec, Sample, counter, gauge, known
 from plumbline.collection import ITEM_REASONS, Collector
 from plumbline.collectors.host import Host
 from plumbline.sources.network import LinksReading, PortLosses, PortPause, PortRings
@@ -109,10 +109,7 @@ def ring_samples(ports: Iterable[PortRings]) -> Iterator[Sample]:
         for ring in _RINGS:
             entries = getattr(port.rings, ring)
             most = getattr(port.rings, f"{ring}_max")
-            if entries is not None:
-                yield RING_ENTRIES, (port.device, ring), entries
-            if most is not None:
-                yield RING_MAX_ENTRIES, (port.device, ring), most
+            yield from known((port.device, ring), (RING_ENTRIES, entries), (RING_MAX_ENTRIES, most))
 
 
 def pause_samples(ports: Iterable[PortPause]) -> Iterator[Sample]:
@@ -123,12 +120,8 @@ def pause_samples(ports: Iterable[PortPause]) -> Iterator[Sample]:
             ("receive", config.receive, port.state.receive_frames),
             ("transmit", config.transmit, port.state.transmit_frames),
         ):
-            if enabled is not None:
-                yield PAUSE_ENABLED, (port.device, direction), 1 if enabled else 0
-            if frames is not None:
-                yield PAUSE_FRAMES, (port.device, direction), frames
-        if config.autonegotiate is not None:
-            yield PAUSE_AUTONEGOTIATE, (port.device,), 1 if config.autonegotiate else 0
+            yield from known((port.device, direction), (PAUSE_ENABLED, enabled), (PAUSE_FRAMES, frames))
+        yield from known((port.device,), (PAUSE_AUTONEGOTIATE, config.autonegotiate))
 
 
 LINK: Collector[Host, LinksReading] = Collector(

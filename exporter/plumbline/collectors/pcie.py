@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.capabilities import Capability
-from plumbline.catalogue import Sample, counter, declared, gauge
+from plumbline.catalogue import Sample, counter, declared, gauge, known
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.pcidevices import PciFunction, PciReading
@@ -85,15 +85,14 @@ def _function_samples(function: PciFunction) -> Iterator[Sample]:
     for spec, mtps in ((SPEED, function.mtps), (MAX_SPEED, function.max_mtps)):
         if mtps is not None:
             yield spec, labels, mtps * _TRANSFERS_PER_MEGATRANSFER
-    for spec, number in (
+    yield from known(
+        labels,
         (LANES, function.lanes),
         (MAX_LANES, function.max_lanes),
         (NUMA_NODE, function.numa_node),
         (LTR, function.ltr_enabled),
         (BEHIND_CHIPSET, function.behind_chipset),
-    ):
-        if number is not None:
-            yield spec, labels, int(number)
+    )
     for state, enabled in (("l0s", function.aspm_l0s), ("l1", function.aspm_l1)):
         if enabled is not None:
             yield ASPM, (function.address, state), int(enabled)

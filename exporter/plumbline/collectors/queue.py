@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Sample, declared, gauge
+from plumbline.catalogue import Sample, declared, gauge, known
 from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.sources.queuesettings import WRITE_BACK, QueueSettings
@@ -53,16 +53,15 @@ def samples(queues: Iterable[QueueSettings]) -> Iterator[Sample]:
         yield INFO, labels, 1
         if queue.device_cache is not None:
             yield VOLATILE_CACHE, device, int(queue.device_cache == WRITE_BACK)
-        for spec, number in (
+        yield from known(
+            device,
             (REQUESTS, queue.requests),
             (READ_AHEAD, _scaled(queue.read_ahead_kib, _KIB)),
             (RQ_AFFINITY, queue.rq_affinity),
             (NOMERGES, queue.nomerges),
             (ADD_RANDOM, queue.add_random),
             (MAX_IO, _scaled(queue.max_io_kib, _KIB)),
-        ):
-            if number is not None:
-                yield spec, device, int(number)
+        )
         if queue.writeback_throttle_us is not None:
             yield WRITEBACK_THROTTLE, device, queue.writeback_throttle_us / _US_PER_S
         if queue.io_poll is not None:

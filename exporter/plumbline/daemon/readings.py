@@ -53,7 +53,7 @@ def readings_of(page: Snapshot) -> Readings:
         infiniband=infiniband.COLLECTOR.reading(page) or _NOTHING.infiniband,
         arrays=array.COLLECTOR.reading(page) or _NOTHING.arrays,
         devices=devices,
-        osds=osds,
+        osds={device.name: osds[device.name] for device in devices if device.name in osds},
         disk_uses=users.uses if users else _NOTHING.disk_uses,
         queues=queue.COLLECTOR.reading(page) or _NOTHING.queues,
         pcie=pcie.COLLECTOR.reading(page) or _NOTHING.pcie,

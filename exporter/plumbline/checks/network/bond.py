@@ -40,8 +40,7 @@ def _not_aggregated(facts: NetworkFacts) -> Iterator[Verdict]:
         slaves = [slave for slave in bond.slaves if slave.up]
         if bond.mode != LACP or not slaves:
             continue
-        silent = [slave.device for slave in slaves if bond.partner_valid(slave) is False]
-        faults = [*_silent(silent), *_split(slaves), *_churned(slaves)]
+        faults = list(_faults(bond, slaves))
         known = any(slave.aggregator_id is not None or slave.actor is not None for slave in slaves)
         if not known:
             continue
@@ -52,18 +51,13 @@ def _not_aggregated(facts: NetworkFacts) -> Iterator[Verdict]:
         yield Verdict(bond.device, "; ".join(faults), should, _lacp_fix(bond))
 
 
-def _silent(silent: list[str]) -> Iterator[str]:
+def _faults(bond: Bond, slaves: list[Slave]) -> Iterator[str]:
+    silent = [slave.device for slave in slaves if bond.partner_valid(slave) is False]
     if silent:
         yield f"no LACP partner on {listed(silent)}"
-
-
-def _split(slaves: list[Slave]) -> Iterator[str]:
     ids = {slave.aggregator_id for slave in slaves if slave.aggregator_id is not None}
     if len(ids) > 1:
         yield f"{len(ids)} aggregators, of which one carries all the traffic"
-
-
-def _churned(slaves: list[Slave]) -> Iterator[str]:
     churned = [slave.device for slave in slaves if Churn.CHURNED in (slave.actor_churn, slave.partner_churn)]
     if churned:
         yield f"churned: {listed(churned)}"

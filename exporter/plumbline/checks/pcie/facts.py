@@ -45,7 +45,7 @@ class PcieFacts:
 
 def pcie_facts(readings: Readings, growth: Growth) -> PcieFacts:
     """All that is known of them."""
-    osd_disks = frozenset(disk.name for disk in readings.devices if readings.osds.get(disk.name))
+    osd_disks = frozenset(disk for disk, osds in readings.osds.items() if osds)
     return PcieFacts(readings.pcie.functions, tuple(_errors(readings, growth)), osd_disks)
 
 
