@@ -115,7 +115,7 @@ COLLECTOR = Collector(
     _read,
     samples,
     skip_reasons=("unreadable",),
-    origin="the monitors (`osd tree`, `osd dump`, `osd crush rule dump`) and the manager (`osd df`, `df`)",
+    origin="`osd tree`, `osd dump`, `osd crush rule dump`: the monitors; `osd df`, `df`: the manager",
     sized_by=(
         "OSD of the cluster, where the map is asked",
         "pool of the cluster, where the map is asked",

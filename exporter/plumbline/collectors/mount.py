@@ -39,5 +39,5 @@ COLLECTOR: Collector[Host, tuple[MountState, ...]] = Collector(
     SPECS,
     lambda host, _skip: host.parts.storage.mounts.states,
     samples,
-    origin="`/proc/self/mountinfo`, `statvfs` in a child process",
+    origin="`/proc/self/mountinfo`, `statvfs` and `statx` in a process of its own",
 )
