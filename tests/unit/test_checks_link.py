@@ -8,7 +8,8 @@ import pytest
 
 from plumbline.checks.model import Severity
 from plumbline.checks.network.facts import Nic
-from plumbline.checks.network.link import BELOW_CAPABILITY, HALF_DUPLEX, MTU_DIFFERS, OFFLOADS_OFF
+from plumbline.checks.network.link import BELOW_CAPABILITY, HALF_DUPLEX, MTU_DIFFERS, OFFLOADS, OFFLOADS_OFF
+from plumbline.sources import features
 from plumbline.sources.linkmodes import LinkModes
 from support.facts import LOOPBACK, NIC, VIRTUAL, on, only
 
@@ -130,3 +131,7 @@ def test_offloads() -> None:
 def test_what_is_off_by_default_may_stay_off() -> None:
     off = {"large-receive-offload": False, "ntuple-filters": False, "udp-fragmentation-offload": False}
     assert only(OFFLOADS_OFF, on(replace(NIC, offloads=off))) is None
+
+
+def test_every_offload_that_is_judged_is_one_that_is_read() -> None:
+    assert OFFLOADS.keys() <= features.OFFLOADS.keys()
