@@ -25,6 +25,7 @@ from render_sizing import sizing_table
 
 from plumbline import config, config_types, probe_configs, workloads
 from plumbline.checks.every import CHECKS
+from plumbline.registry import NAMES
 
 HERE = Path(__file__).resolve().parent
 STRUCTS = (
@@ -55,7 +56,7 @@ def configuration() -> str:
         "Durations: `500ms`, `15s`, `5m`, `6h`, `1d`, `1w`. Sizes: bytes, or `64MiB`, `1GiB` (binary units only).",
         "Everything takes effect at a reload but what says *takes effect at a restart*; a probe that did not change",
         "goes on undisturbed. An example follows each table; its values are not the defaults.",
-        f"Collectors: {', '.join(f'`{name}`' for name in config.COLLECTORS)}.",
+        f"Collectors: {', '.join(f'`{name}`' for name in NAMES)}.",
         "",
         "An example, which is also a test: [deploy/plumbline.yaml](../deploy/plumbline.yaml).",
     ]

@@ -1,24 +1,23 @@
-"""``docs/metrics.md``: every metric by its collector, from the specs; where it comes from and what each label is, from
-``docs/metrics.yaml``; values of labels with few of them, from the recorded hosts of the tests."""
+"""``docs/metrics.md``: every metric by its collector, and where it comes from, from the collectors; what each label is,
+from ``docs/metrics.yaml``; values of labels with few of them, from the recorded hosts of the tests."""
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from plumbline import registry, self_metrics
 from plumbline.catalogue import Kind, MetricSpec
 from plumbline.reference import every_spec
+from plumbline.registry import COLLECTORS
 
 HERE = Path(__file__).resolve().parent
 GOLDENS = HERE.parent / "tests/golden/hosts"
-_WIRED = re.compile(r'(?:_steady|Collector)\(\s*"(\w+)",\s*(\w+)\.(\w*SPECS)')
+THEMSELVES = "node: the collectors themselves"
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _UNITS = {
     "seconds": "s",
@@ -57,11 +56,12 @@ Values are listed where they are few and fixed, as the recorded hosts of the tes
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One collector and its metrics; ``reads`` is where they come from."""
+    """One collector and its metrics; ``origin`` is where they come from, ``sized_by`` the rows that count them."""
 
     name: str
     specs: tuple[MetricSpec, ...]
-    reads: str
+    origin: str
+    sized_by: tuple[str, ...]
 
 
 def written(path: Path = HERE / "metrics.yaml") -> dict[str, Any]:
@@ -70,16 +70,13 @@ def written(path: Path = HERE / "metrics.yaml") -> dict[str, Any]:
     return found
 
 
-def sections(said: Mapping[str, Any]) -> list[Section]:
-    """Every collector as the registry has it, by name, and the daemon's own figures last."""
-    found = [
-        Section(name, getattr(getattr(registry, module), attribute), said["collectors"].get(name, ""))
-        for name, module, attribute in sorted(_WIRED.findall(inspect.getsource(registry)))
-    ]
+def sections() -> list[Section]:
+    """Every collector, by name, and the daemon's own figures last."""
+    found = [Section(each.name, each.specs, each.origin, each.sized_by) for each in COLLECTORS if each.listed]
     listed = {spec for section in found for spec in section.specs}
     rest = tuple(spec for spec in every_spec() if spec not in listed)
-    assert set(self_metrics.SPECS) <= set(rest)
-    return [*found, Section("the daemon itself", rest, "the daemon; these are always there")]
+    itself = Section("the daemon itself", rest, "the daemon; these are always there", (THEMSELVES,))
+    return [*sorted(found, key=lambda section: section.name), itself]
 
 
 def unit(spec: MetricSpec) -> str:
@@ -107,8 +104,8 @@ def metrics_reference() -> str:
     """``docs/metrics.md``."""
     said = written()
     lines = [_HEAD.rstrip("\n")]
-    for section in sections(said):
-        lines += ["", f"## {section.name}", "", f"From {section.reads}.", ""]
+    for section in sections():
+        lines += ["", f"## {section.name}", "", f"From {section.origin}.", ""]
         lines += ["| metric | type | unit | labels | meaning |", "| --- | --- | --- | --- | --- |"]
         lines += [
             f"| `{spec.name}` | {spec.kind} | {unit(spec)} | {', '.join(f'`{each}`' for each in spec.labels)} |"

@@ -9,47 +9,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from render_metrics import GOLDENS, sections, written
+from render_metrics import GOLDENS, THEMSELVES, sections
 
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _HISTOGRAM = re.compile(r"_(?:bucket|sum|count)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Thing:
-    """What series are counted by: the values of ``labels`` on the metrics of ``collectors``."""
-
-    what: str
-    collectors: tuple[str, ...]
-    labels: tuple[str, ...]
-
-
-THINGS = (
-    Thing("CPU", ("softnet",), ("cpu",)),
-    Thing(
-        "network port",
-        ("link", "ethtool", "ring", "pause", "channel", "coalesce", "offload", "linkmode", "interrupts", "topology"),
-        ("device",),
-    ),
-    Thing("bond", ("bond",), ("device",)),
-    Thing("InfiniBand or RoCE adapter", ("infiniband",), ("device",)),
-    Thing(
-        "disk or volume: counters, identity, queue, users",
-        ("disk", "device", "queue", "diskuse", "diskpresence"),
-        ("device",),
-    ),
-    Thing("disk: health", ("health",), ("device",)),
-    Thing("disk, each operation: latency histograms", ("latency",), ("device", "operation")),
-    Thing("PCI Express device", ("pcie",), ("address",)),
-    Thing("software array, multipath disk", ("array",), ("device",)),
-    Thing("canary, each operation", ("canary",), ("probe", "operation")),
-    Thing("periodic probe, each operation", ("probe",), ("probe", "operation")),
-    Thing("OSD of the cluster, where the map is asked", ("cephmap",), ("ceph_daemon",)),
-    Thing("pool of the cluster, where the map is asked", ("cephmap",), ("pool_id",)),
-    Thing("node: TCP", ("tcp",), ()),
-    Thing("node: kernel settings", ("sysctl",), ()),
-    Thing("node: the collectors themselves", ("the daemon itself",), ()),
-)
+ROWS: Mapping[str, tuple[str, ...]] = {
+    "CPU": ("cpu",),
+    "network port": ("device",),
+    "bond": ("device",),
+    "InfiniBand or RoCE adapter": ("device",),
+    "disk or volume: counters, identity, queue, users": ("device",),
+    "disk: health": ("device",),
+    "disk, each operation: latency histograms": ("device", "operation"),
+    "PCI Express device": ("address",),
+    "software array, multipath disk": ("device",),
+    "canary, each operation": ("probe", "operation"),
+    "periodic probe, each operation": ("probe", "operation"),
+    "OSD of the cluster, where the map is asked": ("ceph_daemon",),
+    "pool of the cluster, where the map is asked": ("pool_id",),
+    "node: TCP": (),
+    "node: kernel settings": (),
+    THEMSELVES: (),
+}
+"""What series are counted by: the values of these labels on the metrics of the collectors that name the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +54,27 @@ def lines_of(page: Path, metrics: Collection[str]) -> Iterator[Line]:
             yield Line(page.stem, metric, dict(_LABEL.findall(line.rpartition("}")[0])))
 
 
-def counts(thing: Thing, lines: Iterable[Line], collector: Mapping[str, str]) -> list[int]:
+def counts(labels: tuple[str, ...], lines: Iterable[Line]) -> list[int]:
     """Series of each one there is, ascending. A series without the labels belongs to none."""
     found: Counter[tuple[str, ...]] = Counter()
     for line in lines:
-        if collector[line.metric] in thing.collectors and line.labels.keys() >= set(thing.labels):
-            found[line.page, *(line.labels[each] for each in thing.labels)] += 1
+        if line.labels.keys() >= set(labels):
+            found[line.page, *(line.labels[each] for each in labels)] += 1
     return sorted(found.values())
 
 
 def sizing_table(pages: Iterable[Path] = ()) -> str:
     """The generated part of ``docs/sizing.md``."""
     pages = tuple(pages) or tuple(sorted(GOLDENS.glob("*.prom")))
+    collectors = sections()
+    assert {row for each in collectors for row in each.sized_by} == ROWS.keys()
     # probe and canary share some metrics: those count for the canary, which is named first
-    collector = {spec.name: each.name for each in reversed(sections(written())) for spec in each.specs}
-    series = [line for page in pages for line in lines_of(page, collector.keys())]
+    owner = {spec.name: each for each in reversed(collectors) for spec in each.specs}
+    series = [line for page in pages for line in lines_of(page, owner.keys())]
     lines = ["| of each | seen | fewest | median | most | collectors |", "| --- | --- | --- | --- | --- | --- |"]
-    for thing in THINGS:
-        numbers = counts(thing, series, collector)
-        names = ", ".join(f"`{each}`" if " " not in each else each for each in thing.collectors)
-        lines.append(
-            f"| {thing.what} | {len(numbers)} | {numbers[0]} | {median(numbers):g} | {numbers[-1]} | {names} |"
-        )
+    for row, labels in ROWS.items():
+        numbers = counts(labels, (line for line in series if row in owner[line.metric].sized_by))
+        names = [each.name for each in collectors if row in each.sized_by]
+        shown = ", ".join(f"`{name}`" if " " not in name else name for name in names)
+        lines.append(f"| {row} | {len(numbers)} | {numbers[0]} | {median(numbers):g} | {numbers[-1]} | {shown} |")
     return "\n".join(lines) + "\n"

@@ -23,19 +23,18 @@ import msgspec
 from prometheus_client import ProcessCollector
 
 from plumbline import __version__, registry
-from plumbline.catalogue import Sample
 from plumbline.cephmapwatch import CEPH_MAP, CephMapWatch
 from plumbline.checks.model import Finding
-from plumbline.collectors import daemon
-from plumbline.collectors.softnet import SoftnetUnwrapper
+from plumbline.collectors.daemon import DaemonState
 from plumbline.config import Config, NetworkServerConfig, WebConfig, split_address
 from plumbline.core import threads
 from plumbline.core.answers import Beside
 from plumbline.core.memory import share_one_heap
+from plumbline.daemon.readings import readings_of
 from plumbline.diskpresence import DISK_PRESENCE
 from plumbline.door import Door
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
-from plumbline.exposition import Collector, Exposition
+from plumbline.exposition import Exposition
 from plumbline.filewatch import FileWatch
 from plumbline.fingerprint import Fingerprint
 from plumbline.fingerprinting import read_fingerprint
@@ -62,6 +61,7 @@ from plumbline.sources.genetlink import settings_group
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.routes import networks_of
+from plumbline.sources.softnet import SoftnetUnwrapper
 from plumbline.sources.vantage import Vantage, read_vantage
 from plumbline.state import StateStore
 from plumbline.status import render_status
@@ -93,9 +93,6 @@ PLAN_ANEW_EVERY_S = 60.0
 STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
-NOT_JUDGED = frozenset({"baseline", "canary", "ceph", "cephmap", "finding", "latency", "probe"})
-"""Collectors that have nothing to say in a daemon that does not run."""
-
 
 def serve(
     *,
@@ -108,13 +105,14 @@ def serve(
     share_one_heap()
     environment = dict(os.environ)
     catalogue = load_catalogue()
-    config = read_config(config_file, overrides, catalogue)
+    reread = partial(read_config, config_file, overrides, catalogue, collectors=registry.NAMES)
+    config = reread()
     store = StateStore(storage_path(storage_path_flag, config, environment))
     store.open()
     try:
         return Daemon(
             config,
-            reread=lambda: read_config(config_file, overrides, catalogue),
+            reread=reread,
             config_file=config_file,
             store=store,
             roots=roots,
@@ -141,7 +139,7 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     Only reads: nothing is started, locked or written. :class:`Unavailable` when nothing at all could be judged.
     """
     catalogue = load_catalogue()
-    config = read_config(config_file, Overrides(), catalogue)
+    config = read_config(config_file, Overrides(), catalogue, collectors=registry.NAMES)
     config = msgspec.structs.replace(config, web=WebConfig())  # keys that only the daemon may read
     return Daemon(
         config,
@@ -230,10 +228,11 @@ class Daemon:
             ceph_map=lambda: ceph_map.map.value,
             osds=watch.osds,
             fingerprint=self._what_it_is,
+            daemon=self._state,
         )
         self._housekeeping = Scheduler()
         self._exposition = Exposition(
-            (), clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
+            (), None, clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
         )
         site = Site(self._exposition, status=Shared(self._status_page), ready=self._not_ready_because)
         host, port = split_address(config.web.listen_address)
@@ -248,7 +247,9 @@ class Daemon:
         self._began_s = time.monotonic()
         self._signals.install()
         keep_memory_private()
-        given_up = self._watch.use_capabilities()  # before there is a second thread: capabilities belong to threads
+        given_up = self._watch.use_capabilities(
+            registry.capabilities(self._running.config)
+        )  # before there is a second thread: capabilities belong to threads
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         if given_up:
             log.info("%s", given_up)
@@ -289,7 +290,7 @@ class Daemon:
             self._await_readings(cancel)
         try:
             snapshot = self._exposition.scrape()
-            self._judge.look(snapshot, time.monotonic())
+            self._judge.look(readings_of(snapshot), time.monotonic())
             self._overview.remember(snapshot)
         finally:
             if first:
@@ -308,13 +309,13 @@ class Daemon:
 
     def examine(self, wait_s: float) -> Examined:
         """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
-        self._exposition.replace(each for each in self._collectors() if each.name not in NOT_JUDGED)
+        self._collect(daemon=False)
         jobs = self._slow_tier()
         for pause_s in (0.0, wait_s):
             time.sleep(pause_s)
             jobs = _run_all(jobs, CHECK_WITHIN_S)
             snapshot = self._exposition.scrape()
-            findings = self._judge.look(snapshot, time.monotonic())
+            findings = self._judge.look(readings_of(snapshot), time.monotonic())
         blind = {f"collector {each.name} fails": each.reason for each in snapshot.collectors if not each.success}
         hung = {job.name for job in self._slow_tier()} - {job.name for job in jobs}
         blind |= dict.fromkeys(sorted(hung), f"no answer within {CHECK_WITHIN_S:g} s; see dmesg")
@@ -446,8 +447,7 @@ class Daemon:
         self._cluster.configure(running.config.ceph, running.config.gates)
         self._probing.apply(running.plan, running.book.bounds(), running.config.gates)
         self._serve_network(running.config.network_server)
-        itself = Collector("daemon", daemon.SPECS, lambda _skip: self._samples(), listed=False)
-        self._exposition.replace([*self._collectors(), itself])
+        self._collect()
 
     def _serve_network(self, config: NetworkServerConfig | None) -> None:
         """Keep the server that ``config`` wants, and no other."""
@@ -459,24 +459,26 @@ class Daemon:
             self._network_server = IperfServer(plan, self._environment, networks=networks_of)
             self._network_server.start()
 
-    def _collectors(self) -> list[Collector]:
-        return registry.collectors(self._parts, self._running.config, self._running.book)
+    def _collect(self, *, daemon: bool = True) -> None:
+        """From now on, what the running configuration wants; without a daemon, only what says something then."""
+        running = self._running
+        wanted = [each for each in registry.collectors(running.config) if daemon or not each.needs_daemon]
+        self._exposition.replace(wanted, registry.configured(self._parts, running.config, running.book))
 
     # --- what is shown
 
-    def _samples(self) -> Iterable[Sample]:
-        server = self._network_server
-        return daemon.samples(
-            daemon.DaemonState(
-                reload_ok=not self._reload_error,
-                since_ts=self._running.since,
-                state_saved=not self._store.save_failed,
-                server_up=None if server is None else server.up,
-                server_listen="" if server is None else server.plan.listen,
-                web=self._door(),
-                thread_failures=threads.PROCESS.failures,
-                web_refused={why.value: count for why, count in self._server.refused.items()},
-            )
+    def _state(self) -> DaemonState:
+        server, door = self._network_server, self._door()
+        return DaemonState(
+            reload_ok=not self._reload_error,
+            since_ts=self._running.since,
+            state_saved=not self._store.save_failed,
+            server_up=None if server is None else server.up,
+            server_listen="" if server is None else server.plan.listen,
+            web=(door.reach, door.encryption, door.authentication),
+            web_guards_lost=len(door.lost),
+            thread_failures=threads.PROCESS.failures,
+            web_refused={why.value: count for why, count in self._server.refused.items()},
         )
 
     def _door(self) -> Door:

@@ -8,7 +8,7 @@ once, in the collector. ``None`` never becomes a sample: missing is no series, z
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -50,6 +50,26 @@ class MetricSpec:
         bad = [label for label in self.labels if not _LABEL.fullmatch(label) or label == "le"]
         if bad or len(set(self.labels)) != len(self.labels):
             raise ValueError(f"{self.name}: bad or repeated label names {self.labels}")
+
+
+def counter(name: str, text: str, labels: tuple[str, ...] = ()) -> MetricSpec:
+    """A counter's spec; ``name`` ends in ``_total``."""
+    return MetricSpec(name, Kind.COUNTER, text, labels)
+
+
+def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> MetricSpec:
+    """A gauge's spec."""
+    return MetricSpec(name, Kind.GAUGE, text, labels)
+
+
+def histogram(name: str, text: str, labels: tuple[str, ...] = ()) -> MetricSpec:
+    """A classic histogram's spec; ``name`` has no suffix."""
+    return MetricSpec(name, Kind.HISTOGRAM, text, labels)
+
+
+def declared(namespace: Mapping[str, object]) -> tuple[MetricSpec, ...]:
+    """The specs among a module's names, for the module of one collector: ``declared(globals())`` below the last."""
+    return tuple(each for each in namespace.values() if isinstance(each, MetricSpec))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +126,10 @@ def le_text(edge: float) -> str:
 
 Sample: TypeAlias = tuple[MetricSpec, tuple[str, ...], float | HistogramValue]
 Samples: TypeAlias = Iterable[Sample]
+
+
+def known(labels: tuple[str, ...], *values: tuple[MetricSpec, float | None]) -> Iterator[Sample]:
+    """A sample for each value that is not ``None``, all with these labels."""
+    for spec, value in values:
+        if value is not None:
+            yield spec, labels, value

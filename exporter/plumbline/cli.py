@@ -17,7 +17,7 @@ from pathlib import Path
 from plumbline import __version__
 from plumbline.commands import baseline, ceph, probe, report, uninstall
 from plumbline.commands.shared import Parser, add_world, complain, duration, roots, show
-from plumbline.config import COLLECTORS, DEFAULT_LISTEN_ADDRESS
+from plumbline.config import DEFAULT_LISTEN_ADDRESS
 from plumbline.errors import ConfigError, PlumblineError
 from plumbline.visible import VisibleFormatter
 
@@ -77,14 +77,20 @@ def _add_serve(commands: argparse._SubParsersAction[Parser]) -> None:
         help=f"where to listen; overrides the file (default {DEFAULT_LISTEN_ADDRESS})",
     )
     _add_web_file(serve)
-    for name in COLLECTORS:
+    serve.before_parsing = _add_collectors
+    serve.set_defaults(run=_serve)
+
+
+def _add_collectors(serve: argparse.ArgumentParser) -> None:
+    from plumbline.registry import NAMES  # noqa: PLC0415  (the daemon's imports are not paid by the other commands)
+
+    for name in NAMES:
         serve.add_argument(
             f"--collector.{name}",
             dest=f"collector_{name}",
             action=argparse.BooleanOptionalAction,
             help=f"switch the {name} collector on or off; overrides the file",
         )
-    serve.set_defaults(run=_serve)
 
 
 def _add_nic(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -156,8 +162,9 @@ def _add_web_file(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from plumbline import app  # noqa: PLC0415  (the daemon's imports are not paid by the other commands)
+    from plumbline import app  # noqa: PLC0415
     from plumbline.options import Overrides  # noqa: PLC0415
+    from plumbline.registry import NAMES  # noqa: PLC0415
 
     return app.serve(
         config_file=options.config_file,
@@ -166,7 +173,7 @@ def _serve(options: argparse.Namespace) -> int:
         overrides=Overrides(
             listen_address=options.listen_address,
             web_config_file=options.web_config_file,
-            collectors={name: on for name in COLLECTORS if (on := getattr(options, f"collector_{name}")) is not None},
+            collectors={name: on for name in NAMES if (on := getattr(options, f"collector_{name}")) is not None},
         ),
     )
 
@@ -225,12 +232,13 @@ def _disk(options: argparse.Namespace) -> int:
 def _config_check(options: argparse.Namespace) -> int:
     from plumbline import workloads  # noqa: PLC0415
     from plumbline.options import Overrides, read_config  # noqa: PLC0415
+    from plumbline.registry import NAMES  # noqa: PLC0415
     from plumbline.webguard import make_guard  # noqa: PLC0415
 
     if options.file is None and options.web_config_file is None:
         raise ConfigError("config check", "name a configuration file, or --web.config.file, or both")
     overrides = Overrides(web_config_file=options.web_config_file)
-    config = read_config(options.file, overrides, workloads.load_catalogue())
+    config = read_config(options.file, overrides, workloads.load_catalogue(), collectors=NAMES)
     if options.file:
         print(f"{options.file}: good")
     if config.web.config_file:

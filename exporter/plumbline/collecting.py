@@ -11,17 +11,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from plumbline.collection import GuardedCollector, Labels
+from plumbline.collection import Collected, GuardedCollector, Labels
 from plumbline.core import threads
-from plumbline.snapshot import CollectorHealth, Family
 
 PAGE_WITHIN_S = 4.0
 """What all collectors of a page may take together; a quiet host needs a hundredth. After one that does not answer the
 rest gets half of that, then a quarter …: where several hang, the page still comes within Prometheus's own 10 s."""
 AT_LEAST_S = 0.1
 """What is left for the rest in any case."""
-
-Collected = tuple[CollectorHealth, list[Family]]
 
 
 class Collecting:
@@ -49,7 +46,8 @@ class Collecting:
             within_s = max(AT_LEAST_S, within_s / 2)
         now = self._clock()
         return [
-            found.get(name := guard.collector.name) or (guard.silent(now - silent[name], new=name not in known), [])
+            found.get(name := guard.collector.name)
+            or Collected(guard.silent(now - silent[name], new=name not in known), [])
             for guard in guards
         ]
 
@@ -107,8 +105,8 @@ class _Batch:
 def _taken(collected: Iterable[Collected], shared: Iterable[str]) -> dict[str, set[Labels]]:
     """The series of shared metrics that are on the page already."""
     taken: dict[str, set[Labels]] = {name: set() for name in shared}
-    for _, families in collected:
-        for family in families:
+    for each in collected:
+        for family in each.families:
             if family.spec.name in taken:
                 taken[family.spec.name].update(family.labels)
     return taken

@@ -10,16 +10,25 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
+from plumbline.capabilities import Capability
 from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Samples
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.snapshot import CollectorHealth, Family
+from plumbline.snapshot import CollectorHealth, Family, Snapshot
+
+H = TypeVar("H")
+"""What a collector reads from: the host as the daemon knows it."""
+R = TypeVar("R")
+"""What a collector reads."""
 
 SkipHook: TypeAlias = Callable[[str, str], None]
 """``(item, reason)``: one port or disk left out; ``reason`` is a short label value, the item goes to the log."""
 
 Labels: TypeAlias = tuple[str, ...]
+
+ITEM_REASONS = ("malformed", "unreadable", "vanished")
+"""Why a collector that reads item by item (ports, disks) may leave one out; for its ``skip_reasons``."""
 
 _PLAIN = frozenset({int, float})
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -28,19 +37,41 @@ _MAX_REASONS = 16  # a reason is a label value: a collector that puts a device n
 
 
 @dataclass(frozen=True, slots=True)
-class Collector:
-    """One named source of samples.
+class Collector(Generic[H, R]):
+    """One named source of samples: ``read`` asks the host, ``samples`` maps what it said.
 
-    ``collect`` yields samples of ``specs`` only. It may raise :class:`Unavailable` (normal) or anything else (a
-    fault); in both cases none of its samples is shown. ``skip_reasons`` start at 0, because a counter that is born
-    at 1 has no increase. ``listed=False``: the exporter's own figures, guarded but without health series.
+    ``samples`` yields samples of ``specs`` only. Both may raise :class:`Unavailable` (normal) or anything else (a
+    fault); in both cases none of the samples is shown. ``read`` returns a value that stays as it is (tuples, frozen
+    readings): it is kept, and judged later. ``skip_reasons`` start at 0, because a counter that is born at 1 has no
+    increase. ``listed=False``: the exporter's own figures, guarded but without health series.
     """
 
     name: str
     specs: tuple[MetricSpec, ...]
-    collect: Callable[[SkipHook], Samples]
-    skip_reasons: tuple[str, ...] = ("malformed", "unreadable", "vanished")
+    read: Callable[[H, SkipHook], R]
+    samples: Callable[[R], Samples]
+    skip_reasons: tuple[str, ...] = ()
     listed: bool = True
+    origin: str = ""
+    """Where the figures come from, in Markdown; for the reference."""
+    sized_by: tuple[str, ...] = ()
+    """The rows of the sizing table that count its series."""
+    capabilities: frozenset[Capability] = frozenset()
+    """What it goes on needing after the start."""
+    needs_daemon: bool = False
+    """Whether it has nothing to say in a look at the host without a daemon."""
+
+    def reading(self, snapshot: Snapshot) -> R | None:
+        """What this collector read for ``snapshot``; ``None`` where it is off, failed or had nothing."""
+        return cast("R | None", snapshot.readings.get(self.name))
+
+
+class Collected(NamedTuple):
+    """What one collector gave. ``reading`` is ``None``, and ``families`` empty, where it failed or had nothing."""
+
+    health: CollectorHealth
+    families: list[Family]
+    reading: object = None
 
 
 class GuardedCollector:
@@ -48,14 +79,16 @@ class GuardedCollector:
 
     def __init__(
         self,
-        collector: Collector,
+        collector: Collector[H, Any],
+        host: H,
         *,
         clock: Callable[[], float],
         logger: logging.Logger,
         before: GuardedCollector | None = None,
     ) -> None:
         """``before`` is the collector of the same name that this one replaces: its counters and state go on."""
-        self.collector = collector
+        self.collector: Collector[Any, Any] = collector
+        self._host = host
         self._clock = clock
         self._log = logger
         self._seen: dict[MetricSpec, _Series] = {}
@@ -65,26 +98,27 @@ class GuardedCollector:
         for reason in collector.skip_reasons:
             self._skipped.setdefault(reason, 0)
 
-    def run(self, taken: dict[str, set[Labels]]) -> tuple[CollectorHealth, list[Family]]:
+    def run(self, taken: dict[str, set[Labels]]) -> Collected:
         """Collect once. ``taken`` holds, for each metric that several collectors share, the series already shown."""
         began = self._clock()
         families: list[Family] = []
+        reading: object = None
         success, available, reason = True, True, ""
         try:
-            families = self._collect()
+            reading, families = self._collect()
             _claim(families, taken)
             self._note("works")
         except Unavailable as error:
-            families, available, reason = [], False, str(error)
+            reading, families, available, reason = None, [], False, str(error)
             self._note("unavailable", error)
         except Exception as error:  # noqa: BLE001  (a broken collector must not take the others with it)
-            families, success = [], False
+            reading, families, success = None, [], False
             reason = str(error) if isinstance(error, PlumblineError) else f"{type(error).__name__}: {error}"
             self._note(f"failed: {type(error).__name__}", error)
         health = CollectorHealth(
             self.collector.name, success, available, self._clock() - began, reason, dict(self._skipped)
         )
-        return health, families
+        return Collected(health, families, reading)
 
     def silent(self, for_s: float, *, new: bool) -> CollectorHealth:
         """Instead of :meth:`run`, while an earlier run of it has not ended. ``new``: this page was the first to wait
@@ -94,12 +128,13 @@ class GuardedCollector:
             self._note(_SILENT, PlumblineError(reason))
         return CollectorHealth(self.collector.name, False, True, for_s, reason, dict(self._skipped))
 
-    def _collect(self) -> list[Family]:
+    def _collect(self) -> tuple[object, list[Family]]:
         columns: dict[MetricSpec, tuple[list[Labels], list[float | HistogramValue]]]
         columns = {spec: ([], []) for spec in self.collector.specs}
         skipped: set[tuple[str, str]] = set()
         try:
-            for spec, labels, value in self.collector.collect(lambda item, reason: self._skip(item, reason, skipped)):
+            reading = self.collector.read(self._host, lambda item, reason: self._skip(item, reason, skipped))
+            for spec, labels, value in self.collector.samples(reading):
                 column = columns.get(spec)
                 if column is None:
                     raise ValueError(f"{spec.name} is not among the metrics that {self.collector.name} declares")
@@ -117,7 +152,7 @@ class GuardedCollector:
                 series = _Series(labels_of, _checked_labels(spec, labels_of))
             self._seen[spec] = series
             families.append(Family(spec, series.labels, _checked_values(spec, values)))
-        return families
+        return reading, families
 
     def _skip(self, item: str, reason: str, skipped: set[tuple[str, str]]) -> None:
         if reason not in self._skipped and len(self._skipped) >= _MAX_REASONS:

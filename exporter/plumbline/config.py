@@ -26,42 +26,6 @@ from plumbline.workloads import WorkloadCatalogue
 DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
 """Loopback, because no authentication is set; the port lies outside 9100-9999, which is fully allocated."""
 
-COLLECTORS = (
-    "array",
-    "baseline",
-    "bond",
-    "canary",
-    "ceph",
-    "cephmap",
-    "channel",
-    "coalesce",
-    "device",
-    "disk",
-    "diskpresence",
-    "diskuse",
-    "ethtool",
-    "finding",
-    "health",
-    "infiniband",
-    "interrupts",
-    "latency",
-    "link",
-    "linkmode",
-    "mount",
-    "offload",
-    "osd",
-    "pause",
-    "pcie",
-    "probe",
-    "queue",
-    "ring",
-    "softnet",
-    "sysctl",
-    "tcp",
-    "topology",
-)
-"""The names that ``collectors:`` and ``--collector.<name>`` know; the composition root holds one of each."""
-
 SCHEMA_VERSION = 1
 """Raised when a key's meaning changes; a new key needs none: an older release says which key it does not know."""
 MIN_HEALTH_INTERVAL_S = 60.0
@@ -305,9 +269,6 @@ def _check_version(data: Any, where: str) -> None:
 
 def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
     """What the structs alone can't say."""
-    for name in config.collectors:
-        if name not in COLLECTORS:
-            raise ConfigError(where, f"no such collector; there are: {', '.join(COLLECTORS)}", key=f"collectors.{name}")
     for index, probe in enumerate(config.probes):
         try:
             probe.chosen(catalogue)

@@ -10,12 +10,12 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plumbline import self_metrics
 from plumbline.catalogue import Kind, MetricSpec
 from plumbline.collecting import PAGE_WITHIN_S, Collecting
-from plumbline.collection import Collector, GuardedCollector, SkipHook
+from plumbline.collection import Collector, GuardedCollector, H, SkipHook
 from plumbline.errors import PlumblineError
 from plumbline.sharing import Shared
 from plumbline.snapshot import CollectorHealth, Family, Snapshot
@@ -31,7 +31,7 @@ class ScrapeTimeout(PlumblineError):
 
 
 class Exposition:
-    """All collectors of the daemon.
+    """All collectors of the daemon, and the ``host`` that they read.
 
     ``clock`` gives monotonic seconds. ``process`` gives prometheus_client's families about this process
     (``ProcessCollector.collect``). ``wait_s``: how long a request waits for a collection that another one began;
@@ -41,7 +41,8 @@ class Exposition:
 
     def __init__(
         self,
-        collectors: Iterable[Collector],
+        collectors: Iterable[Collector[H, Any]],
+        host: H,
         *,
         clock: Callable[[], float],
         logger: logging.Logger,
@@ -60,10 +61,10 @@ class Exposition:
         self._plan = _Plan((), {})
         self._retired: dict[str, GuardedCollector] = {}  # switched off by a reload; their counters go on when back
         self._self_metrics = self_metrics.SelfMetrics()
-        self.replace(collectors)
+        self.replace(collectors, host)
 
-    def replace(self, collectors: Iterable[Collector]) -> None:
-        """Take these collectors from the next collection on; the one under way ends with the old ones.
+    def replace(self, collectors: Iterable[Collector[H, Any]], host: H) -> None:
+        """Take these collectors of this host from the next collection on; the one under way ends with the old ones.
 
         Counters of skipped items go on. Two collectors of one name, or two different metrics of one name, are a
         ``ValueError``, and the old collectors stay.
@@ -73,7 +74,7 @@ class Exposition:
         with self._lock:
             known = self._retired | {guard.collector.name: guard for guard in self._plan.guards}
             guards = tuple(
-                GuardedCollector(each, clock=self._clock, logger=self._log, before=known.pop(each.name, None))
+                GuardedCollector(each, host, clock=self._clock, logger=self._log, before=known.pop(each.name, None))
                 for each in new
             )
             self._retired = known
@@ -105,17 +106,20 @@ class Exposition:
         with self._lock:
             plan = self._plan
         families: dict[str, Family] = {}
+        readings: dict[str, object] = {}
         healths = []
-        for guard, (health, collected) in zip(plan.guards, self._collecting.run(plan.guards, plan.shared), strict=True):
+        for guard, collected in zip(plan.guards, self._collecting.run(plan.guards, plan.shared), strict=True):
             if guard.collector.listed:
-                healths.append(health)
-            for family in collected:
+                healths.append(collected.health)
+            if collected.reading is not None:
+                readings[guard.collector.name] = collected.reading
+            for family in collected.families:
                 before = families.get(family.spec.name)
                 families[family.spec.name] = _joined(before, family) if before else family
         for family in self._self_metrics.families(healths):
             families[family.spec.name] = family
         ordered = tuple(families[name] for name in sorted(families))
-        return Snapshot(ordered, tuple(healths), self._foreign())
+        return Snapshot(ordered, tuple(healths), self._foreign(), readings)
 
     def _foreign(self) -> tuple[Metric, ...]:
         if self._process is None:
@@ -145,7 +149,7 @@ def _joined(first: Family, second: Family) -> Family:
     return Family(first.spec, first.labels + second.labels, [*first.values, *second.values])
 
 
-def _check(collectors: tuple[Collector, ...]) -> frozenset[str]:
+def _check(collectors: tuple[Collector[Any, Any], ...]) -> frozenset[str]:
     """The names of metrics that several collectors declare; ``ValueError`` where names clash."""
     for name, count in Counter(each.name for each in collectors).items():
         if count > 1:

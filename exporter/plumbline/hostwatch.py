@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 
 from plumbline.capabilities import NEVER_USED, Capability, effective, give_up
-from plumbline.config import COLLECTORS, Config
+from plumbline.config import Config
 from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
 from plumbline.errors import PlumblineError
 from plumbline.healthwatch import DiskAsker, HealthWatch
@@ -44,11 +44,6 @@ INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
 LATENCY, LATENCY_DISKS = "latency", "disk latencies"
 LATENCY_DISKS_EVERY_S = 15.0
 """Requests that nobody notes are lost until then."""
-CAPABILITIES: Mapping[str, frozenset[Capability]] = {
-    "health": frozenset({Capability.SYS_ADMIN, Capability.SYS_RAWIO}),
-    "pcie": frozenset({Capability.SYS_ADMIN}),
-}
-"""What collectors go on needing; all else that there is a name for is given up before anything else begins."""
 
 LINKS_CHANGED = (NETWORK_FACTS, LINK_FACTS)
 DISKS_CHANGED = (DISK_FACTS, DISK_USERS, DISK_PRESENCE, QUEUES, LATENCY_DISKS)
@@ -117,16 +112,14 @@ class HostWatch:
         except PlumblineError:
             return ()
 
-    def use_capabilities(self) -> str:
-        """Do what takes them, and give them up; a reload can't have them back. What is left, in words.
+    def use_capabilities(self, needed: Set[Capability]) -> str:
+        """Do what takes them, and give up all but the ``needed``; a reload can't have them back. Both in words.
 
         To be called while there is one thread: capabilities belong to threads.
         """
-        collectors = self._config().collectors
-        if collectors.get(LATENCY, True):
+        if self._config().collectors.get(LATENCY, True):
             self.latency.open()
-        on = {name for name in COLLECTORS if collectors.get(name, True)}
-        not_wanted = set(Capability).difference(*(CAPABILITIES[name] for name in on & CAPABILITIES.keys()))
+        not_wanted = set(Capability) - needed
         given_up = give_up(not_wanted | NEVER_USED)
         if not given_up:
             return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,12 +50,21 @@ def read_config(
     overrides: Overrides,
     catalogue: WorkloadCatalogue,
     environment: Mapping[str, str] = os.environ,
+    *,
+    collectors: Collection[str] | None = None,
 ) -> Config:
-    """The file (or the embedded default) with the flags over it, and credentials where systemd has put them."""
+    """The file (or the embedded default) with the flags over it, and credentials where systemd has put them.
+
+    ``collectors``: the names there are; ``None`` for a command that runs none, which need not know them.
+    """
     if overrides.listen_address is not None:
         try:
             split_address(overrides.listen_address)
         except ValueError as error:
             raise ConfigError("--web.listen-address", str(error), value=overrides.listen_address) from None
     config = load(file, catalogue) if file else Config()
+    known = config.collectors if collectors is None else collectors
+    for name in config.collectors:
+        if name not in known:
+            raise ConfigError(str(file), f"no such collector; there are: {', '.join(known)}", key=f"collectors.{name}")
     return overrides.apply(with_credentials(config, environment))

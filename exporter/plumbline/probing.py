@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from plumbline.catalogue import HistogramValue
-from plumbline.collectors.probe import ProbeStatus
 from plumbline.config import GatesConfig
 from plumbline.config_types import Schedule
 from plumbline.core import threads
@@ -21,6 +20,7 @@ from plumbline.probes import gates
 from plumbline.probes.canary_reading import CanaryReading, WorkloadReading
 from plumbline.probes.engine import STOPPED, Gates, run_probe
 from plumbline.probes.model import Bounds, ClusterGuard, ContinuousProbe, PeriodicProbe, Run
+from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.recent import MedianHistory, RecentHistogram
 from plumbline.probes.result import Outcome
 from plumbline.probes.runner import ProcessRunner

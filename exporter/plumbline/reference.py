@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
-from plumbline import collectors, self_metrics
+from plumbline import self_metrics
 from plumbline.catalogue import MetricSpec
+from plumbline.registry import COLLECTORS
 
 
 def every_spec() -> tuple[MetricSpec, ...]:
-    """All specs of all collector modules and of the exporter itself, each once, by name."""
-    found = set(self_metrics.SPECS)
-    for module in pkgutil.iter_modules(collectors.__path__):
-        members = vars(importlib.import_module(f"{collectors.__name__}.{module.name}")).values()
-        found |= {each for each in members if isinstance(each, MetricSpec)}
+    """All specs of all collectors and of the exporter itself, each once, by name."""
+    found = {*self_metrics.SPECS, *(spec for each in COLLECTORS for spec in each.specs)}
     return tuple(sorted(found, key=lambda spec: spec.name))

@@ -6,30 +6,25 @@ import platform
 from collections.abc import Sequence
 
 from plumbline import __version__
-from plumbline.catalogue import Kind, MetricSpec
+from plumbline.catalogue import MetricSpec, counter, gauge
 from plumbline.snapshot import CollectorHealth, Family
 
-BUILD_INFO = MetricSpec(
-    "plumbline_build_info", Kind.GAUGE, "Which Plumbline this is, always 1.", ("version", "python_version")
-)
-COLLECTOR_SUCCESS = MetricSpec(
+BUILD_INFO = gauge("plumbline_build_info", "Which Plumbline this is, always 1.", ("version", "python_version"))
+COLLECTOR_SUCCESS = gauge(
     "plumbline_collector_success",
-    Kind.GAUGE,
     "1: the collector gave its metrics or had nothing to give; 0: it failed and gave none.",
     ("collector",),
 )
-COLLECTOR_AVAILABLE = MetricSpec(
+COLLECTOR_AVAILABLE = gauge(
     "plumbline_collector_available",
-    Kind.GAUGE,
     "0: the hardware, driver, file or permission the collector needs is not there, which is normal.",
     ("collector",),
 )
-COLLECTOR_DURATION = MetricSpec(
-    "plumbline_collector_duration_seconds", Kind.GAUGE, "How long the collector took in this scrape.", ("collector",)
+COLLECTOR_DURATION = gauge(
+    "plumbline_collector_duration_seconds", "How long the collector took in this scrape.", ("collector",)
 )
-COLLECTOR_SKIPPED = MetricSpec(
+COLLECTOR_SKIPPED = counter(
     "plumbline_collector_skipped_items_total",
-    Kind.COUNTER,
     "Items (a port, a disk) that the collector left out, once for each scrape.",
     ("collector", "reason"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from plumbline.catalogue import HistogramValue, MetricSpec
@@ -46,3 +46,5 @@ class Snapshot:
     collectors: tuple[CollectorHealth, ...]
     foreign: tuple[Metric, ...] = ()
     """Families that ``prometheus_client`` itself collects: ``process_*``."""
+    readings: Mapping[str, object] = field(default_factory=dict)
+    """What the families were made of, by collector; of those that gave any. ``Collector.reading`` gives them typed."""

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from bench import large_host, scrape
-from plumbline.config import COLLECTORS
+from plumbline.registry import NAMES
 from support.daemon import COMMAND
 from support.ports import free_port
 
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def _chosen(options: argparse.Namespace) -> tuple[str, ...]:
-    return tuple(each for each in COLLECTORS if each not in PROBING) if options.all else MATCHED
+    return tuple(each for each in NAMES if each not in PROBING) if options.all else MATCHED
 
 
 def _compare(title: str, scrapes: int, chosen: tuple[str, ...]) -> None:
@@ -70,7 +70,7 @@ def _compare(title: str, scrapes: int, chosen: tuple[str, ...]) -> None:
             "plumbline",
             [*COMMAND, "serve", "--config.file", no_probes, "--storage.path", folder,
              "--web.listen-address", f"127.0.0.1:{port}", *(f"--collector.{name}" for name in chosen),
-             *(f"--no-collector.{name}" for name in COLLECTORS if name not in chosen)],
+             *(f"--no-collector.{name}" for name in NAMES if name not in chosen)],
             port,
         )  # fmt: skip
         what = "families that both have" if chosen == MATCHED else "of plumbline all that is not probing"

@@ -20,11 +20,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import make_wsgi_app
 
 from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
-from plumbline.exposition import Collector, Exposition
+from plumbline.exposition import Exposition
 from plumbline.prometheus_bridge import PrometheusClientBridge
 from plumbline.rendering import Format, Renderer
 from plumbline.server import Server
 from plumbline.site import Site
+from support.fake_collectors import Fake, fake
 
 SIZES = (500, 10_000)
 ROUNDS = 15
@@ -52,8 +53,8 @@ class Host:
         self._scrapes = 0
         self.samples = len(self._keys) + histogram_lines
 
-    def collector(self) -> Collector:
-        return Collector("bench", (*self._specs, LATENCY), lambda _skip: self.collect())
+    def collector(self) -> Fake:
+        return fake("bench", (*self._specs, LATENCY), lambda _skip: self.collect())
 
     def collect(self) -> list[Sample]:
         self._scrapes += 1
@@ -111,7 +112,7 @@ def request_cpu_ms(exposition: Exposition) -> float:
 def measure(size: int) -> float:
     """Print one size's figures; the ratio of the whole, theirs to ours."""
     host = Host(size)
-    exposition = Exposition([host.collector()], clock=time.perf_counter, logger=logging.getLogger("bench"))
+    exposition = Exposition([host.collector()], None, clock=time.perf_counter, logger=logging.getLogger("bench"))
     registry = CollectorRegistry()
     registry.register(PrometheusClientBridge(exposition))
     renderer = Renderer()

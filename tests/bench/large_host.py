@@ -20,9 +20,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric, UnknownMetricFamily
 
 from plumbline.baseline.book import load_book
-from plumbline.config import COLLECTORS, BaselineConfig, Config
+from plumbline.config import BaselineConfig, Config
 from plumbline.exposition import Exposition
-from plumbline.registry import collectors
+from plumbline.registry import NAMES, collectors, configured
 from plumbline.rendering import Format, Renderer
 from plumbline.roots import Roots
 from plumbline.sources.ethtool import Ethtool
@@ -71,7 +71,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="plumbline-bench-") as folder:
         root = Path(folder)
         host = LargeHost(root)
-        config = Config(collectors={name: name in OURS for name in COLLECTORS})
+        config = Config(collectors={name: name in OURS for name in NAMES})
         given = parts(Roots.under(root), host.transports)
         given.network.refresh()
         catalogue = load_catalogue()
@@ -79,7 +79,10 @@ def main() -> int:
             BaselineConfig(), where="bench", storage=root / "state", host="bench", catalogue=catalogue, targets=()
         )
         exposition = Exposition(
-            collectors(given, config, book), clock=time.perf_counter, logger=logging.getLogger("bench")
+            collectors(config),
+            configured(given, config, book),
+            clock=time.perf_counter,
+            logger=logging.getLogger("bench"),
         )
         renderer = Renderer()
         registry = CollectorRegistry()

@@ -19,10 +19,10 @@ from pathlib import Path
 from bench.large_host import cpu_s as of_scrapes
 from bench.large_host import samples
 from plumbline.baseline.book import load_book
-from plumbline.config import COLLECTORS, BaselineConfig, Config
+from plumbline.config import BaselineConfig, Config
 from plumbline.exposition import Exposition
 from plumbline.osdwatch import OSD_STORES_EVERY_S, OSDS_EVERY_S, OsdWatch
-from plumbline.registry import collectors
+from plumbline.registry import NAMES, collectors, configured
 from plumbline.rendering import Format, Renderer
 from plumbline.roots import Roots
 from plumbline.status import render_status
@@ -84,14 +84,16 @@ def _cost(work: Callable[[], object]) -> tuple[float, float]:
 
 def _page(host: LargeHost, root: Path, osds: OsdWatch | None) -> Callable[[], bytes]:
     """The page of one replayed host; its OSDs as they answered last."""
-    on = {name: name not in PROBING and (name != "osd" or osds is not None) for name in COLLECTORS}
+    on = {name: name not in PROBING and (name != "osd" or osds is not None) for name in NAMES}
     config = Config(collectors=on)
     given = replace(parts(Roots.under(root), host.transports), osds=osds)
     given.network.refresh()
     book = load_book(
         BaselineConfig(), where="bench", storage=root / "state", host="bench", catalogue=load_catalogue(), targets=()
     )
-    exposition = Exposition(collectors(given, config, book), clock=time.perf_counter, logger=logging.getLogger("bench"))
+    exposition = Exposition(
+        collectors(config), configured(given, config, book), clock=time.perf_counter, logger=logging.getLogger("bench")
+    )
     renderer = Renderer()
     return lambda: renderer.render(exposition.scrape(), Format.TEXT)
 

@@ -13,7 +13,7 @@ import bcrypt
 
 from bench import scrape
 from bench.__main__ import MATCHED, PEER
-from plumbline.config import COLLECTORS
+from plumbline.registry import NAMES
 from support.certificates import make_certificates
 from support.daemon import COMMAND
 from support.ports import free_port
@@ -54,7 +54,7 @@ def _exporters(folder: Path, *, anew: bool) -> list[scrape.Exporter]:
                 *(f"--collector.{name}" for name in PEER)]  # fmt: skip
         ours = [*COMMAND, "serve", "--config.file", quiet, "--storage.path", folder / str(guarded), *flag,
                 f"--web.listen-address=127.0.0.1:{port}", *(f"--collector.{name}" for name in MATCHED),
-                *(f"--no-collector.{name}" for name in COLLECTORS if name not in MATCHED)]  # fmt: skip
+                *(f"--no-collector.{name}" for name in NAMES if name not in MATCHED)]  # fmt: skip
         more = {"tls": context, "more_headers": given} if guarded else {}
         word = "TLS and password" if guarded else "plain"
         found += [

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from plumbline.config import COLLECTORS
+from plumbline.registry import NAMES
 from support.daemon import eventually, run, running
 from support.hosts import tree
 from support.netns import Namespace, namespace
 
 pytestmark = pytest.mark.timeout(120)
 needs_settings = pytest.mark.skipif(
-    "sysctl" not in COLLECTORS,
+    "sysctl" not in NAMES,
     reason="this release does not read kernel settings: nothing applies to a virtual machine",
 )
 

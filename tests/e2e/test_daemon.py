@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import plumbline
-from plumbline.config import COLLECTORS
+from plumbline.registry import NAMES
 from support.daemon import COMMAND, Daemon, eventually, running
 from support.programs import need
 from support.promtool import complaints
@@ -49,10 +49,10 @@ def test_every_collector_succeeds_here(daemon: Daemon) -> None:
     metrics = daemon.metrics()
 
     assert {each.labels["collector"]: each.value for each in metrics.series("plumbline_collector_success")} == (
-        dict.fromkeys(COLLECTORS, 1)
+        dict.fromkeys(NAMES, 1)
     )
     for family in ("available", "duration_seconds"):
-        assert metrics.labels(f"plumbline_collector_{family}", "collector") == set(COLLECTORS)
+        assert metrics.labels(f"plumbline_collector_{family}", "collector") == set(NAMES)
     assert metrics.total("plumbline_collector_skipped_items_total") == 0
 
 

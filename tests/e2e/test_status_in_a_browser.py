@@ -55,7 +55,7 @@ def daemons(module_folder: Path) -> Iterator[str]:
 def made() -> Iterator[str]:
     """Served as the daemon serves its own: a large host's page, and one of names that would be scripts."""
     pages = {"/large/": large_model(), "/hostile/": full_model(EVIL)}
-    nothing = Exposition((), clock=lambda: 0.0, logger=logging.getLogger("test.page"))
+    nothing = Exposition((), None, clock=lambda: 0.0, logger=logging.getLogger("test.page"))
 
     def respond(request: Request) -> Response:
         site = Site(nothing, status=lambda: render_status(pages[request.target]), ready=lambda: None)

@@ -13,13 +13,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plumbline.checks.array import judge
-from plumbline.checks.array_facts import ArrayFacts, Member, Multipath, Pool, Raid, VdevErrors
-from plumbline.checks.array_facts import Path as DiskPath
+from plumbline.checks.array.facts import ArrayFacts, Pool
 from plumbline.collectors import array as metrics
 from plumbline.errors import ParseError
 from plumbline.sources import md
+from plumbline.sources.multipath import DiskPath, MultipathDisk
 from plumbline.sources.zfs import ZfsReading, parse_kstat
-from plumbline.sources.zpool_status import PoolStatus, parse_count, parse_json, parse_text
+from plumbline.sources.zpool_status import PoolStatus, Vdev, parse_count, parse_json, parse_text
 
 TEXT = (Path(__file__).parents[1] / "fixtures" / "arrays-storage-node" / "zpool_status.txt").read_text()
 
@@ -114,7 +114,7 @@ FACTS = st.builds(
     ArrayFacts,
     st.lists(
         st.builds(
-            Raid,
+            md.MdArray,
             NAMES,
             st.sampled_from(("raid0", "raid1", "raid5", "raid6", "raid10", "container", "")),
             st.sampled_from(("active", "clean", "inactive", "broken", "clear")),
@@ -122,11 +122,14 @@ FACTS = st.builds(
             st.none() | NUMBERS,
             st.none() | NUMBERS,
             st.sampled_from(("", "idle", "recover", "check")),
-            st.none() | st.floats(0, 1),
             st.none() | NUMBERS,
-            st.lists(st.builds(Member, NAMES, st.sampled_from(("faulty", "in_sync", "spare")), NAMES), max_size=3).map(
-                tuple
-            ),
+            st.none() | NUMBERS,
+            st.none(),
+            st.none() | NUMBERS,
+            st.lists(
+                st.builds(md.MdMember, NAMES, st.sampled_from(("faulty", "in_sync", "spare")), NAMES, st.none()),
+                max_size=3,
+            ).map(tuple),
         ),
         max_size=3,
         unique_by=lambda raid: raid.device,
@@ -137,7 +140,8 @@ FACTS = st.builds(
             NAMES,
             st.sampled_from(("ONLINE", "DEGRADED", "FAULTED", "SUSPENDED")),
             st.none() | NUMBERS,
-            st.none() | st.lists(st.builds(VdevErrors, NAMES, st.just({"read": 1})), max_size=6).map(tuple),
+            st.none()
+            | st.lists(st.builds(Vdev, NAMES, st.just("ONLINE"), NUMBERS, st.none(), st.none()), max_size=6).map(tuple),
             st.none() | st.lists(NAMES, max_size=6).map(tuple),
         ),
         max_size=3,
@@ -145,11 +149,13 @@ FACTS = st.builds(
     ).map(tuple),
     st.lists(
         st.builds(
-            Multipath,
+            MultipathDisk,
             NAMES,
             NAMES,
-            NUMBERS,
-            st.lists(st.builds(DiskPath, NAMES, st.sampled_from(("running", "offline")), NAMES), max_size=4).map(tuple),
+            st.lists(
+                st.builds(DiskPath, NAMES, st.sampled_from(("running", "offline", "unknown")), st.just(""), NAMES),
+                max_size=4,
+            ).map(tuple),
         ),
         max_size=3,
         unique_by=lambda disk: disk.device,

@@ -10,13 +10,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.collection import Collector, GuardedCollector
+from plumbline.collection import GuardedCollector
 from plumbline.collectors import cephmap
 from plumbline.errors import ParseError
 from plumbline.sources.cephmap import parse_cephmap
 from plumbline.sources.cephmap_osds import parse_osd_df, parse_osd_tree
 from plumbline.sources.cephmap_pools import parse_df, parse_full_ratios, parse_pools, parse_rules
 from support.ceph_map import answers
+from support.fake_collectors import fake
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -140,7 +141,7 @@ def test_a_real_map_with_a_part_replaced(path: tuple[Any, ...], value: Any) -> N
     found = value_or_parse_error(lambda: parse_cephmap(told, read_ts=0.0))
     if found is None:
         return
-    collector = Collector("cephmap", cephmap.SPECS, lambda _skip: cephmap.samples(found))
-    health, families = GuardedCollector(collector, clock=lambda: 0.0, logger=logging.getLogger("test")).run({})
+    collector = fake("cephmap", cephmap.SPECS, lambda _skip: cephmap.samples(found))
+    health, families, _ = GuardedCollector(collector, None, clock=lambda: 0.0, logger=logging.getLogger("test")).run({})
     assert health.success, health.reason
     assert families

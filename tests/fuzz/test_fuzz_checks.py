@@ -7,18 +7,16 @@ import shlex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.checks.facts import (
-    Bond,
-    BondMember,
-    Coalescing,
-    Count,
-    InfinibandPort,
-    NetworkFacts,
-    Nic,
-    Ring,
-    SoftnetCpu,
-)
+from plumbline.checks.growth import Count
 from plumbline.checks.network import judge
+from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu
+from plumbline.sources.bonding import Aggregator, Bond, Churn, LacpState, MiiStatus, Slave
+from plumbline.sources.coalesce import Coalescing, Moderation
+from plumbline.sources.ethtool import PauseConfig, RingSizes
+from plumbline.sources.infiniband import InfinibandPort, InfinibandReading
+from plumbline.sources.irqbalance import IrqBalance
+from plumbline.sources.linkmodes import LinkModes
+from plumbline.sources.sysctl import SysctlReading
 
 NAMES = st.text(
     st.characters(exclude_characters="/:\0 \t\n\v\f\r", exclude_categories=("Cs", "Zs", "Zl", "Zp")), min_size=1
@@ -26,34 +24,35 @@ NAMES = st.text(
 NUMBERS = st.integers(0, 2**40)
 MAYBE = st.none() | st.booleans()
 COUNTS = st.none() | st.builds(Count, NUMBERS, st.none() | NUMBERS)
-RINGS = st.none() | st.builds(Ring, NUMBERS, st.none() | NUMBERS)
-RATES = st.none() | st.floats(0, 1e12)
-COALESCING = st.none() | st.builds(Coalescing, st.none() | st.floats(0, 1e6), st.none() | NUMBERS, MAYBE)
+PERHAPS = st.none() | NUMBERS
+MODERATION = st.builds(Moderation, PERHAPS, PERHAPS, MAYBE)
 NICS = st.builds(
     Nic,
     device=NAMES,
-    driver=st.none() | st.just("ixgbe"),
+    driver=st.none() | st.sampled_from(("ixgbe", "virtio_net", "bond")),
     bus=st.sampled_from(("", "0000:3b:00.0", '";x')),
-    physical=MAYBE,
     up=MAYBE,
     storage=MAYBE,
     roles=st.frozensets(st.sampled_from(("ceph_public", "ceph_cluster"))),
     mtu_bytes=st.none() | NUMBERS,
-    speed_bits_per_second=RATES,
-    max_speed_bits_per_second=RATES,
-    full_duplex=MAYBE,
-    rx_ring=RINGS,
+    speed_mbps=PERHAPS,
+    modes=st.builds(LinkModes, full_duplex=MAYBE, max_speed_mbps=PERHAPS),
+    rings=st.builds(RingSizes, rx=PERHAPS, rx_max=PERHAPS),
     ring_drops=COUNTS,
     fifo_drops=COUNTS,
-    pause_receive=MAYBE,
-    pause_transmit=MAYBE,
+    pause=st.none() | st.builds(PauseConfig, MAYBE, MAYBE, MAYBE),
     pause_frames_received=COUNTS,
-    rx_coalescing=COALESCING,
-    tx_coalescing=COALESCING,
+    coalescing=st.none() | st.builds(Coalescing, MODERATION, MODERATION),
     offloads=st.dictionaries(st.sampled_from(("scatter-gather", "rx-checksumming", "other")), st.booleans()),
-    channels=st.none() | NUMBERS,
-    irq_share_max_ratio=st.none() | st.floats(0, 1),
-    irq_active_vectors=st.none() | NUMBERS,
+    interrupts=st.none()
+    | st.builds(
+        IrqBalance,
+        st.just(""),
+        st.just(1.0),
+        active_vectors=NUMBERS,
+        share_max=st.floats(0, 1),
+        effective_cpus=st.just(1.0),
+    ),
 )
 SETTINGS = st.sampled_from(
     (
@@ -61,7 +60,21 @@ SETTINGS = st.sampled_from(
         "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps",
     )
 )  # fmt: skip
-MEMBERS = st.builds(BondMember, NAMES, MAYBE, st.none() | NUMBERS, MAYBE, MAYBE)
+AGGREGATORS = st.integers(0, 2)
+STATES = st.none() | st.sampled_from((LacpState(0), LacpState.DEFAULTED))
+CHURNS = st.none() | st.sampled_from(Churn)
+SLAVES = st.builds(
+    Slave,
+    NAMES,
+    MAYBE,
+    st.none() | st.sampled_from(MiiStatus),
+    st.none(),
+    st.none() | AGGREGATORS,
+    STATES,
+    STATES,
+    CHURNS,
+    CHURNS,
+)
 FACTS = st.builds(
     NetworkFacts,
     st.none() | st.floats(0, 3600),
@@ -71,19 +84,43 @@ FACTS = st.builds(
         max_size=3,
         unique_by=lambda cpu: cpu.cpu,
     ).map(tuple),
-    st.dictionaries(SETTINGS, st.lists(NUMBERS, max_size=3).map(tuple)),
+    st.builds(SysctlReading, st.dictionaries(SETTINGS, st.lists(NUMBERS, max_size=3).map(tuple)), st.just({})),
     COUNTS,
     st.lists(
-        st.builds(Bond, NAMES, st.sampled_from(("802.3ad", "")), MAYBE, st.lists(MEMBERS, max_size=3).map(tuple)),
+        st.builds(
+            Bond,
+            device=NAMES,
+            mode=st.sampled_from(("802.3ad", "")),
+            xmit_hash_policy=st.just(""),
+            lacp_rate=st.just(""),
+            ad_select=st.just(""),
+            miimon_ms=PERHAPS,
+            arp_interval_ms=PERHAPS,
+            min_links=st.none(),
+            aggregator=st.none() | st.builds(Aggregator, AGGREGATORS, st.none(), st.just("00:00:00:00:00:00")),
+            slaves=st.lists(SLAVES, max_size=3).map(tuple),
+        ),
         max_size=2,
         unique_by=lambda bond: bond.device,
     ).map(tuple),
-    st.lists(
-        st.builds(InfinibandPort, NAMES, st.just("1"), st.sampled_from(("InfiniBand", "Ethernet")), MAYBE, MAYBE),
-        max_size=2,
-        unique_by=lambda port: port.device,
-    ).map(tuple),
-    st.dictionaries(NAMES, st.booleans(), max_size=2),
+    st.builds(
+        InfinibandReading,
+        st.lists(
+            st.builds(
+                InfinibandPort,
+                device=NAMES,
+                port=st.just("1"),
+                link_layer=st.sampled_from(("InfiniBand", "Ethernet")),
+                state=st.none() | st.integers(0, 5),
+                physical_state=st.none() | st.integers(0, 7),
+                counters=st.just({}),
+                events=st.just({}),
+            ),
+            max_size=2,
+            unique_by=lambda port: port.device,
+        ).map(tuple),
+        st.dictionaries(NAMES, st.booleans(), max_size=2),
+    ),
 )
 
 

@@ -15,9 +15,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
-from plumbline.exposition import Collector, Exposition, Snapshot
+from plumbline.exposition import Exposition, Snapshot
 from plumbline.prometheus_bridge import PrometheusClientBridge
 from plumbline.rendering import Format, Renderer
+from support.fake_collectors import fake
 
 COUNTER = MetricSpec("plumbline_things_total", Kind.COUNTER, 'Things "counted"\\.', ("device", "cause"))
 GAUGE = MetricSpec("plumbline_level_ratio", Kind.GAUGE, "A level.", ("device",))
@@ -55,8 +56,8 @@ def samples(draw: st.DrawFn, words: st.SearchStrategy[str] = texts) -> list[Samp
 
 
 def exposition(rows: list[Sample]) -> Exposition:
-    collector = Collector("fuzz", SPECS, lambda _skip: rows)
-    return Exposition([collector], clock=lambda: 0.0, logger=logging.getLogger("test"))
+    collector = fake("fuzz", SPECS, lambda _skip: rows)
+    return Exposition([collector], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
 
 
 def read(families: list[Metric]) -> tuple[Read, dict[str, tuple[str, str]]]:

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plumbline.checks.facts import Count
+from plumbline.checks.growth import Count
 from plumbline.checks.pcie import judge
-from plumbline.checks.pcie_facts import PcieDevice, PcieErrors, PcieFacts
+from plumbline.checks.pcie.facts import PcieErrors, PcieFacts
 from plumbline.errors import ParseError
 from plumbline.sources import pci
 from plumbline.sources.pciconfig import PciConfig, parse_config, parse_extended_header
+from plumbline.sources.pcidevices import PciFunction
 from support.lspci import parse_lspci
 from support.pcispace import Express, space
 
@@ -112,35 +113,33 @@ def test_lspci(text: str) -> None:
 
 
 NAMES = st.text(st.characters(exclude_characters="/\0 \t\n", exclude_categories=("Cs", "Zs", "Zl", "Zp")), min_size=1)
-COUNTS = st.none() | st.builds(Count, NUMBERS, st.none() | NUMBERS)
-RATES = st.none() | st.floats(0, 1e12)
-SHORT = st.none() | st.floats(0, 40)
+COUNTS = st.builds(Count, NUMBERS, st.none() | NUMBERS)
 DEVICES = st.builds(
-    PcieDevice,
+    PciFunction,
     address=NAMES,
     kind=st.sampled_from(("nvme", "hba", "nic")),
     name=st.sampled_from(("", "one", "two")),
     slot=st.just("") | NAMES,
     upstream=st.just("") | NAMES,
     devices=st.lists(NAMES, max_size=6).map(tuple),
-    osds=st.lists(NAMES, max_size=2).map(tuple),
-    transfers_per_second=RATES,
-    max_transfers_per_second=RATES,
+    mtps=st.none() | NUMBERS,
+    max_mtps=st.none() | NUMBERS,
     lanes=st.none() | NUMBERS,
     max_lanes=st.none() | NUMBERS,
     aspm_l0s=MAYBE,
     aspm_l1=MAYBE,
     ltr_enabled=MAYBE,
-    ltr_snoop_s=SHORT,
-    ltr_no_snoop_s=SHORT,
+    ltr_snoop_ns=st.none() | NUMBERS,
+    ltr_no_snoop_ns=st.none() | NUMBERS,
     behind_chipset=MAYBE,
 )
-ERRORS = st.builds(PcieErrors, NAMES, st.lists(NAMES, max_size=6).map(tuple), COUNTS, COUNTS, COUNTS)
+SEVERITIES = st.dictionaries(st.sampled_from(("correctable", "nonfatal", "fatal")), COUNTS)
+ERRORS = st.builds(PcieErrors, NAMES, st.lists(NAMES, max_size=6).map(tuple), SEVERITIES)
 FACTS = st.builds(
     PcieFacts,
-    st.none() | st.floats(0, 3600),
     st.lists(DEVICES, max_size=4, unique_by=lambda each: each.address).map(tuple),
     st.lists(ERRORS, max_size=3, unique_by=lambda each: each.address).map(tuple),
+    st.frozensets(NAMES, max_size=2),
 )
 
 

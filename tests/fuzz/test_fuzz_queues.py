@@ -11,9 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plumbline.checks.disk import judge
-from plumbline.checks.disk_facts import REAL_TRANSPORTS, Disk, DiskFacts, DiskQueue
+from plumbline.checks.disk.facts import REAL_TRANSPORTS, Disk
 from plumbline.errors import ParseError
-from plumbline.sources.queuesettings import parse_cache, parse_scheduler, parse_switch, parse_throttle, parse_zoned
+from plumbline.sources.block import BlockDevice
+from plumbline.sources.queuesettings import (
+    QueueSettings,
+    parse_cache,
+    parse_scheduler,
+    parse_switch,
+    parse_throttle,
+    parse_zoned,
+)
 
 PARSERS: dict[Callable[..., Any], Callable[[Any], bool]] = {
     parse_scheduler: lambda value: isinstance(value, str) and value.isprintable() and value != "",
@@ -39,35 +47,39 @@ def test_a_value_or_one_clear_error(parse: Callable[..., Any], text: str) -> Non
 WORDS = st.text(st.characters(exclude_characters="\0\n", exclude_categories=("Cs", "Zl", "Zp")), max_size=20)
 MAYBE = st.none() | st.booleans()
 NUMBERS = st.none() | st.integers(0, 2**40)
+CACHES = st.none() | st.sampled_from(("write back", "write through"))
 QUEUES = st.builds(
-    DiskQueue,
+    QueueSettings,
+    device=st.just(""),
     scheduler=st.none() | st.sampled_from(("none", "bfq", "mq-deadline", "kyber", "noop", "cfq", "deadline", "other")),
-    write_back=MAYBE,
+    write_cache=CACHES,
+    device_cache=CACHES,
     zoned=st.none() | st.sampled_from(("none", "host-aware", "host-managed")),
     requests=NUMBERS,
-    read_ahead_bytes=NUMBERS,
+    read_ahead_kib=NUMBERS,
     rq_affinity=NUMBERS,
     add_random=MAYBE,
 )
-DISKS = st.builds(
-    Disk,
-    device=WORDS.filter(bool),
-    device_class=st.none() | st.sampled_from(("nvme", "ssd", "hdd", "virtual")),
-    transport=st.none() | st.sampled_from((*sorted(REAL_TRANSPORTS), "usb", "virtio", "dm")),
-    model=WORDS | st.just("SSD 910"),
-    serial=WORDS,
+BLOCKS = st.builds(
+    BlockDevice,
+    name=WORDS.filter(bool),
+    major=st.just(8),
+    minor=st.just(0),
+    size_bytes=st.just(1 << 40),
+    model=st.none() | WORDS | st.just("SSD 910"),
+    serial=st.none() | WORDS,
     rotational=MAYBE,
-    osds=st.frozensets(st.sampled_from(("osd.1", "osd.2"))),
-    volatile_cache=MAYBE,
+    transport=st.none() | st.sampled_from((*sorted(REAL_TRANSPORTS), "usb", "virtio", "dm")),
+    device_class=st.none() | st.sampled_from(("nvme", "ssd", "hdd", "virtual")),
     queue_depth=NUMBERS,
-    queue=QUEUES,
 )
+DISKS = st.builds(Disk, BLOCKS, QUEUES, st.frozensets(st.sampled_from(("osd.1", "osd.2"))))
 
 
 @settings(deadline=None)
 @given(st.lists(DISKS, max_size=3, unique_by=lambda disk: disk.device))
 def test_any_disk_can_be_judged(disks: list[Disk]) -> None:
-    found = judge(DiskFacts(None, tuple(disks)))
+    found = judge(tuple(disks))
     series = [(each.check, each.subject) for each in found]
     assert len(set(series)) == len(series)
     physical = {disk.device for disk in disks if disk.physical}

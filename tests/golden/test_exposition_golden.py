@@ -13,8 +13,9 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Samples
-from plumbline.exposition import Collector, Exposition, SkipHook
+from plumbline.exposition import Exposition, SkipHook
 from plumbline.rendering import Format, Renderer
+from support.fake_collectors import fake
 from support.golden import VARIABLE, check_golden
 
 HERE = Path(__file__).parent / "exposition"
@@ -57,7 +58,7 @@ def collect(_skip: SkipHook) -> Samples:
 def page(form: Format) -> bytes:
     specs = (DROPS, UP, INFO, RATIO, UNLABELLED, LATENCY)
     exposition = Exposition(
-        [Collector("fixed", specs, collect, listed=False)], clock=lambda: 0.0, logger=logging.getLogger("test")
+        [fake("fixed", specs, collect, listed=False)], None, clock=lambda: 0.0, logger=logging.getLogger("test")
     )
     renderer = Renderer()
     names = frozenset(spec.name for spec in specs)  # not the build's, which changes with Python

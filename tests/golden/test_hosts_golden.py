@@ -15,8 +15,7 @@ from plumbline import __version__
 from plumbline.baseline.book import Book, load_book
 from plumbline.baseline.model import Target
 from plumbline.catalogue import HistogramValue
-from plumbline.collectors.probe import ProbeStatus
-from plumbline.config import COLLECTORS, BaselineConfig, Config, DevicesConfig
+from plumbline.config import BaselineConfig, Config, DevicesConfig
 from plumbline.diskpresence import DiskPresence
 from plumbline.exposition import Exposition
 from plumbline.healthwatch import HealthWatch
@@ -24,8 +23,9 @@ from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.cluster import ClusterView
 from plumbline.probes.histogram import latency_edges
+from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.registry import Parts, collectors
+from plumbline.registry import NAMES, Parts, collectors, configured
 from plumbline.rendering import Format, Renderer
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
@@ -74,7 +74,9 @@ entries:
 
 def page(given: Parts, config: Config, book: Book) -> str:
     """Two scrapes of the whole host; the second one's page, without what changes with versions and clocks."""
-    exposition = Exposition(collectors(given, config, book), clock=lambda: 0.0, logger=logging.getLogger("test.golden"))
+    exposition = Exposition(
+        collectors(config), configured(given, config, book), clock=lambda: 0.0, logger=logging.getLogger("test.golden")
+    )
     names = frozenset(spec.name for spec in exposition.specs) - {"plumbline_build_info"}
     exposition.scrape()
     return Renderer().render(exposition.scrape(), Format.TEXT, names).decode().replace(__version__, "VERSION")
@@ -250,7 +252,7 @@ def fabric_node(tmp_path: Path) -> str:
         infiniband=lambda: read_infiniband(roots),
     )
     names = ("bond", "topology", "infiniband")
-    config = Config(collectors={name: name in names for name in COLLECTORS})
+    config = Config(collectors={name: name in names for name in NAMES})
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
@@ -273,7 +275,7 @@ def disks_of(
     given = dataclasses.replace(given, disks_seen=lambda: presence.seen)
     names = ("device", "disk", "diskpresence", "diskuse", *others)
     config = Config(
-        collectors={name: name in names for name in COLLECTORS}, devices=DevicesConfig(disk_partitions=disk_partitions)
+        collectors={name: name in names for name in NAMES}, devices=DevicesConfig(disk_partitions=disk_partitions)
     )
     return page(given, config, book(tmp_path, targets, config.baseline))
 
@@ -302,7 +304,7 @@ def array_node(tmp_path: Path) -> str:
     for job in storage.jobs():
         job.run(threading.Event())
     given = dataclasses.replace(parts(roots, silent_network()), storage=storage)
-    config = Config(collectors={name: name == "array" for name in COLLECTORS})
+    config = Config(collectors={name: name == "array" for name in NAMES})
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
@@ -310,7 +312,7 @@ def pcie_node(tmp_path: Path) -> str:
     """Drives behind the chipset, on CPUs and asleep, an HBA, network cards that want more lanes."""
     given = parts(tree(tmp_path / "host", "pcie-storage-node"), silent_network())
     given.storage.pcie.refresh()
-    config = Config(collectors={name: name == "pcie" for name in COLLECTORS})
+    config = Config(collectors={name: name == "pcie" for name in NAMES})
     return page(given, config, book(tmp_path, (), config.baseline))
 
 

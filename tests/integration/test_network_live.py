@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from plumbline.collectors import nic
-from plumbline.collectors.softnet import SoftnetUnwrapper
 from plumbline.errors import Unavailable
 from plumbline.roots import Roots
 from plumbline.sources.driverrules import load_table
@@ -28,7 +27,7 @@ from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
 from plumbline.sources.relations import Relation
 from plumbline.sources.roles import Role, read_roles
-from plumbline.sources.softnet import read_softnet
+from plumbline.sources.softnet import SoftnetUnwrapper, read_softnet
 from support.losses import send_frames
 from support.netns import Namespace, namespace
 

@@ -17,12 +17,12 @@ from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.baseline.selection import select
 from plumbline.catalogue import MetricSpec
 from plumbline.collectors import baseline, daemon, probe
-from plumbline.collectors.probe import ProbeStatus
 from plumbline.probes.fio import operations_of
 from plumbline.probes.fio_output import parse_report as parse_fio
 from plumbline.probes.iperf3_output import parse_report as parse_iperf3
 from plumbline.probes.latencies import summarise
 from plumbline.probes.osd_bench_output import parse_osd_bench
+from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.rados_bench_output import parse_rados_bench
 from plumbline.probes.rbd_bench_output import parse_rbd_bench
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult

@@ -5,58 +5,93 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from plumbline.checks.disk_facts import Disk, DiskFacts, DiskQueue
+from plumbline.checks.disk.facts import Disk, Disks
 from plumbline.checks.model import Check, Finding
+from plumbline.sources.block import BlockDevice
+from plumbline.sources.queuesettings import QueueSettings
 
-SSD = Disk(
+
+def disk(name: str, queue: QueueSettings | None = None, **known: Any) -> Disk:
+    """A disk of which this is known."""
+    return Disk(BlockDevice(name, 8, 0, size_bytes=1 << 40, **known), queue or QueueSettings(name))
+
+
+def queue(
+    scheduler: str,
+    write_cache: str = "write through",
+    requests: int | None = None,
+    read_ahead_kib: int | None = None,
+    *,
+    device_cache: str | None = None,
+    add_random: bool | None = False,
+) -> QueueSettings:
+    """How the kernel runs its requests."""
+    return QueueSettings(
+        "",
+        scheduler=scheduler,
+        write_cache=write_cache,
+        device_cache=device_cache,
+        zoned="none",
+        requests=requests,
+        read_ahead_kib=read_ahead_kib,
+        rq_affinity=1,
+        add_random=add_random,
+    )
+
+
+SSD = disk(
     "sda",
+    queue("mq-deadline", requests=64, read_ahead_kib=128, device_cache="write through"),
     device_class="ssd",
     transport="sata",
     model="Samsung SSD 883 DCT 480GB",
     serial="S4EXAMPLE00001",
     rotational=False,
-    volatile_cache=False,
     queue_depth=32,
-    queue=DiskQueue("mq-deadline", False, "none", 64, 131072, 1, False),
 )
-NVME = Disk(
+NVME = disk(
     "nvme0n1",
+    queue("none", requests=1023, read_ahead_kib=128),
     device_class="nvme",
     transport="nvme",
     model="INTEL SSDPE2KX020T8",
     serial="PHLJEXAMPLE0012P0GN",
     rotational=False,
-    queue=DiskQueue("none", False, "none", 1023, 131072, 1, False),
 )
-HDD = Disk(
+HDD = disk(
     "sdb",
+    queue("mq-deadline", requests=256, read_ahead_kib=4096, device_cache="write through", add_random=True),
     device_class="hdd",
     transport="sas",
     model="ST4000NM0025",
     serial="ZC1EXAMPLE0000C8370001",
     rotational=True,
-    volatile_cache=False,
     queue_depth=254,
-    queue=DiskQueue("mq-deadline", False, "none", 256, 4194304, 1, True),
 )
-VIRTUAL = Disk(
+VIRTUAL = disk(
     "vda",
+    queue("mq-deadline", "write back", 256, 8192),
     device_class="virtual",
     transport="virtio",
     rotational=True,
-    queue=DiskQueue("mq-deadline", True, "none", 256, 8388608, 1, False),
 )
-LOOP = Disk("loop0", transport="loop", rotational=True, queue=DiskQueue("none", True, "none", 128, 2621440, 1, False))
-STACK = Disk("dm-0", device_class="hdd", transport="dm", rotational=True, queue=DiskQueue("none", True, "none"))
+LOOP = disk("loop0", queue("none", "write back", 128, 2560), transport="loop", rotational=True)
+STACK = disk(
+    "dm-0",
+    QueueSettings("dm-0", "none", "write back", zoned="none"),
+    device_class="hdd",
+    transport="dm",
+    rotational=True,
+)
 
 
-def but(disk: Disk, *, queue: dict[str, Any] | None = None, **changes: Any) -> Disk:
+def but(disk: Disk, *, queue: dict[str, Any] | None = None, osds: frozenset[str] | None = None, **changes: Any) -> Disk:
     """The same disk with other facts, and its queue with other settings."""
-    return replace(disk, queue=replace(disk.queue, **queue or {}), **changes)
+    return Disk(replace(disk.block, **changes), replace(disk.queue, **queue or {}), disk.osds if osds is None else osds)
 
 
-def of(check: Check[DiskFacts], disk: Disk) -> Finding | None:
+def of(check: Check[Disks], disk: Disk) -> Finding | None:
     """What a check says of one disk; ``None``: nothing."""
-    found = list(check.findings(DiskFacts(None, (disk,))))
+    found = list(check.findings((disk,)))
     assert len(found) <= 1
     return found[0] if found else None

@@ -2,52 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from plumbline.checks.facts import Coalescing, Count, NetworkFacts, Nic, Ring, SoftnetCpu
+from plumbline.checks.growth import Count
 from plumbline.checks.model import Check, Finding
+from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu
+from plumbline.sources.coalesce import Coalescing, Moderation
+from plumbline.sources.ethtool import PauseConfig, RingSizes
+from plumbline.sources.infiniband import InfinibandPort, InfinibandReading
+from plumbline.sources.irqbalance import IrqBalance
+from plumbline.sources.linkmodes import LinkModes
+from plumbline.sources.sysctl import SysctlReading
+
+
+def interrupts(share_max: float, vectors: int) -> IrqBalance:
+    """Interrupts of which the busiest CPU had this share."""
+    return IrqBalance(
+        "", per_second=1000.0, active_vectors=vectors, share_max=share_max, effective_cpus=1.0, numa_remote=None
+    )
+
+
+def moderated(receive: Moderation, transmit: Moderation = Moderation()) -> Coalescing:  # noqa: B008  (it is frozen)
+    """Interrupt moderation of a port."""
+    return Coalescing(receive, transmit)
+
+
+def sysctls(values: Mapping[str, tuple[int, ...]]) -> SysctlReading:
+    """These settings."""
+    return SysctlReading(values, {})
+
+
+def infiniband(
+    state: int | None = None, link: int | None = None, layer: str = "InfiniBand", device: str = "mlx4_0", **ipoib: bool
+) -> InfinibandReading:
+    """One port, and IPoIB interfaces."""
+    port = InfinibandPort(device, "1", layer, "", "", "", state, link, None, {}, {})
+    return InfinibandReading((port,), ipoib)
+
 
 NIC = Nic(
     "ens2f0",
     driver="bnx2x",
     bus="0000:3b:00.0",
-    physical=True,
     up=True,
     storage=True,
     mtu_bytes=1500,
-    speed_bits_per_second=10e9,
-    max_speed_bits_per_second=10e9,
-    full_duplex=True,
-    rx_ring=Ring(4078, 4078),
-    tx_ring=Ring(4078, 4078),
+    speed_mbps=10_000,
+    modes=LinkModes(full_duplex=True, max_speed_mbps=10_000),
+    rings=RingSizes(rx=4078, rx_max=4078),
     ring_drops=Count(0, 0),
     fifo_drops=Count(0, 0),
-    pause_receive=True,
-    pause_transmit=True,
-    pause_autonegotiated=False,
+    pause=PauseConfig(False, receive=True, transmit=True),
     pause_frames_received=Count(0, 0),
-    pause_frames_transmitted=Count(0, 0),
-    rx_coalescing=Coalescing(8, 128, True),
-    tx_coalescing=Coalescing(8, 128, True),
+    coalescing=moderated(Moderation(8, 128, True), Moderation(8, 128, True)),
     offloads={"rx-checksumming": True, "tcp-segmentation-offload": True},
-    channels=8,
-    irq_share_max_ratio=0.15,
-    irq_active_vectors=8,
+    interrupts=interrupts(0.15, 8),
 )
 VIRTUAL = Nic(
     "eth0",
     driver="virtio_net",
     bus="0000:00:03.0",
-    physical=False,
     up=True,
     mtu_bytes=1400,
-    rx_ring=Ring(256, 256),
-    tx_ring=Ring(256, 256),
+    rings=RingSizes(rx=256, rx_max=256),
     ring_drops=Count(0, 0),
     offloads={"tcp-segmentation-offload": True},
-    channels=1,
 )
-LOOPBACK = Nic("lo", driver="loopback", physical=False, up=True, mtu_bytes=65536)
+LOOPBACK = Nic("lo", driver="loopback", up=True, mtu_bytes=65536)
 QUIET = tuple(SoftnetCpu(cpu, Count(1_000_000, 1000), Count(0, 0), Count(0, 0)) for cpu in range(8))
 
 

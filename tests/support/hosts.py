@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from plumbline.checks.model import Finding
-from plumbline.collectors.probe import ProbeStatus
-from plumbline.collectors.softnet import SoftnetUnwrapper
+from plumbline.errors import Unavailable
+from plumbline.fingerprint import Fingerprint
 from plumbline.kernelwatch import KernelWatch
+from plumbline.osdwatch import OsdWatch
 from plumbline.probes.canary_reading import CanaryReading
+from plumbline.probes.probe_status import ProbeStatus
 from plumbline.registry import Parts
 from plumbline.roots import Roots
 from plumbline.sources import ethnl
@@ -22,6 +25,7 @@ from plumbline.sources.module import PORT_FIBRE
 from plumbline.sources.netlink import attribute
 from plumbline.sources.network import NetworkReader
 from plumbline.sources.portfacts import Transports
+from plumbline.sources.softnet import SoftnetUnwrapper
 from plumbline.storagewatch import StorageWatch
 
 from .ethnl_replies import bits, reply, strings, u8, u32
@@ -115,7 +119,27 @@ def parts(
         probes=lambda: probes,
         findings=lambda: findings,
         wall=lambda: NOW,
+        vantage="",
+        churns=dict,
+        roles=tuple,
+        infiniband=_nobody("looks for InfiniBand adapters"),
+        disks_seen=tuple,
+        latency=_nobody("has loaded the BPF program"),
+        ceph=_nobody("looks at a Ceph cluster"),
+        ceph_map=_nobody("asks for a cluster map"),
+        osds=OsdWatch(tuple),
+        fingerprint=Fingerprint,
+        daemon=_nobody("runs a daemon"),
     )
+
+
+def _nobody(does: str) -> Callable[[], NoReturn]:
+    """What to ask where nobody would answer."""
+
+    def refuse() -> NoReturn:
+        raise Unavailable(f"nobody {does}")
+
+    return refuse
 
 
 def link_message(index: int, name: str, mtu: int, stats: Mapping[int, int], *, bus: str = "") -> bytes:

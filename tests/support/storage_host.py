@@ -22,6 +22,7 @@ from plumbline.baseline.model import Target
 from plumbline.catalogue import HistogramValue
 from plumbline.checks.model import Finding
 from plumbline.config import Config
+from plumbline.daemon.readings import readings_of
 from plumbline.errors import Unavailable
 from plumbline.exposition import Exposition
 from plumbline.healthwatch import HealthWatch
@@ -30,7 +31,7 @@ from plumbline.osdwatch import OsdWatch
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.cluster import ClusterView
 from plumbline.probes.histogram import latency_edges
-from plumbline.registry import Parts, collectors
+from plumbline.registry import Parts, collectors, configured
 from plumbline.rendering import Format, Renderer
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
@@ -111,9 +112,11 @@ def storage_host(folder: Path) -> str:
     given.kernel.refresh(stop)
     for job in given.storage.jobs():
         job.run(stop)
-    exposition = Exposition(collectors(given, config, book), clock=lambda: 0.0, logger=logging.getLogger("host"))
+    exposition = Exposition(
+        collectors(config), configured(given, config, book), clock=lambda: 0.0, logger=logging.getLogger("host")
+    )
     for now_s in (0.0, 60.0):
-        judge.look(exposition.scrape(), now_s)
+        judge.look(readings_of(exposition.scrape()), now_s)
     return _second_port(Renderer().render(exposition.scrape(), Format.TEXT).decode())
 
 

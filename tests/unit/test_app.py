@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from plumbline.app import Daemon
-from plumbline.collectors.daemon import RELOAD_OK
 from plumbline.config import Config, WebConfig
 from plumbline.errors import ConfigError, Unavailable
 from plumbline.hostfacts import DISK_FACTS, NETWORK_FACTS, HostFacts
@@ -59,6 +58,15 @@ def test_without_a_file_the_embedded_defaults_hold() -> None:
 def test_a_bad_address_names_its_flag() -> None:
     with pytest.raises(ConfigError, match=r"^--web\.listen-address = 'x': expected host:port"):
         read_config(None, Overrides(listen_address="x"), CATALOGUE)
+
+
+def test_a_collector_that_is_not_known_is_named_with_those_that_are(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("collectors: {softnett: true, tcp: false}")
+    with pytest.raises(ConfigError) as caught:
+        read_config(file, Overrides(), CATALOGUE, collectors=("softnet", "tcp"))
+    assert str(caught.value) == f"{file}: collectors.softnett: no such collector; there are: softnet, tcp"
+    assert read_config(file, Overrides(), CATALOGUE).collectors == {"softnett": True, "tcp": False}
 
 
 def test_commands_look_without_writing(tmp_path: Path) -> None:
@@ -146,6 +154,6 @@ def test_osds_that_come_and_go_plan_anew_and_are_no_reload(
     eventually(lambda: prepared)
     assert prepared == [running.config], "planned anew, with the configuration in force"
     assert daemon._running is running
-    assert (RELOAD_OK, (), 1) in list(daemon._samples())
+    assert daemon._state().reload_ok
     assert "refused" not in caplog.text
     store.close()

@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from plumbline.arrayfacts import array_facts
-from plumbline.catalogue import Sample
 from plumbline.checks.array import CHECKS, judge
+from plumbline.checks.array.facts import ArrayFacts, Pool, array_facts
 from plumbline.checks.array.md import DEGRADED, MISMATCH
 from plumbline.checks.array.multipath import LOST
 from plumbline.checks.array.zfs import ERRORS, STATE
-from plumbline.checks.array_facts import ArrayFacts, Member, Multipath, Pool, Raid, VdevErrors
-from plumbline.checks.array_facts import Path as DiskPath
 from plumbline.checks.model import Check, Finding, Severity
-from plumbline.collectors import array as metrics
-from plumbline.exposition import Collector, Exposition
+from plumbline.checks.readings import Readings
 from plumbline.judging import Judge
 from plumbline.roots import Roots
-from plumbline.seriesview import SeriesView
-from plumbline.snapshot import Snapshot
-from plumbline.sources.md import read_md
-from plumbline.sources.multipath import read_multipath
-from plumbline.sources.zfs import read_zfs
-from plumbline.sources.zpool_status import parse_text
+from plumbline.sources.arrays import Arrays
+from plumbline.sources.md import MdArray, MdMember, read_md
+from plumbline.sources.multipath import DiskPath, MultipathDisk, read_multipath
+from plumbline.sources.zfs import ZfsReading, read_zfs
+from plumbline.sources.zpool_status import Vdev, parse_text
+from support.arrays import array as raid_of
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "arrays-storage-node"
-RAID = Raid("md0", "raid5", "active", disks=4, degraded_disks=0, redundant_disks=1, action="idle", mismatch_sectors=0)
+RAID = raid_of(
+    "md0", "raid5", "active", disks=4, degraded_disks=0, redundant_disks=1, sync_action="idle", mismatch_sectors=0
+)
 POOL = Pool("tank", "ONLINE", data_errors=0, errors=(), unhealthy=())
-DISK = Multipath("dm-0", "mpatha", 2, (DiskPath("sda", "running", "1:0:0:2"), DiskPath("sdb", "running", "2:0:0:2")))
+DISK = MultipathDisk(
+    "dm-0", "mpatha", (DiskPath("sda", "running", "", "1:0:0:2"), DiskPath("sdb", "running", "", "2:0:0:2"))
+)
 
 
-def only(check: Check[ArrayFacts], *of: Raid | Pool | Multipath) -> Finding | None:
+def only(check: Check[ArrayFacts], *of: MdArray | Pool | MultipathDisk) -> Finding | None:
     """The one finding about these, or that there is none."""
     facts = ArrayFacts(
-        tuple(each for each in of if isinstance(each, Raid)),
+        tuple(each for each in of if isinstance(each, MdArray)),
         tuple(each for each in of if isinstance(each, Pool)),
-        tuple(each for each in of if isinstance(each, Multipath)),
+        tuple(each for each in of if isinstance(each, MultipathDisk)),
     )
     found = list(check.findings(facts))
     assert len(found) <= 1
     return found[0] if found else None
 
 
-def said(check: Check[ArrayFacts], of: Raid | Pool | Multipath) -> tuple[Severity, str, str]:
+def said(check: Check[ArrayFacts], of: MdArray | Pool | MultipathDisk) -> tuple[Severity, str, str]:
     """How bad, what is, and the command."""
     found = only(check, of)
     assert found is not None
@@ -86,7 +84,11 @@ def test_how_bad_a_missing_disk_is(level: str, redundant: int | None, missing: i
 
 
 def test_a_faulty_member_can_be_put_back() -> None:
-    raid = replace(RAID, degraded_disks=1, members=(Member("sdb1", "in_sync", "0"), Member("cciss!c0d1", "faulty", "")))
+    raid = replace(
+        RAID,
+        degraded_disks=1,
+        members=(MdMember("sdb1", "in_sync", "0", None), MdMember("cciss!c0d1", "faulty", "", None)),
+    )
     assert said(DEGRADED, raid) == (
         Severity.CRITICAL,
         "raid5, 1 disk missing (faulty: cciss!c0d1)",
@@ -95,7 +97,7 @@ def test_a_faulty_member_can_be_put_back() -> None:
 
 
 def test_a_rebuild_has_to_be_waited_for() -> None:
-    raid = replace(RAID, degraded_disks=1, action="recover", progress_ratio=0.25)
+    raid = replace(RAID, degraded_disks=1, sync_action="recover", sync_done_sectors=1, sync_total_sectors=4)
     assert said(DEGRADED, raid) == (
         Severity.CRITICAL,
         "raid5, 1 disk missing; recover, 25.0% done",
@@ -105,19 +107,21 @@ def test_a_rebuild_has_to_be_waited_for() -> None:
 
 @pytest.mark.parametrize("state", ["inactive", "broken"])
 def test_an_array_that_does_not_run(state: str) -> None:
-    raid = Raid("md5", "", state, members=(Member("sda", "spare", "none"), Member("sdb", "spare", "none")))
+    raid = raid_of(
+        "md5", "", state, members=(MdMember("sda", "spare", "none", None), MdMember("sdb", "spare", "none", None))
+    )
     assert said(DEGRADED, raid) == (Severity.CRITICAL, f"{state}, with 2 disks there", "mdadm --detail /dev/md5")
 
 
 @pytest.mark.parametrize(
     "raid",
     [
-        Raid("md127", "container", "inactive"),
-        Raid("md0", "", "clear"),
-        Raid("md2", "raid0", "clean", disks=2, redundant_disks=0),
+        raid_of("md127", "container", "inactive"),
+        raid_of("md0", "", "clear"),
+        raid_of("md2", "raid0", "clean", disks=2, redundant_disks=0),
     ],
 )
-def test_what_has_no_redundancy_to_lose_is_left_in_peace(raid: Raid) -> None:
+def test_what_has_no_redundancy_to_lose_is_left_in_peace(raid: MdArray) -> None:
     assert only(DEGRADED, raid) is None
     assert only(MISMATCH, raid) is None
 
@@ -169,7 +173,7 @@ def test_a_sound_pool_and_one_whose_tool_is_not_there() -> None:
 
 
 def test_errors() -> None:
-    pool = replace(POOL, errors=(VdevErrors("raidz1-0/sdb", {"read": 3, "checksum": 1200}),))
+    pool = replace(POOL, errors=(Vdev("raidz1-0/sdb", "ONLINE", 3, 0, 1200),))
     status = "zpool status -v tank"
     assert said(ERRORS, pool) == (Severity.WARNING, "raidz1-0/sdb (3 read, 1,200 checksum)", status)
     assert said(ERRORS, replace(POOL, data_errors=1)) == (Severity.CRITICAL, "1 damaged object", status)
@@ -181,17 +185,17 @@ def test_errors() -> None:
 
 
 def test_a_lost_path() -> None:
-    lost = replace(DISK, usable=1, paths=(DISK.paths[0], DiskPath("sdb", "offline", "2:0:0:2")))
+    lost = replace(DISK, paths=(DISK.paths[0], DiskPath("sdb", "offline", "", "2:0:0:2")))
     is_ = "1 of 2 usable; sdb offline (2:0:0:2)"
     assert said(LOST, lost) == (Severity.WARNING, is_, "multipath -ll mpatha")
 
 
 def test_no_path_left() -> None:
-    paths = (DiskPath("nvme1c1n1", "connecting"), DiskPath("nvme1c2n1", "inaccessible"))
-    gone = Multipath("nvme1n1", "nvme-subsys1", 0, paths)
+    paths = (DiskPath("nvme1c1n1", "connecting", "", ""), DiskPath("nvme1c2n1", "inaccessible", "", ""))
+    gone = MultipathDisk("nvme1n1", "nvme-subsys1", paths)
     is_ = "0 of 2 usable; nvme1c1n1 connecting"
     assert said(LOST, gone) == (Severity.CRITICAL, is_, "nvme list-subsys /dev/nvme1n1")
-    assert said(LOST, Multipath("dm-0", "mpatha", 0, ())) == (
+    assert said(LOST, MultipathDisk("dm-0", "mpatha", ())) == (
         Severity.CRITICAL,
         "0 of 0 usable",
         "multipath -ll mpatha",
@@ -199,17 +203,17 @@ def test_no_path_left() -> None:
 
 
 def test_a_path_whose_state_is_unreadable_is_not_lost() -> None:
-    unreadable, offline = DiskPath("sda", "unknown", "1:0:0:2"), DiskPath("sdb", "offline", "2:0:0:2")
-    assert only(LOST, replace(DISK, usable=0, paths=(unreadable, unreadable))) is None
-    assert only(LOST, replace(DISK, usable=1, paths=(DISK.paths[0], unreadable))) is None
+    unreadable, offline = DiskPath("sda", "unknown", "", "1:0:0:2"), DiskPath("sdb", "offline", "", "2:0:0:2")
+    assert only(LOST, replace(DISK, paths=(unreadable, unreadable))) is None
+    assert only(LOST, replace(DISK, paths=(DISK.paths[0], unreadable))) is None
     is_ = "0 of 2 usable; sdb offline (2:0:0:2); 1 with an unreadable state"
-    assert said(LOST, replace(DISK, usable=0, paths=(unreadable, offline)))[:2] == (Severity.WARNING, is_)
+    assert said(LOST, replace(DISK, paths=(unreadable, offline)))[:2] == (Severity.WARNING, is_)
 
 
 def test_a_path_that_was_taken_away_leaves_one_alone() -> None:
-    alone = replace(DISK, usable=1, paths=DISK.paths[:1])
+    alone = replace(DISK, paths=DISK.paths[:1])
     assert said(LOST, alone) == (Severity.WARNING, "1 path", "multipath -ll mpatha")
-    portal = Multipath("nvme1n1", "nvme-subsys1", 1, (DiskPath("nvme1c1n1", "live"),))
+    portal = MultipathDisk("nvme1n1", "nvme-subsys1", (DiskPath("nvme1c1n1", "live", "", ""),))
     assert said(LOST, portal) == (Severity.INFO, "1 path", "nvme list-subsys /dev/nvme1n1")
     whole = only(LOST, DISK)
     assert whole is not None
@@ -217,8 +221,8 @@ def test_a_path_that_was_taken_away_leaves_one_alone() -> None:
 
 
 def test_a_passive_side_is_no_lost_path() -> None:
-    paths = (DiskPath("nvme1c1n1", "optimized"), DiskPath("nvme1c2n1", "inaccessible"))
-    found = only(LOST, Multipath("nvme1n1", "nvme-subsys1", 1, paths))
+    paths = (DiskPath("nvme1c1n1", "optimized", "", ""), DiskPath("nvme1c2n1", "inaccessible", "", ""))
+    found = only(LOST, MultipathDisk("nvme1n1", "nvme-subsys1", paths))
     assert found is not None
     assert found.met
 
@@ -235,21 +239,14 @@ def test_every_check_says_all_it_has_to(check: Check[ArrayFacts]) -> None:
     assert check.fix
 
 
-def snapshot() -> Snapshot:
-    """The fixture host as a scrape of it."""
-
-    def samples(_skip: object) -> Iterable[Sample]:
-        roots = Roots.under(FIXTURE)
-        yield from metrics.md_samples(read_md(roots))
-        yield from metrics.zfs_samples(read_zfs(roots), parse_text((FIXTURE / "zpool_status.txt").read_text()))
-        yield from metrics.multipath_samples(read_multipath(roots))
-
-    collector = Collector("array", metrics.SPECS, samples)
-    return Exposition((collector,), clock=lambda: 0.0, logger=logging.getLogger("test.array")).scrape()
+def fixture_host() -> Readings:
+    roots = Roots.under(FIXTURE)
+    pools = parse_text((FIXTURE / "zpool_status.txt").read_text())
+    return Readings(arrays=Arrays(read_md(roots), read_zfs(roots), pools, read_multipath(roots)))
 
 
 def test_a_whole_host_from_its_trees_to_its_findings() -> None:
-    found = Judge().look(snapshot(), 0.0)
+    found = Judge().look(fixture_host(), 0.0)
     assert [(each.severity.value, each.check, each.subject, each.is_) for each in found if not each.met] == [
         ("critical", "array.md-degraded", "md0", "raid5, 1 disk missing (faulty: sdd1); recover, 25.0% done"),
         ("critical", "array.md-degraded", "md5", "inactive, with 2 disks there"),
@@ -291,8 +288,7 @@ def test_a_whole_host_from_its_trees_to_its_findings() -> None:
 
 
 def test_facts_of_a_host_without_any_of_it() -> None:
-    empty = Exposition((), clock=lambda: 0.0, logger=logging.getLogger("test.array")).scrape()
-    assert array_facts(SeriesView(empty)) == ArrayFacts()
+    assert array_facts(Readings()) == ArrayFacts()
     assert judge(ArrayFacts()) == ()
 
 
@@ -303,10 +299,6 @@ def test_a_group_counts_where_no_member_of_it_says_more() -> None:
         "errors: 4 data errors, use '-v' for a list\n"
     )
 
-    def samples(_skip: object) -> Iterable[Sample]:
-        return metrics.zfs_samples(replace(read_zfs(Roots.under(FIXTURE)), pools={"tank": "ONLINE"}), parse_text(text))
-
-    collector = Collector("array", metrics.SPECS, samples)
-    taken = Exposition((collector,), clock=lambda: 0.0, logger=logging.getLogger("test.array")).scrape()
-    (pool,) = array_facts(SeriesView(taken)).pools
-    assert pool.errors == (VdevErrors("raidz1-0", {"checksum": 4}),)
+    arrays = Arrays(None, ZfsReading({"tank": "ONLINE"}, None), parse_text(text), None)
+    (pool,) = array_facts(Readings(arrays=arrays)).pools
+    assert pool.errors == (Vdev("raidz1-0", "ONLINE", 0, 0, 4),)

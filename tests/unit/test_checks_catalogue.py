@@ -8,9 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from plumbline.checks.facts import Bond, BondMember, Coalescing, Count, InfinibandPort, NetworkFacts, Ring, SoftnetCpu
+from plumbline.checks.growth import Count
 from plumbline.checks.network import CHECKS, judge
-from support.facts import LOOPBACK, NIC, QUIET, VIRTUAL
+from plumbline.checks.network.facts import NetworkFacts, SoftnetCpu
+from plumbline.sources.bonding import Bond, MiiStatus, Slave
+from plumbline.sources.coalesce import Moderation
+from plumbline.sources.ethtool import PauseConfig, RingSizes
+from plumbline.sources.linkmodes import LinkModes
+from support.facts import LOOPBACK, NIC, QUIET, VIRTUAL, infiniband, interrupts, moderated, sysctls
 
 IDS = {check.id for check in CHECKS}
 
@@ -92,14 +97,14 @@ def test_ids_are_unique() -> None:
 
 BAD_NIC = replace(
     NIC,
-    rx_ring=Ring(453, 4078),
+    rings=RingSizes(rx=453, rx_max=4078),
     ring_drops=Count(9, 9),
-    pause_receive=False,
-    rx_coalescing=Coalescing(0, 1, False),
+    pause=PauseConfig(False, receive=False, transmit=True),
+    coalescing=moderated(Moderation(0, 1, False)),
     offloads={"scatter-gather": False},
-    speed_bits_per_second=1e9,
-    full_duplex=False,
-    irq_share_max_ratio=1.0,
+    speed_mbps=1_000,
+    modes=LinkModes(full_duplex=False, max_speed_mbps=10_000),
+    interrupts=interrupts(1.0, 8),
     roles=frozenset({"ceph_public"}),
 )
 BAD = NetworkFacts(
@@ -110,23 +115,39 @@ BAD = NetworkFacts(
         replace(NIC, device="ib0"),
     ),
     tuple(SoftnetCpu(cpu, Count(9, 9), Count(9, 9), Count(9, 9), Count(9, 9), Count(9, 9)) for cpu in range(8)),
-    {
-        "net.core.netdev_budget": (300,),
-        "net.core.netdev_budget_usecs": (2000,),
-        "net.core.netdev_max_backlog": (1000,),
-        "net.core.rmem_max": (212992,),
-        "net.core.wmem_max": (212992,),
-        "net.ipv4.tcp_rmem": (1, 1, 1),
-        "net.ipv4.tcp_wmem": (1, 1, 1),
-        "net.ipv4.tcp_window_scaling": (0,),
-        "net.ipv4.tcp_timestamps": (0,),
-        "net.ipv4.tcp_sack": (0,),
-    },
-    bonds=(
-        Bond("bond0", "802.3ad", False, (BondMember("a", True, 1), BondMember("b", True, 2), BondMember("c", False))),
+    sysctls(
+        {
+            "net.core.netdev_budget": (300,),
+            "net.core.netdev_budget_usecs": (2000,),
+            "net.core.netdev_max_backlog": (1000,),
+            "net.core.rmem_max": (212992,),
+            "net.core.wmem_max": (212992,),
+            "net.ipv4.tcp_rmem": (1, 1, 1),
+            "net.ipv4.tcp_wmem": (1, 1, 1),
+            "net.ipv4.tcp_window_scaling": (0,),
+            "net.ipv4.tcp_timestamps": (0,),
+            "net.ipv4.tcp_sack": (0,),
+        }
     ),
-    infiniband=(InfinibandPort("mlx4_0", "1", "InfiniBand", False, True),),
-    ipoib_connected={"ib0": False},
+    bonds=(
+        Bond(
+            "bond0",
+            "802.3ad",
+            "",
+            "",
+            "",
+            miimon_ms=0,
+            arp_interval_ms=0,
+            min_links=None,
+            aggregator=None,
+            slaves=(
+                Slave("a", None, MiiStatus.UP, None, aggregator_id=1),
+                Slave("b", None, MiiStatus.UP, None, aggregator_id=2),
+                Slave("c", None, MiiStatus.DOWN, None),
+            ),
+        ),
+    ),
+    infiniband=infiniband(2, 5, ib0=False),
 )
 
 
@@ -158,16 +179,18 @@ def test_this_kind_of_machine_gets_no_advice() -> None:
         2.0,
         (VIRTUAL, LOOPBACK),
         QUIET[:2],
-        {
-            "net.core.netdev_budget": (300,),
-            "net.core.netdev_max_backlog": (1000,),
-            "net.core.rmem_max": (4194304,),
-            "net.core.wmem_max": (4194304,),
-            "net.ipv4.tcp_rmem": (4096, 131072, 33554432),
-            "net.ipv4.tcp_wmem": (4096, 16384, 4194304),
-            "net.ipv4.tcp_window_scaling": (1,),
-            "net.ipv4.tcp_timestamps": (1,),
-            "net.ipv4.tcp_sack": (1,),
-        },
+        sysctls(
+            {
+                "net.core.netdev_budget": (300,),
+                "net.core.netdev_max_backlog": (1000,),
+                "net.core.rmem_max": (4194304,),
+                "net.core.wmem_max": (4194304,),
+                "net.ipv4.tcp_rmem": (4096, 131072, 33554432),
+                "net.ipv4.tcp_wmem": (4096, 16384, 4194304),
+                "net.ipv4.tcp_window_scaling": (1,),
+                "net.ipv4.tcp_timestamps": (1,),
+                "net.ipv4.tcp_sack": (1,),
+            }
+        ),
     )
     assert [(each.check, each.subject) for each in judge(facts) if not each.met] == []

@@ -8,17 +8,18 @@ import pytest
 
 from plumbline.checks.disk.cache import FLUSHES_OMITTED, WRITE_CACHE
 from plumbline.checks.disk.completion import ADD_RANDOM, RQ_AFFINITY
+from plumbline.checks.disk.facts import Disk, Disks
 from plumbline.checks.disk.medium import ROTATIONAL_FLAG
 from plumbline.checks.disk.queueing import NR_REQUESTS, READ_AHEAD, SCHEDULER
-from plumbline.checks.disk_facts import Disk, DiskFacts
 from plumbline.checks.model import Check
 from support.disk_facts import HDD, LOOP, NVME, SSD, STACK, VIRTUAL, but, of
 
-RAID_SSD = but(SSD, transport="scsi", device_class="hdd", rotational=True, model="INTEL SSDSC2BB480G4", device="sdq")
-"""As a controller hands an SSD through and hides that it is one."""
-RAID_HDD = but(HDD, transport="scsi", model="LSI RAID 5/6 SAS 6G", volatile_cache=True)
-OSD = frozenset({"osd.3"})
 Q = dict
+VOLATILE = Q(device_cache="write back")
+RAID_SSD = but(SSD, transport="scsi", device_class="hdd", rotational=True, model="INTEL SSDSC2BB480G4", name="sdq")
+"""As a controller hands an SSD through and hides that it is one."""
+RAID_HDD = but(HDD, transport="scsi", model="LSI RAID 5/6 SAS 6G", queue=VOLATILE)
+OSD = frozenset({"osd.3"})
 
 
 @pytest.mark.parametrize(
@@ -36,8 +37,8 @@ Q = dict
         (SCHEDULER, but(HDD, queue=Q(zoned="host-managed"))),
         (SCHEDULER, but(RAID_SSD, queue=Q(scheduler="none"))),
         (READ_AHEAD, SSD),
-        (READ_AHEAD, but(SSD, queue=Q(read_ahead_bytes=0))),
-        (READ_AHEAD, but(NVME, osds=OSD, queue=Q(read_ahead_bytes=4 << 20))),
+        (READ_AHEAD, but(SSD, queue=Q(read_ahead_kib=0))),
+        (READ_AHEAD, but(NVME, osds=OSD, queue=Q(read_ahead_kib=4 << 10))),
         (NR_REQUESTS, SSD),
         (NR_REQUESTS, but(SSD, queue=Q(requests=32))),
         (NR_REQUESTS, but(HDD, queue_depth=1014)),  # smartpqi takes more than the kernel's own choice
@@ -47,10 +48,10 @@ Q = dict
         (ROTATIONAL_FLAG, SSD),
         (ROTATIONAL_FLAG, NVME),
         (WRITE_CACHE, but(SSD, osds=OSD)),
-        (FLUSHES_OMITTED, but(HDD, volatile_cache=True, queue=Q(write_back=True))),
+        (FLUSHES_OMITTED, but(HDD, queue=VOLATILE | Q(write_cache="write back"))),
     ],
 )
-def test_met(check: Check[DiskFacts], disk: Disk) -> None:
+def test_met(check: Check[Disks], disk: Disk) -> None:
     found = of(check, disk)
     assert found is not None
     assert found.met
@@ -73,7 +74,7 @@ def test_met(check: Check[DiskFacts], disk: Disk) -> None:
         ),
         (
             READ_AHEAD,
-            but(NVME, queue=Q(read_ahead_bytes=4 << 20)),
+            but(NVME, queue=Q(read_ahead_kib=4 << 10)),
             "info",
             "echo 128 > /sys/block/nvme0n1/queue/read_ahead_kb",
         ),
@@ -90,19 +91,19 @@ def test_met(check: Check[DiskFacts], disk: Disk) -> None:
         (ROTATIONAL_FLAG, but(RAID_SSD, osds=OSD), "warning", "echo 0 > /sys/block/sdq/queue/rotational"),
         (
             WRITE_CACHE,
-            but(HDD, osds=OSD, volatile_cache=True),
+            but(HDD, osds=OSD, queue=VOLATILE),
             "info",
             "echo 'write through' | tee /sys/block/sdb/device/scsi_disk/*/cache_type",
         ),
         (
             FLUSHES_OMITTED,
-            but(SSD, volatile_cache=True),
+            but(SSD, queue=VOLATILE),
             "warning",
             "echo 'write back' > /sys/block/sda/queue/write_cache",
         ),
     ],
 )
-def test_not_met(check: Check[DiskFacts], disk: Disk, severity: str, now: str) -> None:
+def test_not_met(check: Check[Disks], disk: Disk, severity: str, now: str) -> None:
     found = of(check, disk)
     assert found is not None
     assert (found.met, found.severity, found.subject) == (False, severity, disk.device)
@@ -114,7 +115,7 @@ def test_not_met(check: Check[DiskFacts], disk: Disk, severity: str, now: str) -
         return
     assert found.fix.keep is not None
     assert found.fix.keep.file == "/etc/udev/rules.d/90-storage-disks.rules"
-    assert disk.serial in found.fix.keep.content
+    assert str(disk.block.serial) in found.fix.keep.content
 
 
 @pytest.mark.parametrize(
@@ -125,38 +126,36 @@ def test_not_met(check: Check[DiskFacts], disk: Disk, severity: str, now: str) -
         (ROTATIONAL_FLAG, HDD),
         (ROTATIONAL_FLAG, RAID_HDD),  # its name says nothing of what is in it
         (ROTATIONAL_FLAG, but(HDD, model="ST1000LX015 SSHD")),  # a hybrid turns
-        (WRITE_CACHE, but(SSD, volatile_cache=True)),  # nobody's OSD
+        (WRITE_CACHE, but(SSD, queue=VOLATILE)),  # nobody's OSD
         (WRITE_CACHE, but(RAID_HDD, osds=OSD)),  # the controller's business
-        (WRITE_CACHE, but(NVME, osds=OSD, queue=Q(write_back=True))),
+        (WRITE_CACHE, but(NVME, osds=OSD, queue=Q(write_cache="write back"))),
         (FLUSHES_OMITTED, SSD),
         (FLUSHES_OMITTED, RAID_HDD),
     ],
 )
-def test_does_not_apply(check: Check[DiskFacts], disk: Disk) -> None:
+def test_does_not_apply(check: Check[Disks], disk: Disk) -> None:
     assert of(check, disk) is None
 
 
-UNKNOWN: list[tuple[Check[DiskFacts], dict[str, Any], dict[str, Any]]] = [
+UNKNOWN: list[tuple[Check[Disks], dict[str, Any], dict[str, Any]]] = [
     (SCHEDULER, {}, {"scheduler": None}),
     (SCHEDULER, {"device_class": None}, {}),
     (SCHEDULER, {"transport": None}, {}),
-    (READ_AHEAD, {}, {"read_ahead_bytes": None}),
+    (READ_AHEAD, {}, {"read_ahead_kib": None}),
     (NR_REQUESTS, {}, {"requests": None}),
     (NR_REQUESTS, {"queue_depth": None}, {}),
     (RQ_AFFINITY, {}, {"rq_affinity": None}),
     (ADD_RANDOM, {}, {"add_random": None}),
     (ROTATIONAL_FLAG, {"rotational": None}, {}),
     (ROTATIONAL_FLAG, {"model": ""}, {}),
-    (WRITE_CACHE, {"osds": OSD, "volatile_cache": None}, {}),
-    (FLUSHES_OMITTED, {"volatile_cache": None}, {}),
-    (FLUSHES_OMITTED, {"volatile_cache": True}, {"write_back": None}),
+    (WRITE_CACHE, {"osds": OSD}, {"device_cache": None}),
+    (FLUSHES_OMITTED, {}, {"device_cache": None}),
+    (FLUSHES_OMITTED, {}, {"device_cache": "write back", "write_cache": None}),
 ]
 
 
 @pytest.mark.parametrize(("check", "changes", "queue"), UNKNOWN)
-def test_unknown_is_no_reason_to_advise(
-    check: Check[DiskFacts], changes: dict[str, Any], queue: dict[str, Any]
-) -> None:
+def test_unknown_is_no_reason_to_advise(check: Check[Disks], changes: dict[str, Any], queue: dict[str, Any]) -> None:
     assert of(check, but(SSD, queue=queue, **changes)) is None
 
 
@@ -167,9 +166,8 @@ def test_what_is_not_this_hosts_own_hardware_gets_no_advice(disk: Disk) -> None:
         model="SSD",
         rotational=True,
         osds=OSD,
-        volatile_cache=True,
         queue_depth=32,
-        queue=Q(scheduler="bfq", requests=4, rq_affinity=0, add_random=True, read_ahead_bytes=1 << 30),
+        queue=VOLATILE | Q(scheduler="bfq", requests=4, rq_affinity=0, add_random=True, read_ahead_kib=1 << 20),
     )
     checks = (
         SCHEDULER,
@@ -186,7 +184,7 @@ def test_what_is_not_this_hosts_own_hardware_gets_no_advice(disk: Disk) -> None:
 
 def test_no_command_and_no_rule_ever_tells_the_kernel_alone_that_a_cache_is_gone() -> None:
     for check in (WRITE_CACHE, FLUSHES_OMITTED):
-        found = of(check, but(SSD, osds=OSD, volatile_cache=True))
+        found = of(check, but(SSD, osds=OSD, queue=VOLATILE))
         assert found is not None
         assert found.fix is not None
         kept = found.fix.keep.content if found.fix.keep else ""
@@ -207,8 +205,8 @@ def test_no_command_and_no_rule_ever_tells_the_kernel_alone_that_a_cache_is_gone
             ],
         ),
         (but(SSD, serial="S4 X*Y"), ['ENV{ID_SERIAL_SHORT}=="S4?X?Y"']),
-        (but(SSD, serial=""), ['KERNEL=="sda"']),
-        (but(SSD, serial="", device="cciss/c0d0"), ['KERNEL=="cciss!c0d0"']),
+        (but(SSD, serial=None), ['KERNEL=="sda"']),
+        (but(SSD, serial=None, name="cciss/c0d0"), ['KERNEL=="cciss!c0d0"']),
     ],
 )
 def test_a_rule_knows_the_disk_by_its_serial_number(disk: Disk, matches: list[str]) -> None:

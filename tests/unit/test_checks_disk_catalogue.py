@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from plumbline.checks.disk import CHECKS, cache, completion, judge, medium, queueing
-from plumbline.checks.disk_facts import Disk, DiskFacts, DiskQueue
 from plumbline.checks.every import CHECKS as EVERY
-from support.disk_facts import HDD, LOOP, NVME, SSD, STACK, VIRTUAL, but
+from plumbline.sources.queuesettings import QueueSettings
+from support.disk_facts import HDD, LOOP, NVME, SSD, STACK, VIRTUAL, but, disk
 
 IDS = {check.id for check in CHECKS}
 SETTINGS = (*medium.CHECKS, *queueing.CHECKS, *completion.CHECKS, *cache.CHECKS)
@@ -43,19 +43,19 @@ def test_every_option_varied_in_the_tests_is_a_check(option: str) -> None:
     assert OPTIONS[option] in IDS
 
 
-SSD_910 = Disk(
+SSD_910 = disk(
     "sdq",
     device_class="hdd",
     transport="sas",
     model="INTEL(R) SSD 910 200GB",
     rotational=True,
-    queue=DiskQueue("cfq", requests=128, read_ahead_bytes=128 * 1024, rq_affinity=0),
+    queue=QueueSettings("sdq", "cfq", requests=128, read_ahead_kib=128, rq_affinity=0),
 )
 """A module of the slides' SSD as nobody has set it yet: CentOS 6.4, vanilla kernel 3.8.13."""
 
 
 def test_the_slides_ssd_before_its_settings_gets_their_commands() -> None:
-    found = {each.check: each.fix.now for each in judge(DiskFacts(None, (SSD_910,))) if each.fix}
+    found = {each.check: each.fix.now for each in judge((SSD_910,)) if each.fix}
     assert found == {
         "disk.rq-affinity": "echo 1 > /sys/block/sdq/queue/rq_affinity",
         "disk.scheduler": "echo noop > /sys/block/sdq/queue/scheduler",
@@ -68,9 +68,9 @@ def test_the_slides_ssd_with_their_settings_has_nothing_to_mend() -> None:
         SSD_910,
         device_class="ssd",
         rotational=False,
-        queue={"scheduler": "noop", "rq_affinity": 1, "read_ahead_bytes": 0},
+        queue={"scheduler": "noop", "rq_affinity": 1, "read_ahead_kib": 0},
     )
-    found = judge(DiskFacts(None, (done,)))
+    found = judge((done,))
     assert {each.check for each in found} == set(RECOMMENDED.values())
     assert all(each.met for each in found)
 
@@ -94,34 +94,33 @@ BAD = (
         SSD,
         rotational=True,
         osds=frozenset({"osd.0"}),
-        volatile_cache=True,
-        queue={"scheduler": "bfq", "requests": 4, "rq_affinity": 0, "add_random": True},
+        queue={"device_cache": "write back", "scheduler": "bfq", "requests": 4, "rq_affinity": 0, "add_random": True},
     ),
-    but(NVME, queue={"read_ahead_bytes": 1 << 24}),
+    but(NVME, queue={"read_ahead_kib": 1 << 14}),
 )
 
 
 def test_every_check_of_a_setting_can_find_something() -> None:
-    assert {each.check for each in judge(DiskFacts(None, BAD)) if not each.met} == {check.id for check in SETTINGS}
+    assert {each.check for each in judge(BAD) if not each.met} == {check.id for check in SETTINGS}
 
 
 def test_every_finding_that_is_not_met_writes_what_its_check_says_it_writes() -> None:
     written = {check.id: check.fix.rsplit("/", 1)[1] for check in CHECKS}
-    for each in judge(DiskFacts(None, BAD)):
+    for each in judge(BAD):
         if each.fix is not None:
             assert each.fix.now.endswith(f"/{written[each.check]}")
 
 
 def test_sound_disks_have_nothing_to_mend() -> None:
-    found = judge(DiskFacts(None, (SSD, NVME, HDD)))
+    found = judge((SSD, NVME, HDD))
     assert {each.subject for each in found} == {"sda", "nvme0n1", "sdb"}
     assert [each.check for each in found if not each.met] == []
 
 
 def test_a_host_that_tells_nothing_gets_no_advice() -> None:
-    assert judge(DiskFacts()) == ()
+    assert judge(()) == ()
 
 
 def test_this_kind_of_machine_gets_no_advice() -> None:
     """A virtual machine: virtio-blk with 8 MiB of read-ahead and the rotational flag, loop devices, device mapper."""
-    assert judge(DiskFacts(None, (VIRTUAL, LOOP, STACK))) == ()
+    assert judge((VIRTUAL, LOOP, STACK)) == ()

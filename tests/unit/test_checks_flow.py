@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from plumbline.checks.facts import Coalescing, Count, Nic
+from plumbline.checks.growth import Count
 from plumbline.checks.model import Severity
+from plumbline.checks.network.facts import Nic
 from plumbline.checks.network.flow import COALESCING_OFF, PAUSE_OFF
-from support.facts import LOOPBACK, NIC, VIRTUAL, on, only
+from plumbline.sources.coalesce import Moderation
+from plumbline.sources.ethtool import PauseConfig
+from support.facts import LOOPBACK, NIC, VIRTUAL, moderated, on, only
 
-NO_PAUSE = replace(NIC, pause_receive=False, pause_transmit=False)
+OFF = PauseConfig(False, receive=False, transmit=False)
+NO_PAUSE = replace(NIC, pause=OFF)
 
 
 @pytest.mark.parametrize(
@@ -19,8 +23,9 @@ NO_PAUSE = replace(NIC, pause_receive=False, pause_transmit=False)
     [
         LOOPBACK,
         VIRTUAL,
-        replace(VIRTUAL, pause_receive=False, pause_transmit=False),
-        replace(NIC, pause_receive=None, pause_transmit=None),
+        replace(VIRTUAL, pause=OFF),
+        replace(NIC, pause=None),
+        replace(NIC, pause=PauseConfig(None, receive=None, transmit=None)),
         replace(NO_PAUSE, up=False),
         pytest.param(replace(NO_PAUSE, pause_frames_received=Count(900, 5)), id="paused by the other end already"),
     ],
@@ -45,7 +50,7 @@ def test_pause_met_while_paused() -> None:
     ("changes", "severity", "is_"),
     [
         ({}, Severity.INFO, "receive off, transmit off"),
-        ({"pause_receive": True}, Severity.INFO, "receive on, transmit off"),
+        ({"pause": PauseConfig(False, receive=True, transmit=False)}, Severity.INFO, "receive on, transmit off"),
         ({"fifo_drops": Count(5, 5)}, Severity.WARNING, "receive off, transmit off"),
         ({"ring_drops": Count(5, 5)}, Severity.WARNING, "receive off, transmit off"),
         ({"ring_drops": Count(5, 0)}, Severity.INFO, "receive off, transmit off"),
@@ -65,10 +70,10 @@ def test_pause_not_met(changes: dict[str, object], severity: Severity, is_: str)
     "nic",
     [
         LOOPBACK,
-        replace(VIRTUAL, rx_coalescing=Coalescing(0, 1, False)),
-        replace(NIC, rx_coalescing=None),
-        replace(NIC, rx_coalescing=Coalescing(None, 1, None)),
-        replace(NIC, rx_coalescing=Coalescing(0, 1, False), up=False),
+        replace(VIRTUAL, coalescing=moderated(Moderation(0, 1, False))),
+        replace(NIC, coalescing=None),
+        replace(NIC, coalescing=moderated(Moderation(None, 1, None))),
+        replace(NIC, coalescing=moderated(Moderation(0, 1, False)), up=False),
     ],
 )
 def test_coalescing_does_not_apply(nic: Nic) -> None:
@@ -76,17 +81,17 @@ def test_coalescing_does_not_apply(nic: Nic) -> None:
 
 
 @pytest.mark.parametrize(
-    "coalescing",
+    "rx",
     [
-        Coalescing(8, 128, True),
-        Coalescing(0, 0, True),
-        Coalescing(50, 0, None),
-        Coalescing(0, 64, False),
-        Coalescing(None, 64, None),
+        Moderation(8, 128, True),
+        Moderation(0, 0, True),
+        Moderation(50, 0, None),
+        Moderation(0, 64, False),
+        Moderation(None, 64, None),
     ],
 )
-def test_coalescing_met(coalescing: Coalescing) -> None:
-    found = only(COALESCING_OFF, on(replace(NIC, rx_coalescing=coalescing)))
+def test_coalescing_met(rx: Moderation) -> None:
+    found = only(COALESCING_OFF, on(replace(NIC, coalescing=moderated(rx))))
     assert found is not None
     assert found.met
 
@@ -95,23 +100,23 @@ def test_coalescing_met(coalescing: Coalescing) -> None:
     ("rx", "tx", "is_", "command"),
     [
         (
-            Coalescing(0, 1, False),
-            Coalescing(0, 1, False),
+            Moderation(0, 1, False),
+            Moderation(0, 1, False),
             "adaptive off, rx-usecs 0, rx-frames 1",
             "ethtool -C ens2f0 adaptive-rx on adaptive-tx on",
         ),
         (
-            Coalescing(0, 1, False),
-            Coalescing(0, 1, None),
+            Moderation(0, 1, False),
+            Moderation(0, 1, None),
             "adaptive off, rx-usecs 0, rx-frames 1",
             "ethtool -C ens2f0 adaptive-rx on",
         ),
-        (Coalescing(0, 0, None), None, "rx-usecs 0, rx-frames 0", "ethtool -C ens2f0 rx-usecs 8 rx-frames 128"),
-        (Coalescing(0, None, None), None, "rx-usecs 0", "ethtool -C ens2f0 rx-usecs 8"),
+        (Moderation(0, 0, None), Moderation(), "rx-usecs 0, rx-frames 0", "ethtool -C ens2f0 rx-usecs 8 rx-frames 128"),
+        (Moderation(0, None, None), Moderation(), "rx-usecs 0", "ethtool -C ens2f0 rx-usecs 8"),
     ],
 )
-def test_coalescing_not_met(rx: Coalescing, tx: Coalescing | None, is_: str, command: str) -> None:
-    found = only(COALESCING_OFF, on(replace(NIC, rx_coalescing=rx, tx_coalescing=tx)))
+def test_coalescing_not_met(rx: Moderation, tx: Moderation, is_: str, command: str) -> None:
+    found = only(COALESCING_OFF, on(replace(NIC, coalescing=moderated(rx, tx))))
     assert found is not None
     assert (found.met, found.severity, found.is_) == (False, Severity.INFO, is_)
     assert found.fix is not None

@@ -4,49 +4,52 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
-from plumbline.catalogue import MetricSpec
-from plumbline.checks.facts import Count
+from plumbline.checks.growth import Count, Growth
 from plumbline.checks.health import CHECKS, judge
-from plumbline.checks.health_facts import Disk, HealthFacts
+from plumbline.checks.health.facts import Disk, health_facts
 from plumbline.checks.model import Finding, Severity
-from plumbline.collectors import disk
-from plumbline.collectors import health as metrics
-from plumbline.healthfacts import health_facts
+from plumbline.checks.readings import Readings
 from plumbline.judging import Judge
-from plumbline.seriesview import SeriesView
-from plumbline.snapshot import Family, Snapshot
 from plumbline.sources.diskhealth import REASONS, DiskHealth, DiskState
 
-SOUND = Disk(
-    "nvme0n1",
-    osd="osd.3",
+HEALTH = DiskHealth(
     smart_passed=True,
     warnings=dict.fromkeys(("spare", "temperature", "reliability", "read-only", "backup", "memory-region"), False),
-    media_errors=Count(4, 0),
     pending_sectors=0,
     offline_uncorrectable_sectors=0,
-    spare_ratio=1.0,
-    spare_threshold_ratio=0.1,
-    wear_ratio=0.3,
-    endurance_left_s=86400.0 * 365,
+    spare_percent=100,
+    spare_threshold_percent=10,
+    wear_percent=30,
+    power_on_hours=24 * 365,
     temperature_celsius=40.0,
     warning_celsius=70.0,
     critical_celsius=80.0,
 )
+SOUND = Disk(DiskState("nvme0n1", HEALTH, False, "", "", None, 0.0), "osd.3", Count(4, 0))
+OF_HEALTH, OF_STATE = ({field.name for field in fields(each)} for each in (DiskHealth, DiskState))
 
 
-def found(check: str, **changes: object) -> Finding | None:
-    from dataclasses import replace
+def but(**changes: Any) -> Disk:
+    """The sound disk, its state or its figures with these changes."""
+    of_disk = {name: changes.pop(name) for name in ("osd", "media_errors") if name in changes}
+    of_health = {name: value for name, value in changes.items() if name in OF_HEALTH}
+    of_state = {name: value for name, value in changes.items() if name in OF_STATE}
+    assert changes.keys() == of_health.keys() | of_state.keys()
+    return replace(SOUND, state=replace(SOUND.state, health=replace(HEALTH, **of_health), **of_state), **of_disk)
 
-    findings = [each for each in judge(HealthFacts(60.0, (replace(SOUND, **changes),))) if each.check == check]
+
+def found(check: str, **changes: Any) -> Finding | None:
+    findings = [each for each in judge((but(**changes),)) if each.check == check]
     assert len(findings) <= 1
     return findings[0] if findings else None
 
 
-def bad(check: str, **changes: object) -> Finding:
+def bad(check: str, **changes: Any) -> Finding:
     finding = found(check, **changes)
     assert finding is not None
     assert not finding.met
@@ -55,14 +58,14 @@ def bad(check: str, **changes: object) -> Finding:
 
 
 def test_a_sound_disk_meets_every_check() -> None:
-    findings = judge(HealthFacts(60.0, (SOUND,)))
+    findings = judge((SOUND,))
     assert {each.check for each in findings} == {check.id for check in CHECKS}
     assert [each for each in findings if not each.met] == []
 
 
 def test_a_disk_that_tells_nothing_gets_no_advice() -> None:
-    assert [each.check for each in judge(HealthFacts(60.0, (Disk("sda"),)))] == ["health.not-readable"]
-    assert judge(HealthFacts()) == ()
+    assert [each.check for each in judge((Disk(replace(SOUND.state, health=None)),))] == ["health.not-readable"]
+    assert judge(()) == ()
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
@@ -111,18 +114,18 @@ def test_pending_sectors() -> None:
 
 
 def test_spare() -> None:
-    assert found("health.spare-low", spare_ratio=0.1).met
-    assert bad("health.spare-low", spare_ratio=0.09).severity is Severity.CRITICAL
-    assert bad("health.spare-low", spare_ratio=0.5, warnings={"spare": True}).is_ == "50% left"
-    assert found("health.spare-low", spare_threshold_ratio=None) is None
+    assert found("health.spare-low", spare_percent=10).met
+    assert bad("health.spare-low", spare_percent=9).severity is Severity.CRITICAL
+    assert bad("health.spare-low", spare_percent=50, warnings={"spare": True}).is_ == "50% left"
+    assert found("health.spare-low", spare_threshold_percent=None) is None
 
 
 def test_worn() -> None:
-    assert found("health.worn-out", wear_ratio=0.89).met
-    soon = bad("health.worn-out", wear_ratio=0.9)
+    assert found("health.worn-out", wear_percent=89).met
+    soon = bad("health.worn-out", wear_percent=90, power_on_hours=9 * 365 * 24)
     assert (soon.severity, "about 365 days more" in soon.fix.caution) == (Severity.INFO, True)
-    assert bad("health.worn-out", wear_ratio=1.04).severity is Severity.WARNING
-    assert found("health.worn-out", wear_ratio=None) is None
+    assert bad("health.worn-out", wear_percent=104).severity is Severity.WARNING
+    assert found("health.worn-out", wear_percent=None) is None
 
 
 def test_hot() -> None:
@@ -132,55 +135,39 @@ def test_hot() -> None:
     assert found("health.too-hot", warning_celsius=None, critical_celsius=None) is None
 
 
-@pytest.mark.parametrize("reason", [*REASONS, "something new", ""])
+@pytest.mark.parametrize("reason", [*REASONS, "something new"])
 def test_every_reason_has_a_way_out(reason: str) -> None:
-    finding = bad("health.not-readable", available=False, reason=reason)
+    finding = bad("health.not-readable", reason=reason)
     assert finding.severity is Severity.INFO
     assert finding.is_
 
 
 def test_how_to_get_it() -> None:
-    assert bad("health.not-readable", available=False, reason="no-smartctl").fix.now == "apt-get install smartmontools"
-    assert "drop-ins/disk-health.conf" in bad("health.not-readable", available=False, reason="no-permission").fix.now
-    silent = bad("health.not-readable", available=False, reason="no-answer", seen_before=True)
+    assert bad("health.not-readable", reason="no-smartctl").fix.now == "apt-get install smartmontools"
+    assert "drop-ins/disk-health.conf" in bad("health.not-readable", reason="no-permission").fix.now
+    silent = bad("health.not-readable", reason="no-answer", last_success_at=5.0)
     assert (silent.severity, silent.fix.now) == (Severity.WARNING, "smartctl -x /dev/nvme0n1")
 
 
-# --- from series
+# --- from readings
 
 
-def snapshot(*states: DiskState) -> Snapshot:
-    rows: dict[MetricSpec, list[tuple[tuple[str, ...], float]]] = {}
-    for spec, labels, value in metrics.samples(states):
-        rows.setdefault(spec, []).append((labels, value))
-    rows[disk.INFO] = [((state.device, "", "", "", "0", "sata", "ssd", "osd.7"), 1) for state in states]
-    families = [Family(spec, tuple(r[0] for r in found), [r[1] for r in found]) for spec, found in rows.items()]
-    return Snapshot(tuple(sorted(families, key=lambda family: family.spec.name)), ())
-
-
-def test_facts_are_what_the_collector_says() -> None:
-    health = DiskHealth(True, {"spare": False}, 30, 99, 10, 4, temperature_celsius=41, warning_celsius=70)
-    view = SeriesView(
-        snapshot(
-            DiskState("nvme0n1", health, False, "", "", 5.0, 0.0), DiskState("sda", None, False, "gone", "", 5.0, 0.0)
-        )
+def test_facts_are_what_the_disk_says_and_whose_it_is() -> None:
+    states = (
+        replace(SOUND.state, health=DiskHealth(media_errors=4)),
+        DiskState("sda", None, False, "gone", "", 5.0, 0.0),
     )
-    good, gone = health_facts(view, 60.0).disks
-    assert (good.smart_passed, good.warnings, good.wear_ratio, good.spare_ratio) == (True, {"spare": False}, 0.3, 0.99)
-    assert (good.media_errors, good.temperature_celsius, good.warning_celsius, good.critical_celsius) == (
-        Count(4, None),
-        41,
-        70,
-        None,
-    )
-    assert (good.osd, good.available, good.pending_sectors) == ("osd.7", True, None)
-    assert (gone.available, gone.reason, gone.seen_before, gone.smart_passed) == (False, "gone", True, None)
+    growth = Growth()
+    growth.look(0.0)
+    good, gone = health_facts(Readings(health=states, osds={"nvme0n1": "osd.7"}), growth)
+    assert (good.osd, good.media_errors, good.seen_before, good.nvme) == ("osd.7", Count(4), False, True)
+    assert (gone.osd, gone.media_errors, gone.seen_before, gone.health) == ("", None, True, DiskHealth())
 
 
 def test_media_errors_that_grow_between_looks_are_found() -> None:
     judged = Judge()
     for now_s, errors in ((0.0, 4), (60.0, 6)):
         state = DiskState("sda", DiskHealth(media_errors=errors), False, "", "", 5.0, 0.0)
-        findings = judged.look(snapshot(state), now_s)
+        findings = judged.look(Readings(health=(state,)), now_s)
     (finding,) = [each for each in findings if each.check == "health.media-errors"]
     assert (finding.met, finding.is_) == (False, "6 errors in the disk's life, 2 of them lately")

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.checks.facts import InfinibandPort, NetworkFacts, Nic
 from plumbline.checks.model import Severity
+from plumbline.checks.network.facts import NetworkFacts, Nic
 from plumbline.checks.network.infiniband import DATAGRAM, INACTIVE
-from support.facts import only
+from plumbline.sources.infiniband import InfinibandReading
+from support.facts import infiniband, only
 
 
-@pytest.mark.parametrize(("active", "link_up"), [(None, True), (True, None), (False, False)])
-def test_a_port_without_a_link_or_a_state_says_nothing(active: bool | None, link_up: bool | None) -> None:
-    assert (
-        only(INACTIVE, NetworkFacts(infiniband=(InfinibandPort("mlx4_0", "1", "InfiniBand", active, link_up),))) is None
-    )
+@pytest.mark.parametrize(("state", "link"), [(None, 5), (4, None), (1, 2)])
+def test_a_port_without_a_link_or_a_state_says_nothing(state: int | None, link: int | None) -> None:
+    assert only(INACTIVE, NetworkFacts(infiniband=infiniband(state, link))) is None
 
 
 def test_roce_needs_no_subnet_manager() -> None:
-    port = InfinibandPort("mlx5_0", "1", "Ethernet", False, True)
-    assert only(INACTIVE, NetworkFacts(infiniband=(port,))) is None
+    assert only(INACTIVE, NetworkFacts(infiniband=infiniband(2, 5, "Ethernet"))) is None
 
 
 def test_active_as_on_the_slide() -> None:
-    found = only(INACTIVE, NetworkFacts(infiniband=(InfinibandPort("mlx4_0", "1", "InfiniBand", True, True),)))
+    found = only(INACTIVE, NetworkFacts(infiniband=infiniband(4, 5)))
     assert found is not None
     assert (found.met, found.subject, found.is_) == (True, "mlx4_0/1", "ACTIVE, LinkUp")
 
 
 def test_a_link_that_no_subnet_manager_has_configured() -> None:
-    found = only(INACTIVE, NetworkFacts(infiniband=(InfinibandPort("qib0", "1", "InfiniBand", False, True),)))
+    found = only(INACTIVE, NetworkFacts(infiniband=infiniband(2, 5, device="qib0")))
     assert found is not None
     assert (found.met, found.severity) == (False, Severity.WARNING)
     assert found.fix is not None
@@ -37,7 +35,7 @@ def test_a_link_that_no_subnet_manager_has_configured() -> None:
 
 
 def ipoib(connected: bool, driver: str | None = "mlx4_core", up: bool = True) -> NetworkFacts:
-    return NetworkFacts(nics=(Nic("ib0", driver, up=up),), ipoib_connected={"ib0": connected})
+    return NetworkFacts(nics=(Nic("ib0", driver, up=up),), infiniband=InfinibandReading((), {"ib0": connected}))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +44,7 @@ def ipoib(connected: bool, driver: str | None = "mlx4_core", up: bool = True) ->
         ipoib(False, driver="mlx5_core[ib_ipoib]"),
         ipoib(False, driver=None),
         ipoib(False, up=False),
-        NetworkFacts(ipoib_connected={"ib0": False}),
+        NetworkFacts(infiniband=InfinibandReading((), {"ib0": False})),
     ],
 )
 def test_mode_does_not_apply(facts: NetworkFacts) -> None:

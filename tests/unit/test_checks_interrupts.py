@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from plumbline.checks.facts import Count, NetworkFacts, Nic
+from plumbline.checks.growth import Count
 from plumbline.checks.model import Severity
+from plumbline.checks.network.facts import NetworkFacts, Nic
 from plumbline.checks.network.interrupts import IRQS_ON_ONE_CPU
-from support.facts import LOOPBACK, NIC, QUIET, VIRTUAL, on, only
+from support.facts import LOOPBACK, NIC, QUIET, VIRTUAL, interrupts, on, only
 
-LOPSIDED = replace(NIC, irq_share_max_ratio=0.97)
+LOPSIDED = replace(NIC, interrupts=interrupts(0.97, 8))
 
 
 @pytest.mark.parametrize(
@@ -19,11 +20,10 @@ LOPSIDED = replace(NIC, irq_share_max_ratio=0.97)
     [
         on(LOOPBACK),
         on(VIRTUAL),
-        pytest.param(on(replace(VIRTUAL, irq_share_max_ratio=1.0)), id="one queue"),
-        pytest.param(on(replace(LOPSIDED, irq_active_vectors=1)), id="one vector at work of eight"),
+        pytest.param(on(replace(VIRTUAL, bus="0000:00:03.0", interrupts=interrupts(1.0, 1))), id="one queue"),
+        pytest.param(on(replace(LOPSIDED, interrupts=interrupts(0.97, 1))), id="one vector at work of eight"),
         pytest.param(on(LOPSIDED, softnet=QUIET[:1]), id="one CPU"),
-        pytest.param(on(replace(LOPSIDED, irq_share_max_ratio=None)), id="idle, or not known"),
-        pytest.param(on(replace(LOPSIDED, irq_active_vectors=None, channels=None)), id="queues not known"),
+        pytest.param(on(replace(LOPSIDED, interrupts=None)), id="idle, or not known"),
         pytest.param(on(replace(LOPSIDED, up=False)), id="down"),
     ],
 )
@@ -31,7 +31,7 @@ def test_does_not_apply(facts: NetworkFacts) -> None:
     assert only(IRQS_ON_ONE_CPU, facts) is None
 
 
-@pytest.mark.parametrize("nic", [NIC, replace(NIC, irq_share_max_ratio=0.6, irq_active_vectors=2)])
+@pytest.mark.parametrize("nic", [NIC, replace(NIC, interrupts=interrupts(0.6, 2))])
 def test_met(nic: Nic) -> None:
     found = only(IRQS_ON_ONE_CPU, on(nic))
     assert found is not None

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from plumbline.checks.facts import Nic
 from plumbline.checks.model import Severity
-from plumbline.checks.network.link import BELOW_CAPABILITY, HALF_DUPLEX, MTU_DIFFERS, OFFLOADS_OFF
+from plumbline.checks.network.facts import Nic
+from plumbline.checks.network.link import BELOW_CAPABILITY, HALF_DUPLEX, MTU_DIFFERS, OFFLOADS, OFFLOADS_OFF
+from plumbline.sources import features
+from plumbline.sources.linkmodes import LinkModes
 from support.facts import LOOPBACK, NIC, VIRTUAL, on, only
 
-SLOW = replace(NIC, speed_bits_per_second=1e9)
+SLOW = replace(NIC, speed_mbps=1_000)
+HALF = LinkModes(full_duplex=False)
 CLUSTER = frozenset({"ceph_cluster"})
 
 
@@ -20,10 +23,10 @@ CLUSTER = frozenset({"ceph_cluster"})
     [
         LOOPBACK,
         VIRTUAL,
-        replace(VIRTUAL, speed_bits_per_second=1e9, max_speed_bits_per_second=10e9),
+        replace(VIRTUAL, speed_mbps=1_000, modes=LinkModes(max_speed_mbps=10_000)),
         replace(SLOW, up=False),
-        replace(SLOW, max_speed_bits_per_second=None),
-        replace(SLOW, speed_bits_per_second=None),
+        replace(SLOW, modes=LinkModes()),
+        replace(SLOW, speed_mbps=None),
     ],
 )
 def test_speed_does_not_apply(nic: Nic) -> None:
@@ -49,7 +52,7 @@ def test_speed(nic: Nic, met: bool, severity: Severity) -> None:
         assert found.fix.now == "ethtool -s ens2f0 autoneg on"
 
 
-@pytest.mark.parametrize("nic", [LOOPBACK, VIRTUAL, replace(NIC, full_duplex=None), replace(NIC, up=False)])
+@pytest.mark.parametrize("nic", [LOOPBACK, VIRTUAL, replace(NIC, modes=LinkModes()), replace(NIC, up=False)])
 def test_duplex_does_not_apply(nic: Nic) -> None:
     assert only(HALF_DUPLEX, on(nic)) is None
 
@@ -58,9 +61,9 @@ def test_duplex_does_not_apply(nic: Nic) -> None:
     ("nic", "met", "severity"),
     [
         (NIC, True, Severity.CRITICAL),
-        (replace(NIC, full_duplex=False), False, Severity.CRITICAL),
-        (replace(NIC, full_duplex=False, storage=None), False, Severity.CRITICAL),
-        (replace(NIC, full_duplex=False, storage=False), False, Severity.WARNING),
+        (replace(NIC, modes=HALF), False, Severity.CRITICAL),
+        (replace(NIC, modes=HALF, storage=None), False, Severity.CRITICAL),
+        (replace(NIC, modes=HALF, storage=False), False, Severity.WARNING),
     ],
 )
 def test_duplex(nic: Nic, met: bool, severity: Severity) -> None:
@@ -128,3 +131,7 @@ def test_offloads() -> None:
 def test_what_is_off_by_default_may_stay_off() -> None:
     off = {"large-receive-offload": False, "ntuple-filters": False, "udp-fragmentation-offload": False}
     assert only(OFFLOADS_OFF, on(replace(NIC, offloads=off))) is None
+
+
+def test_every_offload_that_is_judged_is_one_that_is_read() -> None:
+    assert OFFLOADS.keys() <= features.OFFLOADS.keys()

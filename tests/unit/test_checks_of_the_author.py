@@ -6,10 +6,14 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from plumbline.checks.facts import Coalescing, Count, NetworkFacts, Nic, Ring, SoftnetCpu
+from plumbline.checks.growth import Count
 from plumbline.checks.model import Finding
 from plumbline.checks.network import judge
+from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu
+from plumbline.sources.coalesce import Moderation
+from plumbline.sources.ethtool import PauseConfig, RingSizes
 from plumbline.sources.softnet import parse_softnet
+from support import facts as support
 
 FIGURES = Path(__file__).parent.parent / "fixtures" / "unnoba-2020-chapter-5"
 DEBIAN_10 = {
@@ -17,7 +21,7 @@ DEBIAN_10 = {
     "net.core.netdev_max_backlog": (1000,),  # Figura 36
     "net.ipv4.tcp_rmem": (4096, 131072, 4194304),  # Figura 41
 }
-PORT = Nic("ens2f0", driver="bnx2x", bus="0000:05:00.0", physical=True, up=True)
+PORT = Nic("ens2f0", driver="bnx2x", bus="0000:05:00.0", up=True)
 
 
 def figure(name: str) -> str:
@@ -39,7 +43,7 @@ def interrupts(text: str, device: str) -> Nic:
     rows = [line.split() for line in text.splitlines() if line.endswith(tuple(f"{device}-{n}" for n in range(8)))]
     counts = [list(map(int, row[1:9])) for row in rows]
     cpus = [sum(column) for column in zip(*counts, strict=True)]
-    return replace(PORT, device=device, irq_share_max_ratio=max(cpus) / sum(cpus), irq_active_vectors=len(rows))
+    return replace(PORT, device=device, interrupts=support.interrupts(max(cpus) / sum(cpus), len(rows)))
 
 
 CPUS = tuple(SoftnetCpu(cpu, Count(1, 1), Count(0, 0), Count(0, 0)) for cpu in range(8))
@@ -48,7 +52,8 @@ CPUS = tuple(SoftnetCpu(cpu, Count(1, 1), Count(0, 0), Count(0, 0)) for cpu in r
 def test_figura_23_is_balanced() -> None:
     for device in ("eno1", "eno2"):
         nic = interrupts(figure("interrupts-spread.txt"), device)
-        assert nic.irq_active_vectors == 8
+        assert nic.interrupts is not None
+        assert nic.interrupts.active_vectors == 8
         found = verdicts(NetworkFacts(2.0, (nic,), CPUS))["network.irqs-on-one-cpu"]
         assert found.met
 
@@ -81,20 +86,20 @@ def test_figura_31_runs_out_of_its_budget_and_gets_the_command_of_figura_32() ->
     assert [each.squeezed.total for each in cpus if each.squeezed] == [
         18093, 2651334, 2170448, 2563117, 16130, 2564833, 4587666, 3235299,
     ]  # fmt: skip
-    found = verdicts(NetworkFacts(2.0, (), cpus, DEBIAN_10))["network.netdev-budget"]
+    found = verdicts(NetworkFacts(2.0, (), cpus, support.sysctls(DEBIAN_10)))["network.netdev-budget"]
     assert not found.met
     assert found.fix is not None
     assert found.fix.now == "sysctl -w net.core.netdev_budget=600"
 
 
 def test_figura_31_has_no_drop_in_the_second_column() -> None:
-    found = verdicts(NetworkFacts(2.0, (), softnet(), DEBIAN_10))["network.netdev-max-backlog"]
+    found = verdicts(NetworkFacts(2.0, (), softnet(), support.sysctls(DEBIAN_10)))["network.netdev-max-backlog"]
     assert found.met
 
 
 def test_figura_33_has_pause_frames_enabled() -> None:
     said = settings(figure("pause.txt"))
-    nic = replace(PORT, device="ens1f0", pause_receive=said["RX"] == "on", pause_transmit=said["TX"] == "on")
+    nic = replace(PORT, device="ens1f0", pause=PauseConfig(None, said["RX"] == "on", said["TX"] == "on"))
     found = verdicts(NetworkFacts(2.0, (nic,)))["network.pause-off"]
     assert found.met
 
@@ -103,17 +108,17 @@ def test_figura_35_has_adaptive_coalescing() -> None:
     text = figure("coalesce.txt")
     said = settings(text)
     assert "Adaptive RX: on TX: on" in text
-    rx = Coalescing(float(said["rx-usecs"]), int(said["rx-frames"]), True)
-    assert rx == Coalescing(8, 128, True)
-    found = verdicts(NetworkFacts(2.0, (replace(PORT, rx_coalescing=rx),)))["network.coalescing-off"]
+    rx = Moderation(int(said["rx-usecs"]), int(said["rx-frames"]), True)
+    assert rx == Moderation(8, 128, True)
+    found = verdicts(NetworkFacts(2.0, (replace(PORT, coalescing=support.moderated(rx)),)))["network.coalescing-off"]
     assert found.met
 
 
 def test_figura_37_is_small_on_a_port_that_drops_and_gets_the_command_of_figura_38() -> None:
     maximum, current = figure("rings.txt").split("Current hardware settings:")
-    ring = Ring(int(settings(current)["RX"]), int(settings(maximum)["RX"]))
-    assert ring == Ring(453, 4078)
-    nic = replace(PORT, rx_ring=ring, ring_drops=Count(750466))  # Figura 28: rx_discards
+    rings = RingSizes(rx=int(settings(current)["RX"]), rx_max=int(settings(maximum)["RX"]))
+    assert (rings.rx, rings.rx_max) == (453, 4078)
+    nic = replace(PORT, rings=rings, ring_drops=Count(750466))  # Figura 28: rx_discards
     found = verdicts(NetworkFacts(None, (nic,)))["network.ring-below-maximum"]
     assert not found.met
     assert found.fix is not None
@@ -134,9 +139,9 @@ def test_figura_40_without_jumbo_frames_is_no_finding() -> None:
 
 
 def test_figura_41_is_enough_and_less_gets_the_values_of_figura_42() -> None:
-    assert verdicts(NetworkFacts(sysctls=DEBIAN_10))["network.tcp-rmem"].met
+    assert verdicts(NetworkFacts(sysctl=support.sysctls(DEBIAN_10)))["network.tcp-rmem"].met
     less = {**DEBIAN_10, "net.ipv4.tcp_rmem": (4096, 65536, 2097152), "net.core.rmem_max": (212992,)}
-    found = verdicts(NetworkFacts(sysctls=less))
+    found = verdicts(NetworkFacts(sysctl=support.sysctls(less)))
     fixes = [found[check].fix for check in ("network.tcp-rmem", "network.rmem-max")]
     assert [fix.now for fix in fixes if fix] == [
         'sysctl -w net.ipv4.tcp_rmem="4096 87380 4194304"',

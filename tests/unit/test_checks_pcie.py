@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from plumbline.checks.facts import Count
+from plumbline.checks.growth import Count
 from plumbline.checks.model import Finding, Severity
 from plumbline.checks.pcie import CHECKS, judge
-from plumbline.checks.pcie_facts import PcieDevice, PcieErrors, PcieFacts
-from plumbline.collection import Collector
-from plumbline.collectors import pcie
-from plumbline.exposition import Exposition
+from plumbline.checks.pcie.facts import PcieErrors, PcieFacts
+from plumbline.checks.readings import Readings
 from plumbline.judging import Judge
 from plumbline.roots import Roots
 from plumbline.sources.pcidevices import PciFunction, PciReading, read_pci
@@ -23,22 +20,22 @@ from support.lspci import parse_lspci
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 REPORT = FIXTURES / "icn-unam-nvme"
-DRIVE = PcieDevice(
+DRIVE = PciFunction(
     address="0000:18:00.0",
     kind="nvme",
     name="Samsung [144d:a808]",
     slot="3",
     upstream="0000:16:02.0",
     devices=("nvme1n1",),
-    transfers_per_second=8e9,
-    max_transfers_per_second=8e9,
+    mtps=8_000,
+    max_mtps=8_000,
     lanes=4,
     max_lanes=4,
     aspm_l0s=False,
     aspm_l1=False,
     ltr_enabled=False,
-    ltr_snoop_s=0.0,
-    ltr_no_snoop_s=0.0,
+    ltr_snoop_ns=0,
+    ltr_no_snoop_ns=0,
     behind_chipset=False,
 )
 TWIN = replace(
@@ -48,24 +45,26 @@ TWIN = replace(
     upstream="0000:00:1c.0",
     devices=("nvme0n1",),
     ltr_enabled=True,
-    ltr_snoop_s=71.68e-6,
-    ltr_no_snoop_s=71.68e-6,
+    ltr_snoop_ns=71_680,
+    ltr_no_snoop_ns=71_680,
     behind_chipset=True,
 )
 OTHER = replace(TWIN, name="Intel [8086:0a54]")
-QUIET = PcieErrors("0000:18:00.0", ("nvme1n1",), Count(3, 0), Count(0, 0), Count(0, 0))
+QUIET = PcieErrors(
+    "0000:18:00.0", ("nvme1n1",), {"correctable": Count(3, 0), "nonfatal": Count(0, 0), "fatal": Count(0, 0)}
+)
 
 
-def of(check: str, *devices: PcieDevice, errors: PcieErrors | None = None) -> dict[str, Finding]:
-    facts = PcieFacts(2.0, devices, (errors,) if errors else ())
+def of(
+    check: str, *devices: PciFunction, errors: PcieErrors | None = None, osd_disks: frozenset[str] = frozenset()
+) -> dict[str, Finding]:
+    facts = PcieFacts(devices, (errors,) if errors else (), osd_disks)
     return {each.subject: each for each in judge(facts) if each.check == check}
 
 
 def look(reading: PciReading) -> tuple[Finding, ...]:
-    """From the reading through series to findings, as in the daemon."""
-    collector = Collector("pcie", pcie.SPECS, lambda _skip: pcie.samples(reading))
-    exposition = Exposition([collector], clock=lambda: 0.0, logger=logging.getLogger("test.pcie"))
-    return Judge().look(exposition.scrape(), 1.0)
+    """From the reading to findings, as in the daemon."""
+    return Judge().look(Readings(pcie=reading), 1.0)
 
 
 def report() -> PciReading:
@@ -149,18 +148,17 @@ def test_how_ltr_is_switched_off_and_stays_off() -> None:
     ("devices", "severity"),
     [
         ((TWIN, DRIVE), Severity.WARNING),
-        ((replace(TWIN, osds=("osd.3",)),), Severity.INFO),
         ((TWIN,), None),  # on, as the kernel likes it: no reason to speak
         ((OTHER, DRIVE), None),  # another make proves nothing
-        ((replace(TWIN, ltr_snoop_s=0.0, ltr_no_snoop_s=0.0), DRIVE), None),
-        ((replace(TWIN, ltr_snoop_s=None, ltr_no_snoop_s=None), DRIVE), None),
+        ((replace(TWIN, ltr_snoop_ns=0, ltr_no_snoop_ns=0), DRIVE), None),
+        ((replace(TWIN, ltr_snoop_ns=None, ltr_no_snoop_ns=None), DRIVE), None),
         ((TWIN, replace(DRIVE, ltr_enabled=None)), None),
-        ((replace(TWIN, ltr_snoop_s=None), DRIVE), Severity.WARNING),
+        ((replace(TWIN, ltr_snoop_ns=None), DRIVE), Severity.WARNING),
         ((replace(TWIN, kind="nic"), replace(DRIVE, kind="nic")), None),
         ((replace(TWIN, name=""), replace(DRIVE, name="")), None),
     ],
 )
-def test_when_ltr_is_worth_a_word(devices: tuple[PcieDevice, ...], severity: Severity | None) -> None:
+def test_when_ltr_is_worth_a_word(devices: tuple[PciFunction, ...], severity: Severity | None) -> None:
     found = of("pcie.ltr", *devices).get(TWIN.address)
     assert (found.severity if found else None) == severity
     assert found is None or not found.met
@@ -176,13 +174,18 @@ def test_when_ltr_is_worth_a_word(devices: tuple[PcieDevice, ...], severity: Sev
         ((replace(TWIN, behind_chipset=None), DRIVE), None),
     ],
 )
-def test_when_the_chipset_is_worth_a_word(devices: tuple[PcieDevice, ...], severity: Severity | None) -> None:
+def test_when_the_chipset_is_worth_a_word(devices: tuple[PciFunction, ...], severity: Severity | None) -> None:
     found = of("pcie.behind-chipset", *devices).get(TWIN.address)
     assert (found.severity if found else None) == severity
 
 
+def test_ltr_on_an_osds_drive_is_worth_a_word_by_itself() -> None:
+    found = of("pcie.ltr", TWIN, osd_disks=frozenset({"nvme0n1"}))[TWIN.address]
+    assert (found.met, found.severity) == (False, Severity.INFO)
+
+
 def test_a_narrow_and_slow_link() -> None:
-    bad = replace(DRIVE, lanes=2, transfers_per_second=2.5e9)
+    bad = replace(DRIVE, lanes=2, mtps=2_500)
     (slow,) = of("pcie.link-speed", bad).values()
     (narrow,) = of("pcie.link-width", bad).values()
     assert (slow.is_, slow.should) == ("2.5 GT/s (nvme1n1, slot 3)", "8 GT/s, the fastest both ends can do")
@@ -202,7 +205,7 @@ def test_the_ports_of_a_card_have_one_link() -> None:
     assert (narrow.subject, narrow.is_) == ("0000:af:00.0", "x2 (ens3f0, ens3f1, slot 3)")
 
 
-@pytest.mark.parametrize("field", ["lanes", "max_lanes", "transfers_per_second", "max_transfers_per_second"])
+@pytest.mark.parametrize("field", ["lanes", "max_lanes", "mtps", "max_mtps"])
 def test_a_link_known_in_part_is_not_judged(field: str) -> None:
     check = "pcie.link-width" if "lanes" in field else "pcie.link-speed"
     assert of(check, replace(DRIVE, **{field: None})) == {}
@@ -230,20 +233,19 @@ def test_aspm(l0s: bool | None, l1: bool, is_: str) -> None:
     ],
 )
 def test_errors_that_grow(changes: dict[str, Count], is_: str, severity: Severity) -> None:
-    (found,) = of("pcie.aer", errors=replace(QUIET, **changes)).values()
+    (found,) = of("pcie.aer", errors=replace(QUIET, counts={**QUIET.counts, **changes})).values()
     assert (found.met, found.is_, found.severity) == (False, is_, severity)
 
 
 def test_old_errors_are_no_reason_and_one_look_knows_nothing() -> None:
     (found,) = of("pcie.aer", errors=QUIET).values()
     assert found.met
-    assert of("pcie.aer", errors=PcieErrors("0000:18:00.0", (), Count(3), Count(1), None)) == {}
+    assert of("pcie.aer", errors=PcieErrors("0000:18:00.0", (), {"correctable": Count(3), "nonfatal": Count(1)})) == {}
 
 
 BAD = PcieFacts(
-    2.0,
-    (DRIVE, replace(TWIN, lanes=2, transfers_per_second=5e9, aspm_l1=True)),
-    (replace(QUIET, nonfatal=Count(2, 1)),),
+    (DRIVE, replace(TWIN, lanes=2, mtps=5_000, aspm_l1=True)),
+    (replace(QUIET, counts={"nonfatal": Count(2, 1)}),),
 )
 
 
@@ -257,14 +259,14 @@ def test_every_check_can_find_something_and_gives_a_command_of_its_kind() -> Non
 
 
 def test_a_sound_host_has_nothing_to_mend() -> None:
-    found = judge(PcieFacts(2.0, (DRIVE,), (QUIET,)))
+    found = judge(PcieFacts((DRIVE,), (QUIET,)))
     assert {each.check for each in found} == {check.id for check in CHECKS}
     assert all(each.met for each in found)
 
 
 def test_a_host_that_tells_nothing_gets_no_advice() -> None:
     assert judge(PcieFacts()) == ()
-    assert judge(PcieFacts(2.0, (PcieDevice("0000:00:03.0", "nic", "[1af4:1041]", devices=("eth0",)),))) == ()
+    assert judge(PcieFacts((PciFunction("0000:00:03.0", "nic", "[1af4:1041]", devices=("eth0",)),))) == ()
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)

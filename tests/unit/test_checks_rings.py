@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from plumbline.checks.facts import Count, Nic, Ring
+from plumbline.checks.growth import Count
 from plumbline.checks.model import Severity
+from plumbline.checks.network.facts import Nic
 from plumbline.checks.network.rings import RING_BELOW_MAXIMUM
+from plumbline.sources.ethtool import RingSizes
 from support.facts import LOOPBACK, NIC, VIRTUAL, on, only
 
-SMALL = replace(NIC, rx_ring=Ring(453, 4078), storage=None)
+SMALL = replace(NIC, rings=RingSizes(rx=453, rx_max=4078), storage=None)
 DROPPING = Count(750466, 12)
 
 
@@ -20,11 +22,13 @@ DROPPING = Count(750466, 12)
     [
         pytest.param(LOOPBACK, id="a loopback has no ring"),
         pytest.param(VIRTUAL, id="a hypervisor's port"),
-        pytest.param(replace(VIRTUAL, rx_ring=Ring(128, 256), ring_drops=DROPPING), id="even when it drops"),
-        pytest.param(replace(NIC, rx_ring=None), id="the driver does not tell its ring"),
-        pytest.param(replace(NIC, rx_ring=Ring(453, None)), id="nor its maximum"),
-        pytest.param(replace(NIC, rx_ring=Ring(453, 0)), id="a maximum of nothing"),
-        pytest.param(replace(SMALL, physical=None), id="nobody knows what it is"),
+        pytest.param(
+            replace(VIRTUAL, rings=RingSizes(rx=128, rx_max=256), ring_drops=DROPPING), id="even when it drops"
+        ),
+        pytest.param(replace(NIC, rings=RingSizes()), id="the driver does not tell its ring"),
+        pytest.param(replace(NIC, rings=RingSizes(rx=453, rx_max=None)), id="nor its maximum"),
+        pytest.param(replace(NIC, rings=RingSizes(rx=453, rx_max=0)), id="a maximum of nothing"),
+        pytest.param(replace(SMALL, driver=None), id="nobody knows what it is"),
         pytest.param(SMALL, id="nothing dropped, and nobody said that it carries storage"),
         pytest.param(replace(SMALL, storage=False), id="nothing dropped, and it does not carry storage"),
         pytest.param(replace(SMALL, ring_drops=None), id="drops not known"),
@@ -84,7 +88,7 @@ def test_the_fix() -> None:
 
 
 def test_a_name_that_a_shell_or_udev_would_read_is_harmless() -> None:
-    evil = replace(SMALL, device='e$(id);"*', bus="", physical=True, ring_drops=DROPPING)
+    evil = replace(SMALL, device='e$(id);"*', bus="?", ring_drops=DROPPING)
     found = only(RING_BELOW_MAXIMUM, on(evil))
     assert found is not None
     assert found.fix is not None

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from plumbline.checks.facts import Count, NetworkFacts, SoftnetCpu
+from plumbline.checks.growth import Count
 from plumbline.checks.model import Keep, Severity
+from plumbline.checks.network.facts import NetworkFacts, SoftnetCpu
 from plumbline.checks.network.softnet import BACKLOG_OVERFLOW, SQUEEZE_BY_BUDGET, SQUEEZE_BY_TIME
-from support.facts import NIC, only
+from support.facts import NIC, only, sysctls
 
 SYSCTLS = {
     "net.core.netdev_budget": (300,),
@@ -19,9 +20,9 @@ SYSCTLS = {
 FILE = "/etc/sysctl.d/90-storage-network.conf"
 
 
-def host(*cpus: SoftnetCpu, **sysctls: int) -> NetworkFacts:
-    settings = {**SYSCTLS, **{f"net.core.{name}": (value,) for name, value in sysctls.items()}}
-    return NetworkFacts(window_s=2.0, softnet=cpus, sysctls=settings, nics=(NIC,))
+def host(*cpus: SoftnetCpu, **changed: int) -> NetworkFacts:
+    settings = {**SYSCTLS, **{f"net.core.{name}": (value,) for name, value in changed.items()}}
+    return NetworkFacts(window_s=2.0, softnet=cpus, sysctl=sysctls(settings), nics=(NIC,))
 
 
 def squeezed(total: int, grew: int | None, **more: Count) -> SoftnetCpu:
@@ -36,7 +37,7 @@ def test_a_squeeze_seen_once_says_nothing(check) -> None:
 @pytest.mark.parametrize("check", [SQUEEZE_BY_BUDGET, SQUEEZE_BY_TIME, BACKLOG_OVERFLOW])
 def test_a_setting_that_is_not_known_is_not_changed(check) -> None:
     cpu = SoftnetCpu(0, Count(9, 9), Count(5, 5), Count(5, 5), Count(3, 3), Count(2, 2))
-    assert only(check, replace(host(cpu), sysctls={})) is None
+    assert only(check, replace(host(cpu), sysctl=sysctls({}))) is None
 
 
 @pytest.mark.parametrize("check", [SQUEEZE_BY_BUDGET, SQUEEZE_BY_TIME, BACKLOG_OVERFLOW])

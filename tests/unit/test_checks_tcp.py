@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.checks.facts import Count, NetworkFacts
+from plumbline.checks.growth import Count
 from plumbline.checks.model import Keep, Severity
 from plumbline.checks.network import tcp
-from support.facts import only
+from plumbline.checks.network.facts import NetworkFacts
+from support.facts import only, sysctls
 
 FILE = "/etc/sysctl.d/90-storage-network.conf"
 
 
-def host(drops: Count | None = None, **sysctls: tuple[int, ...]) -> NetworkFacts:
+def host(drops: Count | None = None, **settings: tuple[int, ...]) -> NetworkFacts:
     return NetworkFacts(
-        2.0, sysctls={name.replace("__", "."): values for name, values in sysctls.items()}, tcp_receive_drops=drops
+        2.0,
+        sysctl=sysctls({name.replace("__", "."): values for name, values in settings.items()}),
+        tcp_receive_drops=drops,
     )
 
 

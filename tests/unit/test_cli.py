@@ -8,7 +8,7 @@ import pytest
 
 from plumbline import __version__
 from plumbline.cli import main
-from plumbline.config import COLLECTORS
+from plumbline.registry import NAMES
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_help_names_every_collector_and_every_tree(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         main(["serve", "--help"])
     text = capsys.readouterr().out
-    for name in COLLECTORS:
+    for name in NAMES:
         assert f"--collector.{name}" in text
         assert f"--no-collector.{name}" in text
     for tree in ("procfs", "sysfs", "devfs", "udev"):

@@ -10,9 +10,10 @@ import pytest
 
 from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
 from plumbline.collecting import AT_LEAST_S
-from plumbline.collection import Collector, SkipHook
+from plumbline.collection import SkipHook
 from plumbline.exposition import Exposition, Snapshot
 from support.daemon import eventually
+from support.fake_collectors import Fake, fake
 
 MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
 RINGS = MetricSpec("plumbline_nic_ring_entries", Kind.GAUGE, "Ring.", ("device", "ring"))
@@ -28,7 +29,7 @@ class Hanging:
     def __init__(self, name: str, *samples: Sample, spec: MetricSpec = RINGS) -> None:
         self.let_go = threading.Event()
         self.asked = 0
-        self.collector = Collector(name, (spec,), self._collect, skip_reasons=())
+        self.collector = fake(name, (spec,), self._collect, skip_reasons=())
         self._samples = samples
 
     def _collect(self, _skip: SkipHook) -> Samples:
@@ -45,12 +46,12 @@ def ring() -> Iterator[Hanging]:
     eventually(lambda: not collecting_threads())  # its last words belong to this test's log, not to the next one's
 
 
-def exposition(*collectors: Collector) -> Exposition:
-    return Exposition(collectors, clock=time.monotonic, logger=LOG, page_within_s=PAGE_S)
+def exposition(*collectors: Fake) -> Exposition:
+    return Exposition(collectors, None, clock=time.monotonic, logger=LOG, page_within_s=PAGE_S)
 
 
-def quick(name: str, *samples: Sample, spec: MetricSpec = MTU) -> Collector:
-    return Collector(name, (spec,), lambda _skip: samples, skip_reasons=())
+def quick(name: str, *samples: Sample, spec: MetricSpec = MTU) -> Fake:
+    return fake(name, (spec,), lambda _skip: samples, skip_reasons=())
 
 
 def states(snapshot: Snapshot) -> dict[str, bool]:
@@ -116,7 +117,7 @@ def test_it_is_back_when_it_has_answered(ring: Hanging, caplog: pytest.LogCaptur
 def test_a_reload_does_not_ask_it_again(ring: Hanging) -> None:
     page = exposition(ring.collector)
     page.scrape()
-    page.replace([ring.collector])
+    page.replace([ring.collector], None)
 
     assert states(page.scrape()) == {"ring": False}
     assert ring.asked == 1
@@ -163,7 +164,7 @@ def test_a_mistake_that_is_no_exception_reaches_who_asked() -> None:
     def interrupt(_skip: SkipHook) -> Samples:
         raise KeyboardInterrupt
 
-    page = exposition(Collector("link", (MTU,), interrupt, skip_reasons=()))
+    page = exposition(fake("link", (MTU,), interrupt, skip_reasons=()))
     with pytest.raises(KeyboardInterrupt):
         page.scrape()
     with pytest.raises(KeyboardInterrupt):

@@ -12,7 +12,7 @@ from plumbline.catalogue import Sample
 from plumbline.collectors import array as metrics
 from plumbline.config import Config
 from plumbline.probes.runner import ProcessRunner
-from plumbline.registry import collectors
+from plumbline.registry import configured
 from plumbline.roots import Roots
 from plumbline.sources.md import MdArray, MdReading, read_md
 from plumbline.sources.multipath import read_multipath
@@ -121,9 +121,11 @@ def collected(roots: Roots, *, refresh: bool) -> tuple[set[str], list[tuple[str,
     book = load_book(
         config.baseline, where="test", storage=Path("/nowhere"), host="h", catalogue=load_catalogue(), targets=()
     )
-    (collector,) = (each for each in collectors(given, config, book) if each.name == "array")
     skipped: list[tuple[str, str]] = []
-    names = {spec.name for spec, _, _ in collector.collect(lambda item, reason: skipped.append((item, reason)))}
+    reading = metrics.COLLECTOR.read(
+        configured(given, config, book), lambda item, reason: skipped.append((item, reason))
+    )
+    names = {spec.name for spec, _, _ in metrics.COLLECTOR.samples(reading)}
     return {name.split("_")[1] for name in names}, skipped
 
 

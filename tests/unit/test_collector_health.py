@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plumbline.collectors import health as metrics
-from plumbline.sources.diskhealth import DiskHealth, DiskState
+from plumbline.sources.diskhealth import DiskHealth, DiskState, endurance_left_s
 from plumbline.sources.nvme_smart import Limits, health_of, parse_smart_log
 from support.nvme import USED, smart_page
 
@@ -76,7 +76,7 @@ def test_a_sleeping_disk_is_available() -> None:
     ],
 )
 def test_endurance_left(wear_percent: int | None, hours: int | None, left_s: float | None) -> None:
-    got = metrics.endurance_left_seconds(DiskHealth(wear_percent=wear_percent, power_on_hours=hours))
+    got = endurance_left_s(DiskHealth(wear_percent=wear_percent, power_on_hours=hours))
     assert got == (None if left_s is None else pytest.approx(left_s))
 
 

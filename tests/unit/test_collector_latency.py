@@ -6,7 +6,6 @@ from pathlib import Path
 
 from plumbline.catalogue import HistogramValue, le_text
 from plumbline.checks.disk.latency import DROP_IN, judge
-from plumbline.checks.latency_facts import LatencyFacts
 from plumbline.collectors import latency
 from plumbline.collectors.latency import EDGES_S
 from plumbline.sources.blocklatency import DiskLatency, LatencyReading
@@ -45,10 +44,11 @@ def test_flushes_appear_with_the_first() -> None:
 
 
 def test_the_check() -> None:
-    assert judge(LatencyFacts(None)) == ()
-    (met,) = judge(LatencyFacts(""))
+    assert judge(None) == ()
+    assert judge("the kernel was built without CONFIG_DEBUG_INFO_BTF") == ()
+    (met,) = judge(LatencyReading((), {}))
     assert met.met
-    (missing,) = judge(LatencyFacts("CAP_BPF and CAP_PERFMON missing"))
+    (missing,) = judge("CAP_BPF and CAP_PERFMON missing")
     assert not missing.met
     assert missing.is_ == "CAP_BPF and CAP_PERFMON missing"
     assert missing.fix is not None
@@ -57,7 +57,7 @@ def test_the_check() -> None:
 def test_disks_that_wait_for_a_restart() -> None:
     reading = LatencyReading((), {}, restart_required=True)
     assert (latency.RESTART, (), 1) in list(latency.samples(reading))
-    (finding,) = judge(LatencyFacts("", restart_required=True))
+    (finding,) = judge(reading)
     assert not finding.met
     assert finding.fix is not None
     assert finding.fix.now == "systemctl restart plumbline.service"

@@ -52,8 +52,3 @@ def test_link_modes() -> None:
 
 def test_what_is_not_known_is_absent() -> None:
     assert list(knobs.linkmode_samples((PortModes("eth0", LinkModes(), None, None),))) == []
-
-
-def test_the_four_collectors_own_every_spec_once() -> None:
-    names = [spec.name for spec in knobs.SPECS]
-    assert len(names) == len(set(names)) == 11

@@ -65,8 +65,3 @@ def test_flow_control_as_set_and_as_counted() -> None:
         (nic.PAUSE_AUTONEGOTIATE, ("eth0",), 0),
         (nic.PAUSE_ENABLED, ("eth1", "receive"), 0),
     ]
-
-
-def test_the_four_collectors_own_every_spec_once() -> None:
-    names = [spec.name for spec in nic.SPECS]
-    assert len(names) == len(set(names)) == 14

@@ -10,10 +10,9 @@ from plumbline.collectors.softnet import (
     PROCESS_QUEUE,
     PROCESSED,
     TIME_SQUEEZE,
-    SoftnetUnwrapper,
     samples,
 )
-from plumbline.sources.softnet import SoftnetCpu, SoftnetReading
+from plumbline.sources.softnet import SoftnetCpu, SoftnetReading, SoftnetUnwrapper
 from plumbline.sources.squeeze import Squeezes
 
 

@@ -1,56 +1,40 @@
-"""From a whole host's series to disks, and on to findings."""
+"""From a whole host's readings to disks, and on to findings."""
 
 from __future__ import annotations
 
-import logging
 import threading
 from pathlib import Path
 
 import pytest
 
-from plumbline.baseline.book import load_book
 from plumbline.checks.disk import judge
-from plumbline.checks.disk_facts import Disk, DiskQueue
-from plumbline.config import COLLECTORS, Config
-from plumbline.diskfacts import disk_facts
-from plumbline.exposition import Exposition
-from plumbline.registry import collectors
-from plumbline.seriesview import SeriesView
-from plumbline.workloads import load_catalogue
+from plumbline.checks.disk.facts import Disk, disk_facts
+from plumbline.checks.readings import Readings
+from plumbline.sources.block import BlockDevice
+from plumbline.sources.queuesettings import QueueSettings
 from support.hosts import parts, silent_network, tree
 
 
 @pytest.fixture
-def view(tmp_path: Path) -> SeriesView:
+def readings(tmp_path: Path) -> Readings:
     given = parts(tree(tmp_path, "disks-storage-node", "disk-queues"), silent_network())
     for job in given.storage.jobs():
         job.run(threading.Event())
-    config = Config(collectors={name: name in ("device", "queue") for name in COLLECTORS})
-    book = load_book(config.baseline, where="test", storage=tmp_path, host="x", catalogue=load_catalogue(), targets=())
-    listed = collectors(given, config, book)
-    return SeriesView(Exposition(listed, clock=lambda: 0.0, logger=logging.getLogger("test")).scrape())
+    return Readings(devices=tuple(given.devices()), queues=given.storage.queues.value.queues)
 
 
-def test_a_disk_with_its_queue(view: SeriesView) -> None:
-    disks = {each.device: each for each in disk_facts(view, 2.0).disks}
+def test_a_disk_with_its_queue(readings: Readings) -> None:
+    disks = {each.device: each for each in disk_facts(readings)}
     sda = disks["sda"]
-    assert (sda.device, sda.device_class, sda.transport, sda.model) == (
-        "sda",
-        "ssd",
-        "sata",
-        "Samsung SSD 883 DCT 480GB",
-    )
-    assert (sda.rotational, sda.volatile_cache, sda.physical, sda.medium) == (False, True, True, "flash")
-    assert sda.queue == DiskQueue("bfq", True, "none", 64, 4 << 20, 1, False)
-    assert disks["sdc"].queue.write_back is False
-    assert disks["sdc"].volatile_cache is True
+    assert (sda.volatile_cache, sda.physical, sda.medium, sda.queue.scheduler) == (True, True, "flash", "bfq")
+    assert (disks["sdc"].queue.write_cache, disks["sdc"].volatile_cache) == ("write through", True)
     assert disks["nvme1n1"].queue.rq_affinity is None
     assert {name for name, disk in disks.items() if disk.physical} >= {"sda", "sdb", "sdc", "nvme0n1", "nvme1n1"}
     assert not any(disks[name].physical for name in ("dm-0", "dm-2", "md127", "rbd0", "sdd", "sde", "xvda1", "mmcblk0"))
 
 
-def test_its_findings(view: SeriesView) -> None:
-    found = {(each.check, each.subject): each.severity for each in judge(disk_facts(view, None)) if not each.met}
+def test_its_findings(readings: Readings) -> None:
+    found = {(each.check, each.subject): each.severity for each in judge(disk_facts(readings)) if not each.met}
     assert found == {
         ("disk.scheduler", "sda"): "warning",
         ("disk.read-ahead", "sda"): "info",
@@ -59,32 +43,10 @@ def test_its_findings(view: SeriesView) -> None:
     }
 
 
-class FakeView(SeriesView):
-    """Rows as another release may write them."""
-
-    def __init__(self, rows: dict[str, list[dict[str, str]]]) -> None:
-        self._given = rows
-
-    def rows(self, name):
-        return iter([(row, 1.0) for row in self._given.get(name, [])])
-
-    def series(self, name):
-        return {}
-
-
 def test_who_has_anything_of_ceph_on_a_disk() -> None:
-    info = {"model": "", "serial": "", "rotational": "", "transport": "", "device_class": "", "osd": "osd.3,osd.4"}
-    view = FakeView(
-        {
-            "plumbline_disk_info": [{"device": "sda", **info}, {"device": "sdb", **info, "osd": ""}],
-            "plumbline_disk_use_info": [
-                {"device": "sda", "kind": "osd", "name": "osd.3"},
-                {"device": "sdb", "kind": "osd-db", "name": "osd.71"},
-                {"device": "sdb", "kind": "filesystem", "name": "/"},
-            ],
-        }
-    )
-    assert disk_facts(view, None).disks == (
-        Disk("sda", osds=frozenset({"osd.3", "osd.4"})),
-        Disk("sdb", osds=frozenset({"osd.71"})),
+    sda, sdb = BlockDevice("sda", 8, 0, 1 << 40), BlockDevice("sdb", 8, 16, 1 << 40)
+    uses = (("sda", "osd", "osd.3"), ("sdb", "osd-db", "osd.71"), ("sdb", "filesystem", "/"))
+    assert disk_facts(Readings(devices=(sda, sdb), osds={"sda": "osd.3,osd.4"}, disk_uses=uses)) == (
+        Disk(sda, QueueSettings("sda"), frozenset({"osd.3", "osd.4"})),
+        Disk(sdb, QueueSettings("sdb"), frozenset({"osd.71"})),
     )

@@ -11,7 +11,8 @@ import pytest
 
 from plumbline import __version__
 from plumbline.catalogue import Kind, MetricSpec, Sample, Samples
-from plumbline.exposition import Collector, Exposition, ScrapeTimeout, SkipHook, Snapshot
+from plumbline.exposition import Exposition, ScrapeTimeout, SkipHook, Snapshot
+from support.fake_collectors import Fake, fake
 
 SUCCESS = MetricSpec("plumbline_probe_success", Kind.GAUGE, "Last run.", ("probe",))
 SUCCESS_AGAIN = MetricSpec("plumbline_probe_success", Kind.GAUGE, "Last run.", ("probe",))
@@ -20,12 +21,12 @@ MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
 LOG = logging.getLogger("test")
 
 
-def giving(name: str, *samples: Sample, specs: tuple[MetricSpec, ...] = ()) -> Collector:
-    return Collector(name, specs or tuple({sample[0] for sample in samples}), lambda _skip: samples, skip_reasons=())
+def giving(name: str, *samples: Sample, specs: tuple[MetricSpec, ...] = ()) -> Fake:
+    return fake(name, specs or tuple({sample[0] for sample in samples}), lambda _skip: samples, skip_reasons=())
 
 
-def exposition(*collectors: Collector, wait_s: float = 5.0) -> Exposition:
-    return Exposition(collectors, clock=lambda: 7.0, logger=LOG, wait_s=wait_s)
+def exposition(*collectors: Fake, wait_s: float = 5.0) -> Exposition:
+    return Exposition(collectors, None, clock=lambda: 7.0, logger=LOG, wait_s=wait_s)
 
 
 def figures(snapshot: Snapshot) -> dict[str, dict[tuple[str, ...], object]]:
@@ -37,7 +38,7 @@ def fail(_skip: SkipHook) -> Samples:
 
 
 def test_one_broken_collector_leaves_the_rest() -> None:
-    broken = Collector("disk", (SUCCESS,), fail, skip_reasons=("vanished",))
+    broken = fake("disk", (SUCCESS,), fail, skip_reasons=("vanished",))
     snapshot = exposition(broken, giving("link", (MTU, ("eth0",), 1500))).scrape()
     assert figures(snapshot) == {
         "plumbline_build_info": {(__version__, platform.python_version()): 1},
@@ -50,8 +51,16 @@ def test_one_broken_collector_leaves_the_rest() -> None:
     assert [health.reason for health in snapshot.collectors] == ["OSError: [Errno 5] Input/output error", ""]
 
 
+def test_a_snapshot_carries_the_readings_its_families_were_made_of() -> None:
+    link, ring = giving("link", (MTU, ("eth0",), 1500)), fake("ring", (MTU,), fail)
+    unchecked = giving("pause", (MTU, ("eth0", "too many"), 1))
+    snapshot = exposition(link, ring, unchecked).scrape()
+    assert link.reading(snapshot) == ((MTU, ("eth0",), 1500),)
+    assert (ring.reading(snapshot), unchecked.reading(snapshot)) == (None, None)
+
+
 def test_the_self_metrics_are_there_before_anything_happened() -> None:
-    snapshot = exposition(Collector("link", (MTU,), lambda _skip: ())).scrape()
+    snapshot = exposition(fake("link", (MTU,), lambda _skip: ())).scrape()
     assert figures(snapshot)["plumbline_collector_skipped_items_total"] == {
         ("link", "malformed"): 0,
         ("link", "unreadable"): 0,
@@ -79,7 +88,7 @@ def test_the_second_collector_with_the_same_series_fails() -> None:
 
 def test_unlisted_collectors_have_no_health_series() -> None:
     reload_ok = MetricSpec("plumbline_config_last_reload_successful", Kind.GAUGE, "Of the last reload.")
-    own = Collector("config", (reload_ok,), lambda _skip: [(reload_ok, (), 1)], listed=False)
+    own = fake("config", (reload_ok,), lambda _skip: [(reload_ok, (), 1)], listed=False)
     snapshot = exposition(own).scrape()
     assert figures(snapshot).keys() == {"plumbline_build_info", "plumbline_config_last_reload_successful"}
 
@@ -113,30 +122,30 @@ def test_a_metric_declared_twice_by_one_collector_is_refused() -> None:
 def test_two_collectors_of_one_name_are_refused_and_the_old_ones_stay() -> None:
     exp = exposition(giving("link", (MTU, ("a",), 1)))
     with pytest.raises(ValueError, match="2 collectors are named disk"):
-        exp.replace([giving("disk"), giving("disk")])
+        exp.replace([giving("disk"), giving("disk")], None)
     assert figures(exp.scrape())["plumbline_nic_mtu_bytes"] == {("a",): 1}
 
 
 def test_specs_are_known_without_collecting() -> None:
-    exp = exposition(Collector("disk", (SUCCESS,), fail))
+    exp = exposition(fake("disk", (SUCCESS,), fail))
     assert SUCCESS in exp.specs
     assert [spec.name for spec in exp.specs] == sorted(spec.name for spec in exp.specs)
 
 
-def counting_skips(name: str) -> Collector:
+def counting_skips(name: str) -> Fake:
     def collect(skip: SkipHook) -> Iterator[Sample]:
         skip("eth0", "vanished")
         return iter(())
 
-    return Collector(name, (MTU,), collect, skip_reasons=("vanished",))
+    return fake(name, (MTU,), collect, skip_reasons=("vanished",))
 
 
 def test_a_reload_keeps_the_counters_even_of_a_collector_that_was_off_for_a_while() -> None:
     exp = exposition(counting_skips("link"))
     exp.scrape()
-    exp.replace([counting_skips("other")])
+    exp.replace([counting_skips("other")], None)
     assert figures(exp.scrape())["plumbline_collector_skipped_items_total"] == {("other", "vanished"): 1}
-    exp.replace([counting_skips("link")])
+    exp.replace([counting_skips("link")], None)
     assert figures(exp.scrape())["plumbline_collector_skipped_items_total"] == {("link", "vanished"): 2}
 
 
@@ -178,7 +187,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def test_requests_that_come_during_a_collection_share_the_next() -> None:
     """Not the one under way: it may have read what was changed before they asked."""
     gate = Gate()
-    exp = exposition(Collector("link", (MTU,), gate.collect))
+    exp = exposition(fake("link", (MTU,), gate.collect))
     threads = [in_thread(exp.scrape)]
     assert gate.entered.wait(5)
     threads += [in_thread(exp.scrape) for _ in range(5)]
@@ -196,7 +205,7 @@ def test_requests_that_come_during_a_collection_share_the_next() -> None:
 
 def test_waiting_for_another_collection_is_bounded() -> None:
     gate = Gate()
-    exp = exposition(Collector("link", (MTU,), gate.collect), wait_s=0.02)
+    exp = exposition(fake("link", (MTU,), gate.collect), wait_s=0.02)
     thread, result = in_thread(exp.scrape)
     assert gate.entered.wait(5)
     with pytest.raises(ScrapeTimeout, match=r"running for more than 0\.02 s"):
@@ -209,10 +218,10 @@ def test_waiting_for_another_collection_is_bounded() -> None:
 
 def test_a_reload_during_a_collection_does_not_disturb_it() -> None:
     gate = Gate()
-    exp = exposition(Collector("link", (MTU,), gate.collect))
+    exp = exposition(fake("link", (MTU,), gate.collect))
     thread, result = in_thread(exp.scrape)
     assert gate.entered.wait(5)
-    exp.replace([giving("probe", (SUCCESS, ("p",), 1))])
+    exp.replace([giving("probe", (SUCCESS, ("p",), 1))], None)
     gate.leave.set()
     thread.join(5)
     during = result[0]
@@ -230,7 +239,7 @@ def test_an_interrupted_collection_does_not_block_the_next() -> None:
             raise this
         return [(MTU, ("a",), 1)]
 
-    exp = exposition(Collector("link", (MTU,), collect))
+    exp = exposition(fake("link", (MTU,), collect))
     with pytest.raises(KeyboardInterrupt):
         exp.scrape()
     assert figures(exp.scrape())["plumbline_nic_mtu_bytes"] == {("a",): 1}
@@ -240,7 +249,7 @@ def test_process_metrics_that_fail_are_logged_once_and_left_out(caplog: pytest.L
     def process() -> Iterator[object]:
         raise UnboundLocalError("max_fds")
 
-    exp = Exposition((), clock=lambda: 0.0, logger=LOG, process=process)  # type: ignore[arg-type]
+    exp = Exposition((), None, clock=lambda: 0.0, logger=LOG, process=process)  # type: ignore[arg-type]
     assert exp.scrape().foreign == ()
     assert exp.scrape().foreign == ()
     assert [record.getMessage() for record in caplog.records] == ["process metrics: UnboundLocalError: max_fds"]

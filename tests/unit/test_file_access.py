@@ -22,13 +22,10 @@ from support.disks import disk_folder
 
 PACKAGE = Path(plumbline.__file__).parent
 ONE_WAY = ("core/files.py", "core/renaming.py", "core/directories.py")
-_JOBS = "hands over collectors or jobs, no file"
+_JOBS = "hands over jobs, no file"
 _MEASURED = "the operations that are measured, and their directory, below a descriptor of a marked one"
 ELSEWHERE = {
-    "app.py:Daemon.examine": _JOBS,
-    "app.py:Daemon._apply": _JOBS,
     "app.py:Daemon.run": _JOBS,
-    "exposition.py:Exposition.__init__": _JOBS,
     "probing.py:Probing.apply": _JOBS,
     "cli.py:main": "/dev/null in the place of an output that went away",
     "probes/guard.py:prepare_directory": "makes the directory that is marked next",

@@ -15,12 +15,13 @@ from plumbline.checks.model import Finding, Fix, Keep, Severity
 from plumbline.collectors import nic
 from plumbline.commands.shared import print_json
 from plumbline.describedisks import Disk, Layer, Use
-from plumbline.exposition import Collector, Exposition, SkipHook
+from plumbline.exposition import Exposition, SkipHook
 from plumbline.rendering import Format, Renderer
 from plumbline.status import render_status
 from plumbline.textout import line, make_console, table
 from plumbline.visible import VisibleFormatter, visible
 from support import promtool
+from support.fake_collectors import fake
 from support.scraped import Scrape
 from support.status_models import full_model
 
@@ -45,7 +46,9 @@ def page(name: str, form: Format) -> bytes:
     def collect(_skip: SkipHook) -> Samples:
         yield nic.UP, (name,), 1
 
-    exposition = Exposition([Collector("nic", (nic.UP,), collect)], clock=lambda: 0.0, logger=logging.getLogger("test"))
+    exposition = Exposition(
+        [fake("nic", (nic.UP,), collect)], None, clock=lambda: 0.0, logger=logging.getLogger("test")
+    )
     return Renderer().render(exposition.scrape(), form)
 
 

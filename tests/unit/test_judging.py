@@ -1,167 +1,119 @@
-"""From series to facts: by name, with growth between looks, and nothing made up."""
+"""From readings to what the network checks ask, from a page to readings, and from both to findings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import logging
+import threading
+from pathlib import Path
+from typing import Any
 
-from plumbline.catalogue import Kind, MetricSpec
-from plumbline.checks.facts import (
-    Bond,
-    BondMember,
-    Coalescing,
-    Count,
-    InfinibandPort,
-    NetworkFacts,
-    Nic,
-    Ring,
-    SoftnetCpu,
-)
+from plumbline.baseline.book import load_book
+from plumbline.checks.growth import Count, Growth
+from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu, network_facts
+from plumbline.checks.readings import Readings
+from plumbline.config import Config
+from plumbline.daemon.readings import readings_of
+from plumbline.exposition import Exposition
 from plumbline.judging import Judge
-from plumbline.snapshot import Family, Snapshot
-
-LABELS = {
-    "nic_info": ("device", "driver", "firmware", "bus", "master", "drop_source"),
-    "nic_up": ("device",),
-    "nic_mtu_bytes": ("device",),
-    "nic_speed_bits_per_second": ("device",),
-    "nic_max_speed_bits_per_second": ("device",),
-    "nic_full_duplex": ("device",),
-    "nic_ring_entries": ("device", "ring"),
-    "nic_ring_max_entries": ("device", "ring"),
-    "nic_drops_total": ("device", "direction", "cause"),
-    "nic_pause_enabled": ("device", "direction"),
-    "nic_pause_autonegotiate": ("device",),
-    "nic_pause_frames_total": ("device", "direction"),
-    "nic_coalesce_seconds": ("device", "direction"),
-    "nic_coalesce_frames": ("device", "direction"),
-    "nic_coalesce_adaptive": ("device", "direction"),
-    "nic_offload_enabled": ("device", "feature"),
-    "nic_channels": ("device", "channel"),
-    "nic_irq_share_max_ratio": ("device",),
-    "nic_irq_active_vectors": ("device",),
-    "nic_role_info": ("device", "role"),
-    "nic_relation_info": ("device", "lower", "kind"),
-    "softnet_processed_total": ("cpu",),
-    "softnet_dropped_total": ("cpu",),
-    "softnet_time_squeeze_total": ("cpu",),
-    "softnet_time_squeeze_attributed_total": ("cpu", "limit"),
-    "sysctl_value": ("name", "field"),
-    "tcp_receive_drops_total": ("queue",),
-    "infiniband_info": ("device", "port", "link_layer", "netdev"),
-    "infiniband_port_state": ("device", "port"),
-    "infiniband_physical_state": ("device", "port"),
-    "nic_ipoib_connected": ("device",),
-    "bond_info": ("device", "mode", "xmit_hash_policy"),
-    "bond_monitored": ("device",),
-    "bond_slave_up": ("device", "slave"),
-    "bond_slave_aggregator": ("device", "slave"),
-    "bond_slave_partner_mac_valid": ("device", "slave"),
-    "bond_slave_churned": ("device", "slave", "side"),
-}
+from plumbline.registry import collectors, configured
+from plumbline.snapshot import CollectorHealth, Snapshot
+from plumbline.sources import drivers, softnet
+from plumbline.sources.block import BlockDevice
+from plumbline.sources.blocktree import BlockTree
+from plumbline.sources.bonding import Bond, Churn, Slave
+from plumbline.sources.bonding_proc import SlaveChurn
+from plumbline.sources.coalesce import Coalescing, Moderation
+from plumbline.sources.diskusers import DiskUsers, read_disk_users
+from plumbline.sources.ethtool import PauseConfig, RingSizes
+from plumbline.sources.features import Offload
+from plumbline.sources.irqbalance import IrqBalance
+from plumbline.sources.linkmodes import LinkModes
+from plumbline.sources.links import Link
+from plumbline.sources.network import LinksReading, PortLosses, PortModes, PortPause, PortRings
+from plumbline.sources.pause import PauseState
+from plumbline.sources.relations import Relation
+from plumbline.sources.roles import Role
+from plumbline.sources.squeeze import Squeezes
+from plumbline.sources.sysctl import SysctlReading
+from plumbline.workloads import load_catalogue
+from support.hosts import ixgbe_network, parts, tree
 
 
-def snapshot(series: Mapping[str, float]) -> Snapshot:
-    """``"nic_up eth0": 1`` and the like."""
-    families: dict[str, dict[tuple[str, ...], float]] = {}
-    for text, value in series.items():
-        name, _, labels = text.partition(" ")
-        families.setdefault(name, {})[tuple(label.strip("-") for label in labels.split())] = value
-    specs = {
-        name: MetricSpec(
-            f"plumbline_{name}", Kind.COUNTER if name.endswith("_total") else Kind.GAUGE, "Help.", LABELS[name]
-        )
-        for name in families
-    }
-    return Snapshot(
-        tuple(Family(specs[name], tuple(rows), list(rows.values())) for name, rows in sorted(families.items())), ()
-    )
+def facts(growth: Growth | None = None, now_s: float = 100.0, **read: Any) -> NetworkFacts:
+    growth = growth or Growth()
+    growth.look(now_s)
+    return network_facts(Readings(**read), growth)
 
 
-def facts(series: Mapping[str, float]) -> NetworkFacts:
-    return Judge().facts(snapshot(series), 100.0)
+def link(name: str, index: int = 2) -> Link:
+    return Link(index, name, name.encode(), "", 0x1, 9000, 6, True, 1, 0, "", "", "", None)
 
 
-def nic(series: Mapping[str, float]) -> Nic:
-    (only,) = facts(series).nics
-    return only
+def losses(device: str, driver: str = "ixgbe", bus: str = "0000:3b:00.0", master: str = "", **lost: int) -> PortLosses:
+    drops = tuple(drivers.Count("receive", cause, frames) for cause, frames in lost.items())  # type: ignore[arg-type]
+    transmitted = drivers.Count("transmit", "ring", 10)
+    return PortLosses(device, driver, "", bus, master, "driver", drivers.NicLoss((*drops, transmitted)))
 
 
-def test_an_empty_collection_knows_nothing() -> None:
-    assert facts({}) == NetworkFacts()
+def test_an_empty_page_knows_nothing() -> None:
+    assert facts() == NetworkFacts()
 
 
 def test_everything_about_a_port() -> None:
-    assert nic(
-        {
-            "nic_info eth0 ixgbe - 0000:3b:00.0 - driver": 1,
-            "nic_up eth0": 1,
-            "nic_mtu_bytes eth0": 9000,
-            "nic_speed_bits_per_second eth0": 1e9,
-            "nic_max_speed_bits_per_second eth0": 10e9,
-            "nic_full_duplex eth0": 0,
-            "nic_ring_entries eth0 rx": 512,
-            "nic_ring_max_entries eth0 rx": 4096,
-            "nic_ring_entries eth0 tx": 256,
-            "nic_drops_total eth0 receive ring": 7,
-            "nic_drops_total eth0 receive fifo": 8,
-            "nic_drops_total eth0 receive filter": 9,
-            "nic_drops_total eth0 transmit ring": 10,
-            "nic_pause_enabled eth0 receive": 1,
-            "nic_pause_enabled eth0 transmit": 0,
-            "nic_pause_autonegotiate eth0": 1,
-            "nic_pause_frames_total eth0 receive": 3,
-            "nic_coalesce_seconds eth0 receive": 8e-6,
-            "nic_coalesce_frames eth0 receive": 128,
-            "nic_coalesce_adaptive eth0 receive": 1,
-            "nic_offload_enabled eth0 tcp-segmentation-offload": 0,
-            "nic_offload_enabled eth0 tx-tcp-segmentation": 1,
-            "nic_channels eth0 combined": 8,
-            "nic_irq_share_max_ratio eth0": 0.5,
-            "nic_irq_active_vectors eth0": 9,
-        }
-    ) == Nic(
+    balance = IrqBalance("eth0", 1000.0, 9, 0.5, 2.0, None)
+    coalescing = Coalescing(Moderation(8, 128, True), Moderation())
+    modes = LinkModes(full_duplex=False, max_speed_mbps=10_000)
+    (nic,) = facts(
+        links=LinksReading((link("eth0"),), {2: 1_000}),
+        losses=(losses("eth0", ring=7, fifo=8, filter=9),),
+        link_modes=(PortModes("eth0", modes, None, None),),
+        rings=(PortRings("eth0", RingSizes(rx=512, rx_max=4096)),),
+        pause=(PortPause("eth0", PauseState(PauseConfig(True, True, False), 3)),),
+        coalescing=(("eth0", coalescing),),
+        offloads=(("eth0", (Offload("scatter-gather", False, False), Offload("rx-checksumming", True, False))),),
+        interrupts=(balance,),
+    ).nics
+    assert nic == Nic(
         "eth0",
         driver="ixgbe",
         bus="0000:3b:00.0",
-        physical=True,
         up=True,
         mtu_bytes=9000,
-        speed_bits_per_second=1e9,
-        max_speed_bits_per_second=10e9,
-        full_duplex=False,
-        rx_ring=Ring(512, 4096),
-        tx_ring=Ring(256, None),
+        speed_mbps=1_000,
+        modes=modes,
+        rings=RingSizes(rx=512, rx_max=4096),
         ring_drops=Count(7),
         fifo_drops=Count(8),
-        pause_receive=True,
-        pause_transmit=False,
-        pause_autonegotiated=True,
+        pause=PauseConfig(True, True, False),
         pause_frames_received=Count(3),
-        rx_coalescing=Coalescing(8.0, 128, True),
-        offloads={"tcp-segmentation-offload": False, "tx-tcp-segmentation": True},
-        channels=8,
-        irq_share_max_ratio=0.5,
-        irq_active_vectors=9,
+        coalescing=coalescing,
+        offloads={"scatter-gather": False, "rx-checksumming": True},
+        interrupts=balance,
     )
 
 
 def test_what_is_physical() -> None:
-    assert nic({"nic_info eth0 virtio_net - 0000:00:03.0 - driver": 1}).physical is False
-    assert nic({"nic_info lo loopback - - - rtnl": 1}).physical is False
-    assert nic({"nic_up eth0": 1}).physical is None
+    assert [
+        nic.physical
+        for nic in facts(
+            links=LinksReading((link("d"),), {}),
+            losses=(losses("a"), losses("b", "virtio_net"), losses("c", "loopback", "")),
+        ).nics
+    ] == [True, False, False, None]
 
 
 def test_storage_reaches_down_through_vlan_and_bond() -> None:
     found = facts(
-        {
-            "nic_role_info bond0.15 ceph_cluster": 1,
-            "nic_relation_info bond0.15 bond0 vlan": 1,
-            "nic_info bond0.15 vlan - - - rtnl": 1,
-            "nic_info bond0 bond - - - members": 1,
-            "nic_info ens1f0 ixgbe - 0000:3b:00.0 bond0 driver": 1,
-            "nic_info ens1f1 ixgbe - 0000:3b:00.1 bond0 driver": 1,
-            "nic_info eno1 igb - 0000:01:00.0 - driver": 1,
-        }
+        roles=(Role("bond0.15", "ceph_cluster"), Role("eno1", "other")),
+        relations=(Relation("bond0.15", "bond0", "vlan"),),
+        losses=(
+            losses("bond0.15", "vlan", ""),
+            losses("bond0", "bond", ""),
+            losses("ens1f0", master="bond0"),
+            losses("ens1f1", master="bond0"),
+            losses("eno1"),
+        ),
     )
     assert {each.device: (each.storage, set(each.roles)) for each in found.nics} == {
         "bond0.15": (True, {"ceph_cluster"}),
@@ -173,127 +125,138 @@ def test_storage_reaches_down_through_vlan_and_bond() -> None:
 
 
 def test_relations_in_a_circle_end() -> None:
-    series = {
-        "nic_role_info a ceph_public": 1,
-        "nic_relation_info a b vlan": 1,
-        "nic_relation_info b a vlan": 1,
-        "nic_up a": 1,
-        "nic_up b": 1,
-    }
-    assert [each.storage for each in facts(series).nics] == [True, True]
+    relations = (Relation("a", "b", "vlan"), Relation("b", "a", "vlan"))
+    found = facts(roles=(Role("a", "ceph_public"),), relations=relations, losses=(losses("a"), losses("b")))
+    assert [each.storage for each in found.nics] == [True, True]
 
 
 def test_without_roles_nobody_knows_who_carries_storage() -> None:
-    assert nic({"nic_up eth0": 1}).storage is None
+    assert [nic.storage for nic in facts(losses=(losses("eth0"),)).nics] == [None]
 
 
-def test_sysctls_in_the_kernels_order() -> None:
-    assert facts(
-        {
-            "sysctl_value net.ipv4.tcp_rmem max": 6291456,
-            "sysctl_value net.ipv4.tcp_rmem min": 4096,
-            "sysctl_value net.ipv4.tcp_rmem default": 131072,
-            "sysctl_value net.core.netdev_budget -": 300,
-        }
-    ).sysctls == {"net.ipv4.tcp_rmem": (4096, 131072, 6291456), "net.core.netdev_budget": (300,)}
+def test_churn_that_only_proc_tells() -> None:
+    slaves = (Slave("a", True, 0, 0), Slave("b", True, 0, 0, actor_churn=Churn.NONE))
+    bond = Bond("bond0", "802.3ad", "", "", "", 100, 0, None, None, slaves)
+    churned = SlaveChurn(Churn.CHURNED, Churn.CHURNED)
+    (found,) = facts(bonds=(bond,), churns={("bond0", "a"): churned, ("bond0", "b"): churned}).bonds
+    assert [(slave.actor_churn, slave.partner_churn) for slave in found.slaves] == [
+        (Churn.CHURNED, Churn.CHURNED),
+        (Churn.NONE, Churn.CHURNED),
+    ]
 
 
-def test_bonds() -> None:
-    assert facts(
-        {
-            "bond_info bond0 802.3ad layer3+4": 1,
-            "bond_monitored bond0": 0,
-            "bond_slave_up bond0 a": 1,
-            "bond_slave_up bond0 b": 0,
-            "bond_slave_aggregator bond0 a": 1,
-            "bond_slave_partner_mac_valid bond0 a": 0,
-            "bond_slave_churned bond0 a actor": 0,
-            "bond_slave_churned bond0 a partner": 1,
-            "bond_slave_churned bond0 b actor": 0,
-        }
-    ).bonds == (
-        Bond(
-            "bond0",
-            "802.3ad",
-            False,
-            (BondMember("a", True, 1, False, True), BondMember("b", False, None, None, False)),
-        ),
-    )
-
-
-def test_growth_is_what_was_added_between_looks() -> None:
-    judge = Judge()
-    series = {"softnet_processed_total 0": 100.0, "softnet_dropped_total 0": 5.0, "softnet_time_squeeze_total 0": 1.0}
-    first = judge.facts(snapshot(series), 10.0)
-    assert (first.window_s, first.softnet) == (None, (SoftnetCpu(0, Count(100), Count(5), Count(1)),))
-    second = judge.facts(snapshot({**series, "softnet_dropped_total 0": 9.0}), 12.0)
-    assert (second.window_s, second.softnet) == (2.0, (SoftnetCpu(0, Count(100, 0), Count(9, 4), Count(1, 0)),))
-
-
-def test_growth_is_forgotten_after_the_window() -> None:
-    judge = Judge(window_s=60.0)
-    drops = "nic_drops_total eth0 receive ring"
-    grew = []
-    for at, total in ((0, 5), (30, 9), (60, 9), (89, 10), (90, 10), (150, 10)):
-        (port,) = judge.facts(snapshot({"nic_up eth0": 1, drops: total}), float(at)).nics
-        assert port.ring_drops is not None
-        grew.append(port.ring_drops.grew)
-    assert grew == [None, 4, 4, 5, 1, 0]
-
-
-def test_a_reset_counts_from_zero() -> None:
-    judge = Judge()
-    drops = "nic_drops_total eth0 receive ring"
-    for at, total in ((0, 500), (10, 3)):
-        (port,) = judge.facts(snapshot({"nic_up eth0": 1, drops: total}), float(at)).nics
-    assert port.ring_drops == Count(3, 3)
-
-
-def test_a_port_that_appears_has_not_grown() -> None:
-    judge = Judge()
-    judge.facts(snapshot({"nic_up lo": 1}), 0.0)
-    found = judge.facts(snapshot({"nic_up eth0": 1, "nic_drops_total eth0 receive ring": 500}), 10.0)
-    assert [each.ring_drops for each in found.nics] == [Count(500)]
-
-
-def test_squeezes_by_limit() -> None:
-    judge = Judge()
+def test_counters_with_their_growth() -> None:
+    growth = Growth()
     for at in (0, 1):
-        found = judge.facts(
-            snapshot(
-                {
-                    "softnet_processed_total 3": 1,
-                    "softnet_time_squeeze_attributed_total 3 budget": 2 + at,
-                    "softnet_time_squeeze_attributed_total 3 time": 7,
-                    "tcp_receive_drops_total receive_queue": 4 + 5 * at,
-                }
-            ),
+        found = facts(
+            growth,
             float(at),
+            softnet=(softnet.SoftnetCpu(3, 100, 5 + at, 1, None),),
+            squeezes={3: Squeezes(2 + at, 7)},
+            losses=(losses("eth0", ring=500 + at),),
         )
-    assert found.softnet == (SoftnetCpu(3, Count(1, 0), squeezed_by_budget=Count(3, 1), squeezed_by_time=Count(7, 0)),)
-    assert found.tcp_receive_drops == Count(9, 5)
+    assert (found.window_s, found.softnet) == (
+        1.0,
+        (SoftnetCpu(3, Count(100, 0), Count(6, 1), Count(1, 0), Count(3, 1), Count(7, 0)),),
+    )
+    assert [nic.ring_drops for nic in found.nics] == [Count(501, 1)]
 
 
 def test_looking_judges() -> None:
     judge = Judge()
     assert judge.findings is None
-    judge.look(snapshot({"sysctl_value net.ipv4.tcp_sack -": 0}), 0.0)
+    judge.look(Readings(sysctl=SysctlReading({"net.ipv4.tcp_sack": (0,)}, {})), 0.0)
     assert judge.findings is not None
     assert [(each.check, each.met) for each in judge.findings] == [("network.tcp-sack", False)]
 
 
-def test_infiniband() -> None:
-    found = facts(
-        {
-            "infiniband_info mlx4_0 1 InfiniBand ib0": 1,
-            "infiniband_port_state mlx4_0 1": 4,
-            "infiniband_physical_state mlx4_0 1": 5,
-            "infiniband_port_state qib0 1": 2,
-            "nic_ipoib_connected ib0": 1,
-        }
+# --- from a page
+
+
+def page(folder: Path, **switched: bool) -> Snapshot:
+    roots = tree(folder / "host", "ceph-cephadm-node", "net-software-links")
+    given = dataclasses.replace(parts(roots, ixgbe_network()), roles=lambda: (Role("eth0", "ceph_public"),))
+    given.network.refresh()
+    given.kernel.refresh(threading.Event())
+    for job in given.storage.jobs():
+        job.run(threading.Event())
+    config = Config(collectors=switched)
+    book = load_book(config.baseline, where="test", storage=folder, host="x", catalogue=load_catalogue(), targets=())
+    host = configured(given, config, book)
+    wanted = [each for each in collectors(config) if each.name not in ("daemon", "finding")]
+    exposition = Exposition(wanted, host, clock=lambda: 0.0, logger=logging.getLogger("test"))
+    return exposition.scrape()
+
+
+def test_a_page_s_readings_are_those_of_its_collectors(tmp_path: Path) -> None:
+    found = readings_of(page(tmp_path))
+    told = {field.name for field in dataclasses.fields(Readings) if getattr(found, field.name)}
+    assert told >= {"softnet", "losses", "rings", "pause", "coalescing", "offloads", "link_modes", "roles"}
+    assert [each.device for each in found.losses] == [each.name for each in found.links.links] == ["lo", "eth0"]
+    assert found.disk_uses == read_disk_users(tree(tmp_path / "again", "ceph-cephadm-node")).uses
+    assert "osd.0" in found.osds.values()
+    assert found.osds.keys() <= {each.name for each in found.devices}
+    assert found.arrays.md is not None
+    assert found.latency == "nobody has loaded the BPF program"
+
+
+def test_each_collector_s_reading_has_its_place() -> None:
+    sda = BlockDevice("sda", 8, 0, 1 << 40)
+    by_collector = {
+        "softnet": (softnet.SoftnetReading((softnet.SoftnetCpu(0, 1, 2, 3, None),)), {0: Squeezes(1, 2)}),
+        "bond": (("bond",), {("bond0", "a"): "churn"}),
+        "topology": (("relation",), ("role",)),
+        "device": ((sda,), {"sda": "osd.0", "sdx": "osd.9"}),  # the other one is excluded
+        "diskuse": (DiskUsers(BlockTree({}), (), (("sda", "osd", "osd.0"),)), None),
+        "interrupts": ("balance",),
+        "link": LinksReading((link("eth0"),), {}),
+        "ethtool": ("losses",),
+        "ring": ("rings",),
+        "pause": ("pause",),
+        "coalesce": ("coalescing",),
+        "offload": ("offloads",),
+        "linkmode": ("modes",),
+        "queue": ("queue",),
+        "health": ("health",),
+    }
+    alone = {name: f"reading of {name}" for name in ("tcp", "sysctl", "infiniband", "array", "pcie", "latency")}
+    found = readings_of(Snapshot((), (), (), by_collector | alone))
+    assert found.softnet == by_collector["softnet"][0].cpus  # type: ignore[attr-defined]
+    assert found == Readings(
+        found.softnet,
+        {0: Squeezes(1, 2)},
+        ("balance",),
+        alone["tcp"],
+        alone["sysctl"],
+        by_collector["link"],
+        ("losses",),
+        ("rings",),
+        ("pause",),
+        ("coalescing",),
+        ("offloads",),
+        ("modes",),
+        ("bond",),
+        {("bond0", "a"): "churn"},
+        ("relation",),
+        ("role",),
+        alone["infiniband"],
+        alone["array"],
+        (sda,),
+        {"sda": "osd.0"},
+        (("sda", "osd", "osd.0"),),
+        ("queue",),
+        alone["pcie"],
+        ("health",),
+        alone["latency"],
     )
-    assert found.infiniband == (
-        InfinibandPort("mlx4_0", "1", "InfiniBand", True, True),
-        InfinibandPort("qib0", "1", "", False, None),
-    )
-    assert found.ipoib_connected == {"ib0": True}
+
+
+def test_what_is_switched_off_is_not_known(tmp_path: Path) -> None:
+    off = readings_of(page(tmp_path, ethtool=False, device=False, latency=False))
+    assert (off.losses, off.devices, off.osds, off.latency) == ((), (), {}, None)
+    assert readings_of(Snapshot((), ())) == Readings()
+
+
+def test_a_latency_collector_that_failed_is_no_reason_to_advise() -> None:
+    health = CollectorHealth("latency", False, True, 0.0, "broken", {})
+    assert readings_of(Snapshot((), (health,))).latency is None

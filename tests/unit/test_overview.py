@@ -17,14 +17,14 @@ from plumbline.catalogue import HistogramValue
 from plumbline.collectors import osd
 from plumbline.config import BaselineConfig, Config
 from plumbline.config_types import Duration
-from plumbline.exposition import Collector, Exposition
+from plumbline.exposition import Exposition
 from plumbline.fingerprint import Fingerprint
 from plumbline.overview import Overview
 from plumbline.planning import ProbingPlan, make_plan
 from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probing import Probing
-from plumbline.registry import Parts, collectors
+from plumbline.registry import Parts, collectors, configured
 from plumbline.roots import Roots
 from plumbline.scheduler import splay
 from plumbline.snapshot import Snapshot
@@ -45,6 +45,7 @@ from plumbline.status_model import (
 )
 from plumbline.status_verdict import judge
 from plumbline.workloads import load_catalogue
+from support.fake_collectors import fake
 from support.hosts import ixgbe_network, parts, recorded_network, tree
 
 CATALOGUE = load_catalogue()
@@ -120,7 +121,10 @@ def node(tmp_path: Path) -> Iterator[Node]:
 def collect(given: Parts, node: Node) -> Snapshot:
     given.network.refresh()
     exposition = Exposition(
-        collectors(given, Config(), node.book()), clock=lambda: 0.0, logger=logging.getLogger("test.overview")
+        collectors(Config()),
+        configured(given, Config(), node.book()),
+        clock=lambda: 0.0,
+        logger=logging.getLogger("test.overview"),
     )
     return exposition.scrape()
 
@@ -279,8 +283,8 @@ def test_osds_with_their_last_minutes_and_disks(node: Node, tmp_path: Path) -> N
         )
 
     def snapshot(*osds: OsdReading) -> Snapshot:
-        itself = Collector("osd", osd.SPECS, lambda _skip: osd.samples(osds, ()))
-        return Exposition([itself], clock=lambda: 0.0, logger=logging.getLogger("test.overview")).scrape()
+        itself = fake("osd", osd.SPECS, lambda _skip: osd.samples(osds, ()))
+        return Exposition([itself], None, clock=lambda: 0.0, logger=logging.getLogger("test.overview")).scrape()
 
     node.overview.remember(snapshot(reading("osd.10", 100), reading("osd.9", 5)))
     blocked = BlockedOperations(by_stage={"queue": 2, "store": 1}, oldest_s=45.0)

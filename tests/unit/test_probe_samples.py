@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from plumbline.collectors import probe
-from plumbline.collectors.probe import ProbeStatus, samples
+from plumbline.collectors.probe import samples
+from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.totals import OperationTotals
 

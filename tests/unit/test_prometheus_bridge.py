@@ -6,8 +6,9 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Samples
-from plumbline.exposition import Collector, Exposition, SkipHook
+from plumbline.exposition import Exposition, SkipHook
 from plumbline.prometheus_bridge import PrometheusClientBridge
+from support.fake_collectors import fake
 
 DROPS = MetricSpec("plumbline_nic_drops_total", Kind.COUNTER, "Drops.", ("device",))
 LATENCY = MetricSpec("plumbline_latency_seconds", Kind.HISTOGRAM, "Latency.", ("operation",))
@@ -30,7 +31,7 @@ def source() -> Counting:
 @pytest.fixture
 def registry(source: Counting) -> CollectorRegistry:
     exposition = Exposition(
-        [Collector("test", (DROPS, LATENCY), source.collect)], clock=lambda: 0.0, logger=logging.getLogger("test")
+        [fake("test", (DROPS, LATENCY), source.collect)], None, clock=lambda: 0.0, logger=logging.getLogger("test")
     )
     registry = CollectorRegistry()
     registry.register(PrometheusClientBridge(exposition))

@@ -6,8 +6,9 @@ import logging
 import pytest
 
 from plumbline.catalogue import Kind, MetricSpec, Samples
-from plumbline.exposition import Collector, Exposition, SkipHook
+from plumbline.exposition import Exposition, SkipHook
 from plumbline.site import Request, Response, Site
+from support.fake_collectors import fake
 
 MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
 
@@ -24,7 +25,7 @@ def collect(_skip: SkipHook) -> Samples:
 
 
 def site(*, ready: str | None = None, page: str = "<p>fine</p>") -> Site:
-    exposition = Exposition([Collector("link", (MTU,), collect)], clock=lambda: 0.0, logger=logging.getLogger("test"))
+    exposition = Exposition([fake("link", (MTU,), collect)], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
     return Site(exposition, status=lambda: page, ready=lambda: ready)
 
 

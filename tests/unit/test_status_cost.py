@@ -29,7 +29,7 @@ def test_a_page_that_hangs_and_a_crowd_that_waits_for_it_keep_no_scrape_waiting(
         made.append("page")
         return "page"
 
-    nothing = Exposition((), clock=lambda: 0.0, logger=logging.getLogger("test.cost"))
+    nothing = Exposition((), None, clock=lambda: 0.0, logger=logging.getLogger("test.cost"))
     site = Site(nothing, status=Shared(status), ready=lambda: None)
     server = Server("127.0.0.1", 0, site.respond, logger=logging.getLogger("test.cost"))
     server.start()

@@ -7,10 +7,13 @@ Its file is read after ``60-persistent-storage.rules``, which finds the serial n
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
-from plumbline.checks.disk_facts import Disk
 from plumbline.checks.fixes import glob_free
 from plumbline.checks.model import Fix, Keep
+
+if TYPE_CHECKING:  # the package of the disks' checks imports this module
+    from plumbline.checks.disk.facts import Disk
 
 UDEV_FILE = "/etc/udev/rules.d/90-storage-disks.rules"
 
@@ -54,10 +57,10 @@ def _rule(disk: Disk, attribute: str, value: str | int) -> Keep:
 def _matches(disk: Disk) -> tuple[str, ...]:
     """How udev knows the disk. SAS disks have their serial number in a property of its own (``ID_SERIAL_SHORT`` is
     their WWN), SATA disks behind the same controller have not: there a rule for each."""
-    if not disk.serial:
+    if not disk.block.serial:
         return (f'KERNEL=="{_pattern(disk.device.replace("/", "!"))}"',)
-    serial = _pattern(disk.serial)
-    if disk.transport in ("sas", "scsi"):
+    serial = _pattern(disk.block.serial)
+    if disk.block.transport in ("sas", "scsi"):
         return (f'ENV{{ID_SCSI_SERIAL}}=="{serial}"', f'ENV{{ID_SERIAL_SHORT}}=="{serial}"')
     return (f'ENV{{ID_SERIAL_SHORT}}=="{serial}"',)
 

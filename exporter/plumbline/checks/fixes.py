@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from plumbline.checks.facts import Nic
 from plumbline.checks.model import Fix, Keep
+
+if TYPE_CHECKING:  # the package of the network's checks imports this module
+    from plumbline.checks.network.facts import Nic
 
 SYSCTL_FILE = "/etc/sysctl.d/90-storage-network.conf"
 UDEV_FILE = "/etc/udev/rules.d/90-storage-network.rules"

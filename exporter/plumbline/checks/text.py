@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plumbline.checks.facts import Count
+from plumbline.checks.growth import Count
 
 _LISTED = 4
 

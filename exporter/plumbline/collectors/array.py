@@ -4,138 +4,96 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, counter, declared, gauge, known
+from plumbline.collection import ITEM_REASONS, Collector, SkipHook
+from plumbline.collectors.host import Host, slot_value
+from plumbline.sources.arrays import Arrays
 from plumbline.sources.md import MdArray, MdReading
 from plumbline.sources.multipath import MultipathDisk
-from plumbline.sources.zfs import ZfsReading
+from plumbline.sources.zfs import NO_ZFS, ZfsReading
 from plumbline.sources.zpool_status import PoolStatus
 
 _DEVICE = ("device",)
 
-MD_INFO = MetricSpec(
+MD_INFO = gauge(
     "plumbline_md_info",
-    Kind.GAUGE,
     "A software RAID; level container holds the disks of arrays with external metadata, state is the kernel's"
     " array_state.",
     ("device", "level", "state"),
 )
-MD_DISKS = MetricSpec("plumbline_md_disks", Kind.GAUGE, "Disks that the array is made of when it is whole.", _DEVICE)
-MD_DEGRADED = MetricSpec(
+MD_DISKS = gauge("plumbline_md_disks", "Disks that the array is made of when it is whole.", _DEVICE)
+MD_DEGRADED = gauge(
     "plumbline_md_degraded_disks",
-    Kind.GAUGE,
     "Disks that the array misses, also while a new one is being filled. Absent for raid0 and linear.",
     _DEVICE,
 )
-MD_REDUNDANT = MetricSpec(
+MD_REDUNDANT = gauge(
     "plumbline_md_redundant_disks",
-    Kind.GAUGE,
     "Disks that the array may miss without loss of data, whichever they are: raid5 1, raid6 2, raid0 0.",
     _DEVICE,
 )
-MD_SYNC_INFO = MetricSpec(
+MD_SYNC_INFO = gauge(
     "plumbline_md_sync_info",
-    Kind.GAUGE,
     "What the array is doing to itself: idle, resync, recover, check, repair, reshape, frozen.",
     ("device", "action"),
 )
-MD_SYNC_RATIO = MetricSpec(
-    "plumbline_md_sync_ratio", Kind.GAUGE, "How much of that is done, 0 to 1; only while it is under way.", _DEVICE
+MD_SYNC_RATIO = gauge(
+    "plumbline_md_sync_ratio", "How much of that is done, 0 to 1; only while it is under way.", _DEVICE
 )
-MD_SYNC_RATE = MetricSpec(
-    "plumbline_md_sync_bytes_per_second", Kind.GAUGE, "How fast that goes; only while it is under way.", _DEVICE
-)
-MD_MISMATCHES = MetricSpec(
+MD_SYNC_RATE = gauge("plumbline_md_sync_bytes_per_second", "How fast that goes; only while it is under way.", _DEVICE)
+MD_MISMATCHES = gauge(
     "plumbline_md_mismatch_sectors",
-    Kind.GAUGE,
     "512-byte sectors, by whole units of I/O, that did not agree in the last check or repair. On raid1 and raid10 swap"
     " and mapped files make harmless ones.",
     _DEVICE,
 )
-MD_MEMBER_INFO = MetricSpec(
+MD_MEMBER_INFO = gauge(
     "plumbline_md_member_info",
-    Kind.GAUGE,
     "A member: the kernel's words for its state (in_sync, faulty, spare …) and the slot it fills (none: a spare).",
     ("device", "member", "state", "slot"),
 )
-MD_MEMBER_ERRORS = MetricSpec(
+MD_MEMBER_ERRORS = gauge(
     "plumbline_md_member_errors",
-    Kind.GAUGE,
     "Read errors on this member that were corrected from the others; about, as the array remembers them.",
     ("device", "member"),
 )
-POOL_INFO = MetricSpec("plumbline_zfs_pool_info", Kind.GAUGE, "A ZFS pool and its state.", ("pool", "state"))
-POOL_HEALTHY = MetricSpec("plumbline_zfs_pool_healthy", Kind.GAUGE, "1: the pool's state is ONLINE.", ("pool",))
-POOL_DATA_ERRORS = MetricSpec(
-    "plumbline_zfs_pool_data_errors", Kind.GAUGE, "Damaged files and metadata that zpool status counts.", ("pool",)
+POOL_INFO = gauge("plumbline_zfs_pool_info", "A ZFS pool and its state.", ("pool", "state"))
+POOL_HEALTHY = gauge("plumbline_zfs_pool_healthy", "1: the pool's state is ONLINE.", ("pool",))
+POOL_DATA_ERRORS = gauge(
+    "plumbline_zfs_pool_data_errors", "Damaged files and metadata that zpool status counts.", ("pool",)
 )
-STATUS_AVAILABLE = MetricSpec(
+STATUS_AVAILABLE = gauge(
     "plumbline_zfs_status_available",
-    Kind.GAUGE,
     "1: zpool status answers. 0: it is not there, not allowed or hangs; devices' states and errors are not known.",
 )
-VDEV_ERRORS = MetricSpec(
+VDEV_ERRORS = counter(
     "plumbline_zfs_vdev_errors_total",
-    Kind.COUNTER,
     "Errors since the pool was imported or cleared. vdev is the path below the pool (raidz1-0/sdb), kind read, write"
     " or checksum.",
     ("pool", "vdev", "kind"),
 )
-VDEV_HEALTHY = MetricSpec(
-    "plumbline_zfs_vdev_healthy", Kind.GAUGE, "1: ONLINE, or a spare that is AVAIL or INUSE.", ("pool", "vdev")
-)
-ARC_HITS = MetricSpec(
-    "plumbline_zfs_arc_hits_total", Kind.COUNTER, "Reads that ZFS's cache answered: no disk saw them."
-)
-ARC_MISSES = MetricSpec("plumbline_zfs_arc_misses_total", Kind.COUNTER, "Reads that had to go to the disks.")
-ARC_BYTES = MetricSpec("plumbline_zfs_arc_bytes", Kind.GAUGE, "Memory that ZFS's cache holds.")
-ARC_MAX = MetricSpec("plumbline_zfs_arc_max_bytes", Kind.GAUGE, "What the cache may grow to.")
-MULTIPATH_INFO = MetricSpec(
+VDEV_HEALTHY = gauge("plumbline_zfs_vdev_healthy", "1: ONLINE, or a spare that is AVAIL or INUSE.", ("pool", "vdev"))
+ARC_HITS = counter("plumbline_zfs_arc_hits_total", "Reads that ZFS's cache answered: no disk saw them.")
+ARC_MISSES = counter("plumbline_zfs_arc_misses_total", "Reads that had to go to the disks.")
+ARC_BYTES = gauge("plumbline_zfs_arc_bytes", "Memory that ZFS's cache holds.")
+ARC_MAX = gauge("plumbline_zfs_arc_max_bytes", "What the cache may grow to.")
+MULTIPATH_INFO = gauge(
     "plumbline_multipath_info",
-    Kind.GAUGE,
     "A disk with several paths; name is device-mapper's (mpatha) or the NVMe subsystem's.",
     ("device", "name"),
 )
-PATHS = MetricSpec("plumbline_multipath_paths", Kind.GAUGE, "Paths that the kernel has to the disk.", _DEVICE)
-PATHS_USABLE = MetricSpec(
-    "plumbline_multipath_paths_usable", Kind.GAUGE, "Those of them that I/O can take now.", _DEVICE
-)
-PATH_INFO = MetricSpec(
+PATHS = gauge("plumbline_multipath_paths", "Paths that the kernel has to the disk.", _DEVICE)
+PATHS_USABLE = gauge("plumbline_multipath_paths_usable", "Those of them that I/O can take now.", _DEVICE)
+PATH_INFO = gauge(
     "plumbline_multipath_path_info",
-    Kind.GAUGE,
     "A path and its state: running, offline, transport-offline … of SCSI; live, connecting … and ANA's optimized,"
     " inaccessible … of NVMe.",
     ("device", "path", "state", "transport", "address"),
 )
-SPECS: tuple[MetricSpec, ...] = (
-    MD_INFO,
-    MD_DISKS,
-    MD_DEGRADED,
-    MD_REDUNDANT,
-    MD_SYNC_INFO,
-    MD_SYNC_RATIO,
-    MD_SYNC_RATE,
-    MD_MISMATCHES,
-    MD_MEMBER_INFO,
-    MD_MEMBER_ERRORS,
-    POOL_INFO,
-    POOL_HEALTHY,
-    POOL_DATA_ERRORS,
-    STATUS_AVAILABLE,
-    VDEV_ERRORS,
-    VDEV_HEALTHY,
-    ARC_HITS,
-    ARC_MISSES,
-    ARC_BYTES,
-    ARC_MAX,
-    MULTIPATH_INFO,
-    PATHS,
-    PATHS_USABLE,
-    PATH_INFO,
-)
+SPECS = declared(globals())
 
 _KIB = 1024
 _ONLINE = "ONLINE"
-_HEALTHY = frozenset({_ONLINE, "AVAIL", "INUSE"})
 
 
 def md_samples(reading: MdReading) -> Iterator[Sample]:
@@ -147,24 +105,22 @@ def md_samples(reading: MdReading) -> Iterator[Sample]:
 def _array_samples(array: MdArray) -> Iterator[Sample]:
     labels = (array.device,)
     yield MD_INFO, (array.device, array.level, array.state), 1
-    for spec, number in (
+    yield from known(
+        labels,
         (MD_DISKS, array.disks),
         (MD_DEGRADED, array.degraded_disks),
         (MD_REDUNDANT, array.redundant_disks),
         (MD_MISMATCHES, array.mismatch_sectors),
-    ):
-        if number is not None:
-            yield spec, labels, number
+    )
     if array.sync_action:
         yield MD_SYNC_INFO, (array.device, array.sync_action), 1
-    if array.sync_done_sectors is not None and array.sync_total_sectors:
-        yield MD_SYNC_RATIO, labels, array.sync_done_sectors / array.sync_total_sectors
+    if array.sync_ratio is not None:
+        yield MD_SYNC_RATIO, labels, array.sync_ratio
         if array.sync_speed_kib_per_second is not None:
             yield MD_SYNC_RATE, labels, array.sync_speed_kib_per_second * _KIB
     for member in array.members:
         yield MD_MEMBER_INFO, (array.device, member.device, member.state, member.slot), 1
-        if member.errors is not None:
-            yield MD_MEMBER_ERRORS, (array.device, member.device), member.errors
+        yield from known((array.device, member.device), (MD_MEMBER_ERRORS, member.errors))
 
 
 def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> Iterator[Sample]:
@@ -181,26 +137,18 @@ def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> I
             yield POOL_INFO, (pool, state), 1
             yield POOL_HEALTHY, (pool,), 1 if state == _ONLINE else 0
     for status in said.values():
-        if status.data_errors is not None:
-            yield POOL_DATA_ERRORS, (status.name,), status.data_errors
+        yield from known((status.name,), (POOL_DATA_ERRORS, status.data_errors))
         for vdev in status.vdevs:
             labels = (status.name, vdev.path)
-            if vdev.state:
-                yield VDEV_HEALTHY, labels, 1 if vdev.state in _HEALTHY else 0
-            counts = (("read", vdev.read_errors), ("write", vdev.write_errors), ("checksum", vdev.checksum_errors))
-            for kind, count in counts:
-                if count is not None:
-                    yield VDEV_ERRORS, (*labels, kind), count
+            if vdev.healthy is not None:
+                yield VDEV_HEALTHY, labels, int(vdev.healthy)
+            for kind, count in vdev.errors.items():
+                yield VDEV_ERRORS, (*labels, kind), count
     arc = reading.arc
     if arc is not None:
-        for spec, number in (
-            (ARC_HITS, arc.hits),
-            (ARC_MISSES, arc.misses),
-            (ARC_BYTES, arc.size_bytes),
-            (ARC_MAX, arc.max_bytes),
-        ):
-            if number is not None:
-                yield spec, (), number
+        yield from known(
+            (), (ARC_HITS, arc.hits), (ARC_MISSES, arc.misses), (ARC_BYTES, arc.size_bytes), (ARC_MAX, arc.max_bytes)
+        )
 
 
 def multipath_samples(disks: Iterable[MultipathDisk]) -> Iterator[Sample]:
@@ -209,6 +157,37 @@ def multipath_samples(disks: Iterable[MultipathDisk]) -> Iterator[Sample]:
         labels = (disk.device,)
         yield MULTIPATH_INFO, (disk.device, disk.name), 1
         yield PATHS, labels, len(disk.paths)
-        yield PATHS_USABLE, labels, sum(path.usable for path in disk.paths)
+        yield PATHS_USABLE, labels, disk.usable
         for path in disk.paths:
             yield PATH_INFO, (disk.device, path.name, path.state, path.transport, path.address), 1
+
+
+def _samples(arrays: Arrays) -> Iterator[Sample]:
+    yield from md_samples(arrays.md or MdReading(()))
+    yield from zfs_samples(arrays.zfs or NO_ZFS, arrays.zpools)
+    yield from multipath_samples(arrays.multipath or ())
+
+
+def _read(host: Host, skip: SkipHook) -> Arrays:
+    """Each kind for itself: an array that hangs must not hide the pools."""
+    storage = host.parts.storage
+    md = slot_value(storage.md, "md arrays", skip)
+    for item, reason in md.skipped if md else ():
+        skip(item, reason)
+    return Arrays(
+        md,
+        slot_value(storage.zfs, "ZFS pools", skip),
+        slot_value(storage.zpools, "zpool status", skip),
+        slot_value(storage.multipath, "multipath disks", skip),
+    )
+
+
+COLLECTOR = Collector(
+    "array",
+    SPECS,
+    _read,
+    _samples,
+    skip_reasons=ITEM_REASONS,
+    origin="`/sys/block/md*/md`, `/proc/spl/kstat/zfs`, `zpool status`, device-mapper and NVMe multipath in sysfs",
+    sized_by=("software array, multipath disk",),
+)

@@ -7,82 +7,59 @@ from collections.abc import Iterable, Iterator, Mapping
 from plumbline.baseline.budget import Budget, parts
 from plumbline.baseline.model import Source
 from plumbline.baseline.selection import Comparable, Selection
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, declared, gauge, known
+from plumbline.collection import Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.fingerprint import Fingerprint, changes, compared
 
 _LABELS = ("layer", "device_class", "workload", "operation", "source", "profile", "config_hash")
 
-LATENCY = MetricSpec(
+LATENCY = gauge(
     "plumbline_baseline_latency_seconds",
-    Kind.GAUGE,
     "Latency that a baseline names for this workload, by statistic.",
     (*_LABELS, "statistic"),
 )
-IOPS = MetricSpec(
-    "plumbline_baseline_iops", Kind.GAUGE, "Operations per second that a baseline names for this workload.", _LABELS
+IOPS = gauge("plumbline_baseline_iops", "Operations per second that a baseline names for this workload.", _LABELS)
+THROUGHPUT = gauge(
+    "plumbline_baseline_throughput_bytes_per_second", "Throughput that a baseline names for this workload.", _LABELS
 )
-THROUGHPUT = MetricSpec(
-    "plumbline_baseline_throughput_bytes_per_second",
-    Kind.GAUGE,
-    "Throughput that a baseline names for this workload.",
-    _LABELS,
-)
-TOLERANCE = MetricSpec(
+TOLERANCE = gauge(
     "plumbline_baseline_tolerance_ratio",
-    Kind.GAUGE,
     "How far the baseline's own runs strayed, as a factor of at least 1; absent where nothing is known of it.",
     _LABELS,
 )
-MEASURED = MetricSpec(
-    "plumbline_baseline_measured_timestamp_seconds", Kind.GAUGE, "When the baseline was measured, Unix time.", _LABELS
-)
-JUDGES = MetricSpec(
+MEASURED = gauge("plumbline_baseline_measured_timestamp_seconds", "When the baseline was measured, Unix time.", _LABELS)
+JUDGES = gauge(
     "plumbline_baseline_judges",
-    Kind.GAUGE,
     "Whether the baseline may judge this node (1) or is shown only (0), as another site's hardware is by default.",
     _LABELS,
 )
-MISSING = MetricSpec(
+MISSING = gauge(
     "plumbline_baseline_missing",
-    Kind.GAUGE,
     "Whether what a probe measures has no baseline that may judge it (1); nothing is compared then.",
     ("probe", "layer", "device_class", "workload", "operation"),
 )
 
-MISMATCH = MetricSpec(
+MISMATCH = gauge(
     "plumbline_baseline_mismatch",
-    Kind.GAUGE,
     "1: what a probe measures has no baseline in force, and this one would judge it, but it was measured with other"
     " parameters (config_hash), so it is never compared.",
     ("probe", "layer", "device_class", "workload", "operation", "source", "profile"),
 )
-CHANGED = MetricSpec(
+CHANGED = gauge(
     "plumbline_baseline_environment_changed",
-    Kind.GAUGE,
     "Whether a part of this node (ceph, kernel, fio, disks, nics, tuning) is no longer what the baseline was measured"
     " on; absent where one of the two is not known.",
     ("source", "profile", "part"),
 )
-BUDGET = MetricSpec(
+BUDGET = gauge(
     "plumbline_baseline_budget_seconds",
-    Kind.GAUGE,
     "Documented time that one operation of the workload spends in a stage, all passes of the stage together; the stages"
     " of a device class (the kind of link) are the whole operation.",
     ("profile", "device_class", "workload", "stage", "layer"),
 )
 
-SPECS: tuple[MetricSpec, ...] = (
-    LATENCY,
-    IOPS,
-    THROUGHPUT,
-    TOLERANCE,
-    MEASURED,
-    JUDGES,
-    MISSING,
-    MISMATCH,
-    CHANGED,
-    BUDGET,
-)
+SPECS = declared(globals())
 
 
 def samples(selection: Selection) -> Iterator[Sample]:
@@ -138,12 +115,34 @@ def _entry_samples(one: Comparable) -> Iterator[Sample]:
     )
     for statistic, seconds in entry.latency.items():
         yield LATENCY, (*labels, statistic), seconds
-    for spec, value in (
+    yield from known(
+        labels,
         (IOPS, entry.iops),
         (THROUGHPUT, entry.throughput),
         (TOLERANCE, entry.tolerance_ratio),
         (MEASURED, entry.measured),
-    ):
-        if value is not None:
-            yield spec, labels, value
+    )
     yield JUDGES, labels, 1.0 if one.judges else 0.0
+
+
+def _read(host: Host, _skip: SkipHook) -> tuple[Host, Fingerprint]:
+    """A recorded baseline that can't be read fails the collector, so that an alert says so."""
+    if host.book.recorded_error is not None:
+        raise host.book.recorded_error
+    return host, host.parts.fingerprint()
+
+
+def _samples(reading: tuple[Host, Fingerprint]) -> Iterator[Sample]:
+    host, fingerprint = reading
+    yield from host.baselines
+    yield from environment_samples(host.book.measured_on, fingerprint)
+
+
+COLLECTOR = Collector(
+    "baseline",
+    SPECS,
+    _read,
+    _samples,
+    origin="the baseline files and the documented profiles",
+    needs_daemon=True,
+)

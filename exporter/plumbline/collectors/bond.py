@@ -9,99 +9,64 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
-from plumbline.sources.bonding import Bond, Churn, LacpState, MiiStatus, Slave, no_mac
+from plumbline.catalogue import Sample, counter, declared, gauge, known
+from plumbline.collection import ITEM_REASONS, Collector
+from plumbline.collectors.host import Host
+from plumbline.sources.bonding import Bond, Churn, LacpState, Slave, no_mac
 from plumbline.sources.bonding_proc import Churns, SlaveChurn
 
 _SLAVE = ("device", "slave")
 
-INFO = MetricSpec(
+INFO = gauge(
     "plumbline_bond_info",
-    Kind.GAUGE,
     "How the bond is set, in the kernel's words; empty: means nothing in this mode.",
     ("device", "mode", "xmit_hash_policy", "lacp_rate", "ad_select"),
 )
-SLAVES = MetricSpec("plumbline_bond_slaves", Kind.GAUGE, "Ports that belong to the bond.", ("device",))
-MONITORED = MetricSpec(
+SLAVES = gauge("plumbline_bond_slaves", "Ports that belong to the bond.", ("device",))
+MONITORED = gauge(
     "plumbline_bond_monitored",
-    Kind.GAUGE,
     "1: links are watched (miimon or arp_interval); 0: a dead link goes on being used.",
     ("device",),
 )
-MIN_LINKS = MetricSpec(
-    "plumbline_bond_min_links", Kind.GAUGE, "Slaves that must be up for the bond to be up (802.3ad).", ("device",)
+MIN_LINKS = gauge("plumbline_bond_min_links", "Slaves that must be up for the bond to be up (802.3ad).", ("device",))
+AGGREGATOR = gauge(
+    "plumbline_bond_aggregator", "Id of the active LACP aggregator, the one that carries traffic.", ("device",)
 )
-AGGREGATOR = MetricSpec(
-    "plumbline_bond_aggregator",
-    Kind.GAUGE,
-    "Id of the active LACP aggregator, the one that carries traffic.",
-    ("device",),
-)
-AGGREGATOR_PORTS = MetricSpec(
-    "plumbline_bond_aggregator_ports", Kind.GAUGE, "Slaves in the active LACP aggregator.", ("device",)
-)
-PARTNER_MAC_VALID = MetricSpec(
+AGGREGATOR_PORTS = gauge("plumbline_bond_aggregator_ports", "Slaves in the active LACP aggregator.", ("device",))
+PARTNER_MAC_VALID = gauge(
     "plumbline_bond_partner_mac_valid",
-    Kind.GAUGE,
     "0: the active aggregator's partner MAC is zeros, the switch does not answer LACP.",
     ("device",),
 )
-SLAVE_UP = MetricSpec(
-    "plumbline_bond_slave_up", Kind.GAUGE, "1: link monitoring finds the slave's link up (MII status).", _SLAVE
+SLAVE_UP = gauge("plumbline_bond_slave_up", "1: link monitoring finds the slave's link up (MII status).", _SLAVE)
+SLAVE_ACTIVE = gauge(
+    "plumbline_bond_slave_active", "1: the slave may carry traffic; 0: it is a backup or has failed.", _SLAVE
 )
-SLAVE_ACTIVE = MetricSpec(
-    "plumbline_bond_slave_active",
-    Kind.GAUGE,
-    "1: the slave may carry traffic; 0: it is a backup or has failed.",
-    _SLAVE,
+SLAVE_LINK_FAILURES = counter(
+    "plumbline_bond_slave_link_failures_total", "Times the slave's link was found down.", _SLAVE
 )
-SLAVE_LINK_FAILURES = MetricSpec(
-    "plumbline_bond_slave_link_failures_total", Kind.COUNTER, "Times the slave's link was found down.", _SLAVE
-)
-SLAVE_AGGREGATOR = MetricSpec(
+SLAVE_AGGREGATOR = gauge(
     "plumbline_bond_slave_aggregator",
-    Kind.GAUGE,
     "Id of the slave's LACP aggregator; another than the bond's: the slave carries nothing.",
     _SLAVE,
 )
-SLAVE_PARTNER_MAC_VALID = MetricSpec(
+SLAVE_PARTNER_MAC_VALID = gauge(
     "plumbline_bond_slave_partner_mac_valid",
-    Kind.GAUGE,
     "0: no LACP partner on this slave, its MAC is zeros (no LACPDU has come in time).",
     _SLAVE,
 )
-SLAVE_LACP_FLAG = MetricSpec(
+SLAVE_LACP_FLAG = gauge(
     "plumbline_bond_slave_lacp_flag",
-    Kind.GAUGE,
     "LACP port state bit by bit, of this end (actor) and of the switch (partner).",
     ("device", "slave", "side", "flag"),
 )
-SLAVE_CHURNED = MetricSpec(
+SLAVE_CHURNED = gauge(
     "plumbline_bond_slave_churned",
-    Kind.GAUGE,
     "1: this side (actor: this end, partner: the switch) did not come into LACP sync within a minute.",
     ("device", "slave", "side"),
 )
-SLAVE_CHURNS = MetricSpec(
-    "plumbline_bond_slave_churns_total", Kind.COUNTER, "Times this side has churned.", ("device", "slave", "side")
-)
-SPECS: tuple[MetricSpec, ...] = (
-    INFO,
-    SLAVES,
-    MONITORED,
-    MIN_LINKS,
-    AGGREGATOR,
-    AGGREGATOR_PORTS,
-    PARTNER_MAC_VALID,
-    SLAVE_UP,
-    SLAVE_ACTIVE,
-    SLAVE_LINK_FAILURES,
-    SLAVE_AGGREGATOR,
-    SLAVE_PARTNER_MAC_VALID,
-    SLAVE_LACP_FLAG,
-    SLAVE_CHURNED,
-    SLAVE_CHURNS,
-)
+SLAVE_CHURNS = counter("plumbline_bond_slave_churns_total", "Times this side has churned.", ("device", "slave", "side"))
+SPECS = declared(globals())
 
 FLAGS: Mapping[str, LacpState] = {(flag.name or "").lower(): flag for flag in LacpState}
 _NO_CHURN = SlaveChurn()
@@ -119,32 +84,25 @@ def _bond_samples(bond: Bond) -> Iterator[Sample]:
     labels = (bond.device,)
     yield INFO, (bond.device, bond.mode, bond.xmit_hash_policy, bond.lacp_rate, bond.ad_select), 1
     yield SLAVES, labels, len(bond.slaves)
-    if bond.miimon_ms is not None or bond.arp_interval_ms is not None:
-        yield MONITORED, labels, 1 if bond.miimon_ms or bond.arp_interval_ms else 0
-    if bond.min_links is not None:
-        yield MIN_LINKS, labels, bond.min_links
+    yield from known(labels, (MONITORED, bond.monitored), (MIN_LINKS, bond.min_links))
     active = bond.aggregator
     if active is not None:
         yield AGGREGATOR, labels, active.aggregator_id
-        if active.ports is not None:
-            yield AGGREGATOR_PORTS, labels, active.ports
+        yield from known(labels, (AGGREGATOR_PORTS, active.ports))
         if active.partner_mac:
             yield PARTNER_MAC_VALID, labels, 0 if no_mac(active.partner_mac) else 1
 
 
 def _slave_samples(bond: Bond, slave: Slave, churn: SlaveChurn) -> Iterator[Sample]:
     labels = (bond.device, slave.device)
-    if slave.mii_status is not None:
-        yield SLAVE_UP, labels, 1 if slave.mii_status == MiiStatus.UP else 0
-    if slave.active is not None:
-        yield SLAVE_ACTIVE, labels, 1 if slave.active else 0
-    if slave.link_failures is not None:
-        yield SLAVE_LINK_FAILURES, labels, slave.link_failures
-    if slave.aggregator_id is not None:
-        yield SLAVE_AGGREGATOR, labels, slave.aggregator_id
-    valid = bond.partner_valid(slave)
-    if valid is not None:
-        yield SLAVE_PARTNER_MAC_VALID, labels, 1 if valid else 0
+    yield from known(
+        labels,
+        (SLAVE_UP, slave.up),
+        (SLAVE_ACTIVE, slave.active),
+        (SLAVE_LINK_FAILURES, slave.link_failures),
+        (SLAVE_AGGREGATOR, slave.aggregator_id),
+        (SLAVE_PARTNER_MAC_VALID, bond.partner_valid(slave)),
+    )
     sides = (
         ("actor", slave.actor, slave.actor_churn or churn.actor, churn.actor_times),
         ("partner", slave.partner, slave.partner_churn or churn.partner, churn.partner_times),
@@ -155,5 +113,15 @@ def _slave_samples(bond: Bond, slave: Slave, churn: SlaveChurn) -> Iterator[Samp
                 yield SLAVE_LACP_FLAG, (*labels, side, flag), 1 if state & bit else 0
         if churned is not None:
             yield SLAVE_CHURNED, (*labels, side), 1 if churned is Churn.CHURNED else 0
-        if times is not None:
-            yield SLAVE_CHURNS, (*labels, side), times
+        yield from known((*labels, side), (SLAVE_CHURNS, times))
+
+
+COLLECTOR: Collector[Host, tuple[tuple[Bond, ...], Churns]] = Collector(
+    "bond",
+    SPECS,
+    lambda host, skip: (host.parts.network.read_bonds(skip), host.parts.churns()),
+    lambda reading: samples(*reading),
+    skip_reasons=ITEM_REASONS,
+    origin="rtnetlink `IFLA_BOND_*`; churn from `/proc/net/bonding` where netlink does not tell it",
+    sized_by=("bond",),
+)

@@ -6,45 +6,42 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 import plumbline
-from plumbline.catalogue import Kind, MetricSpec, Sample, le_text
+from plumbline.catalogue import Sample, counter, declared, gauge, histogram, le_text
+from plumbline.collection import Collector
 from plumbline.collectors import probe
+from plumbline.collectors.host import Host
 from plumbline.probes.canary_reading import CanaryReading, WorkloadReading
 
 _PLACE = ("probe", "layer", "device_class", "workload", "operation")
 
-LATENCY = MetricSpec(
+LATENCY = histogram(
     "plumbline_canary_latency_seconds",
-    Kind.HISTOGRAM,
     "Latency of single operations at Poisson-distributed moments, charged arrivals included, failed ones not.",
     _PLACE,
 )
-ERRORS = MetricSpec(
+ERRORS = counter(
     "plumbline_canary_errors_total",
-    Kind.COUNTER,
     "Failed operations by errno; short: fewer bytes than asked for.",
     ("probe", "operation", "error"),
 )
-CHARGED = MetricSpec(
+CHARGED = counter(
     "plumbline_canary_charged_total",
-    Kind.COUNTER,
     "Arrivals that met a running operation: not executed, but charged the time it still took.",
     ("probe", "operation"),
 )
-SLOW = MetricSpec(
+SLOW = counter(
     "plumbline_canary_slow_operations_total",
-    Kind.COUNTER,
     "Of the operations in the histogram, those above the baseline's bound, which is a bucket's le: so rules need not"
     " read every bucket to find one. Absent without a baseline in force.",
-    (*_PLACE, "bound"),  # not named le: promtool's linter allows that on histograms only
+    (*_PLACE, "bound"),
 )
-WORKLOAD = MetricSpec(
+WORKLOAD = gauge(
     "plumbline_canary_workload_info",
-    Kind.GAUGE,
     "1; what the canary runs. Only figures with the same config_hash are comparable.",
     (*_PLACE, "config_hash"),
 )
 
-SPECS: tuple[MetricSpec, ...] = (
+_OF_PROBES = (
     probe.SUCCESS,
     probe.LAST_RUN,
     probe.LAST_SUCCESS,
@@ -52,12 +49,8 @@ SPECS: tuple[MetricSpec, ...] = (
     probe.SKIPPED,
     probe.INFO,
     probe.TARGET,
-    LATENCY,
-    ERRORS,
-    CHARGED,
-    SLOW,
-    WORKLOAD,
 )
+SPECS = (*_OF_PROBES, *declared(globals()))
 
 
 def samples(readings: Iterable[CanaryReading], *, vantage: str = "") -> Iterator[Sample]:
@@ -98,3 +91,14 @@ def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]
     for bound in each.bounds:
         within = each.latency.cumulative[bisect_left(each.latency.edges, bound)]  # a bound is an edge
         yield SLOW, (*place, le_text(bound)), each.latency.count - within
+
+
+COLLECTOR: Collector[Host, tuple[tuple[CanaryReading, ...], str]] = Collector(
+    "canary",
+    SPECS,
+    lambda host, _skip: (tuple(host.parts.canaries()), host.parts.vantage),
+    lambda reading: samples(reading[0], vantage=reading[1]),
+    origin="our own single operations in a file, on a raw disk (read only) or on objects",
+    sized_by=("canary, each operation",),
+    needs_daemon=True,
+)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, declared, gauge
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.probes.ceph_status import GATES
 from plumbline.probes.cluster import ClusterView
 
-REACHABLE = MetricSpec(
-    "plumbline_ceph_reachable", Kind.GAUGE, "1: the monitors answer the probes' user in time. Absent: nobody asks."
-)
-GATE_OPEN = MetricSpec(
+REACHABLE = gauge("plumbline_ceph_reachable", "1: the monitors answer the probes' user in time. Absent: nobody asks.")
+GATE_OPEN = gauge(
     "plumbline_ceph_gate_open",
-    Kind.GAUGE,
     "0: the cluster's state keeps probes from running, for this reason: health, recovery, full, maintenance. Absent"
     " while the cluster does not answer, which keeps them from running, too.",
     ("gate",),
 )
-LOCK_HELD = MetricSpec(
-    "plumbline_ceph_lock_held", Kind.GAUGE, "1: this node holds the lock for heavy probes; one in the cluster does."
-)
-SPECS = (REACHABLE, GATE_OPEN, LOCK_HELD)
+LOCK_HELD = gauge("plumbline_ceph_lock_held", "1: this node holds the lock for heavy probes; one in the cluster does.")
+SPECS = declared(globals())
 
 
 def samples(view: ClusterView) -> Iterator[Sample]:
@@ -31,3 +28,13 @@ def samples(view: ClusterView) -> Iterator[Sample]:
         for gate in GATES:
             yield GATE_OPEN, (gate,), int(gate not in view.closed)
     yield LOCK_HELD, (), int(view.lock_held)
+
+
+COLLECTOR: Collector[Host, ClusterView] = Collector(
+    "ceph",
+    SPECS,
+    lambda host, _skip: host.parts.ceph(),
+    samples,
+    origin="the monitors, as the probes see them",
+    needs_daemon=True,
+)

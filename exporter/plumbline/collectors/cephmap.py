@@ -4,99 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, declared, gauge
+from plumbline.collection import Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.sources.cephmap import CephMap
 
 _OSD, _POOL = ("ceph_daemon",), ("pool_id",)
 _BYTES_PER_KIB = 1024
 
-OSD_PLACE = MetricSpec(
+OSD_PLACE = gauge(
     "plumbline_ceph_osd_place_info",
-    Kind.GAUGE,
     "Where an OSD stands in CRUSH, always 1; host is CRUSH's bucket, whose name need not be the host's. An OSD that is"
     " out keeps its place, one that CRUSH does not know has none.",
     (*_OSD, "device_class", "root", "rack", "host"),
 )
-OSD_WEIGHT = MetricSpec(
+OSD_WEIGHT = gauge(
     "plumbline_ceph_osd_crush_weight",
-    Kind.GAUGE,
     "Share of the data that CRUSH gives an OSD, usually its size in TiB; 0: none, it is being emptied.",
     _OSD,
 )
-OSD_SIZE = MetricSpec(
-    "plumbline_ceph_osd_size_bytes",
-    Kind.GAUGE,
-    "Size of an OSD's store. Absent while it is out: Ceph forgets it then.",
-    _OSD,
+OSD_SIZE = gauge(
+    "plumbline_ceph_osd_size_bytes", "Size of an OSD's store. Absent while it is out: Ceph forgets it then.", _OSD
 )
-OSD_USED = MetricSpec(
-    "plumbline_ceph_osd_used_bytes", Kind.GAUGE, "What is used of an OSD's store, metadata included.", _OSD
-)
-OSD_REWEIGHT = MetricSpec(
+OSD_USED = gauge("plumbline_ceph_osd_used_bytes", "What is used of an OSD's store, metadata included.", _OSD)
+OSD_REWEIGHT = gauge(
     "plumbline_ceph_osd_reweight_ratio",
-    Kind.GAUGE,
     "Part of what its CRUSH weight would give an OSD that it is to take; 0: out.",
     _OSD,
 )
-OSD_IN = MetricSpec("plumbline_ceph_osd_in", Kind.GAUGE, "1: the OSD is in, data is placed on it; 0: it is out.", _OSD)
-POOL = MetricSpec(
+OSD_IN = gauge("plumbline_ceph_osd_in", "1: the OSD is in, data is placed on it; 0: it is out.", _OSD)
+POOL = gauge(
     "plumbline_ceph_pool_info",
-    Kind.GAUGE,
     "A pool and what its CRUSH rule says, always 1: the bucket it takes (root), the device class (empty: any; mixed:"
     " several), and the type of bucket that never holds two copies (failure_domain; empty: none that can be told).",
     (*_POOL, "pool", "kind", "failure_domain", "root", "device_class"),
 )
-POOL_COPIES = MetricSpec(
-    "plumbline_ceph_pool_copies", Kind.GAUGE, "The pool's size: replicas, or all chunks of erasure coding.", _POOL
-)
-POOL_MIN_COPIES = MetricSpec(
+POOL_COPIES = gauge("plumbline_ceph_pool_copies", "The pool's size: replicas, or all chunks of erasure coding.", _POOL)
+POOL_MIN_COPIES = gauge(
     "plumbline_ceph_pool_min_copies",
-    Kind.GAUGE,
     "The pool's min_size: with fewer copies of it a placement group serves nothing.",
     _POOL,
 )
-POOL_RAW = MetricSpec(
+POOL_RAW = gauge(
     "plumbline_ceph_pool_raw_ratio",
-    Kind.GAUGE,
     "Raw bytes for each byte stored: 3 with three replicas, 1.5 with 4 data and 2 coding chunks.",
     _POOL,
 )
-POOL_STORED = MetricSpec(
-    "plumbline_ceph_pool_stored_bytes", Kind.GAUGE, "What is stored in the pool, before replication.", _POOL
-)
-POOL_MAX_AVAIL = MetricSpec(
+POOL_STORED = gauge("plumbline_ceph_pool_stored_bytes", "What is stored in the pool, before replication.", _POOL)
+POOL_MAX_AVAIL = gauge(
     "plumbline_ceph_pool_max_avail_bytes",
-    Kind.GAUGE,
     "What can still be stored in the pool until its fullest OSD is full, before replication, as Ceph reckons.",
     _POOL,
 )
-FULL_RATIO = MetricSpec(
+FULL_RATIO = gauge(
     "plumbline_ceph_full_ratio",
-    Kind.GAUGE,
     "Part of an OSD from which on Ceph warns (nearfull), moves no data there (backfillfull), writes nothing (full).",
     ("limit",),
 )
-TIMESTAMP = MetricSpec(
-    "plumbline_ceph_map_timestamp_seconds",
-    Kind.GAUGE,
-    "When the monitors told all this, Unix time; it is asked for every minute.",
+TIMESTAMP = gauge(
+    "plumbline_ceph_map_timestamp_seconds", "When the monitors told all this, Unix time; it is asked for every minute."
 )
-SPECS = (
-    OSD_PLACE,
-    OSD_WEIGHT,
-    OSD_SIZE,
-    OSD_USED,
-    OSD_REWEIGHT,
-    OSD_IN,
-    POOL,
-    POOL_COPIES,
-    POOL_MIN_COPIES,
-    POOL_RAW,
-    POOL_STORED,
-    POOL_MAX_AVAIL,
-    FULL_RATIO,
-    TIMESTAMP,
-)
+SPECS = declared(globals())
 
 
 def samples(found: CephMap) -> Iterator[Sample]:
@@ -132,3 +100,25 @@ def _pool_samples(found: CephMap) -> Iterator[Sample]:
         if (use := found.pool_use.get(pool.pool_id)) is not None:
             yield POOL_STORED, number, use.stored_bytes
             yield POOL_MAX_AVAIL, number, use.max_avail_bytes
+
+
+def _read(host: Host, skip: SkipHook) -> CephMap:
+    found = host.parts.ceph_map()
+    if found.unread:
+        skip(f"what is used ({found.unread})", "unreadable")
+    return found
+
+
+COLLECTOR = Collector(
+    "cephmap",
+    SPECS,
+    _read,
+    samples,
+    skip_reasons=("unreadable",),
+    origin="`osd tree`, `osd dump`, `osd crush rule dump`: the monitors; `osd df`, `df`: the manager",
+    sized_by=(
+        "OSD of the cluster, where the map is asked",
+        "pool of the cluster, where the map is asked",
+    ),
+    needs_daemon=True,
+)

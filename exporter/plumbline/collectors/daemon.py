@@ -2,88 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, counter, declared, gauge
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 
-RELOAD_OK = MetricSpec(
-    "plumbline_config_last_reload_successful",
-    Kind.GAUGE,
-    "1: the running configuration is the file's; 0: it is older.",
+RELOAD_OK = gauge(
+    "plumbline_config_last_reload_successful", "1: the running configuration is the file's; 0: it is older."
 )
-RELOAD_AT = MetricSpec(
-    "plumbline_config_last_reload_success_timestamp_seconds",
-    Kind.GAUGE,
-    "When the running configuration was loaded, Unix time.",
+RELOAD_AT = gauge(
+    "plumbline_config_last_reload_success_timestamp_seconds", "When the running configuration was loaded, Unix time."
 )
-STATE_SAVED = MetricSpec(
-    "plumbline_state_last_save_successful", Kind.GAUGE, "0: results could not be written and live in memory only."
-)
-SERVER_UP = MetricSpec(
+STATE_SAVED = gauge("plumbline_state_last_save_successful", "0: results could not be written and live in memory only.")
+SERVER_UP = gauge(
     "plumbline_network_server_up",
-    Kind.GAUGE,
     "Whether the server for other nodes' throughput probes listens or serves; absent where none is configured.",
     ("listen",),
 )
-WEB_INFO = MetricSpec(
+WEB_INFO = gauge(
     "plumbline_web_info",
-    Kind.GAUGE,
     "Who may come in, always 1. reach: loopback or network; encryption: tls or none; "
     "authentication: none, password, certificate or both.",
     ("reach", "encryption", "authentication"),
 )
-WEB_REFUSED = MetricSpec(
+WEB_REFUSED = counter(
     "plumbline_web_refused_total",
-    Kind.COUNTER,
     "Requests and connections turned away: wrong or no password (authentication), no handshake or certificate (tls), "
     "too many requests or passwords to check (rate), web.max_requests under way (busy), no HTTP or too long "
     "(malformed), not sent in time (slow), gone for others when there were too many (crowded).",
     ("reason",),
 )
-THREAD_FAILURES = MetricSpec(
+THREAD_FAILURES = counter(
     "plumbline_thread_failures_total",
-    Kind.COUNTER,
     "How often a thread of the daemon ended by a mistake, by what it is for; one that is to live is started again.",
     ("thread",),
 )
-WEB_GUARDS_LOST = MetricSpec(
+WEB_GUARDS_LOST = gauge(
     "plumbline_web_guards_lost",
-    Kind.GAUGE,
     "How many guards of the port (TLS, client certificates, their names, passwords, rate limit) went by a reload since "
     "the start.",
 )
-SPECS: tuple[MetricSpec, ...] = (
-    RELOAD_OK,
-    RELOAD_AT,
-    STATE_SAVED,
-    SERVER_UP,
-    WEB_INFO,
-    WEB_REFUSED,
-    WEB_GUARDS_LOST,
-    THREAD_FAILURES,
-)
-
-
-class WebDoor(Protocol):
-    """Who may come in, see :class:`plumbline.door.Door`."""
-
-    @property
-    def reach(self) -> str:
-        """``loopback`` or ``network``."""
-
-    @property
-    def encryption(self) -> str:
-        """``tls`` or ``none``."""
-
-    @property
-    def authentication(self) -> str:
-        """``none``, ``password``, ``certificate`` or ``certificate+password``."""
-
-    @property
-    def lost(self) -> Sequence[str]:
-        """Guards that went by a reload."""
+SPECS = declared(globals())
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +57,10 @@ class DaemonState:
     server_up: bool | None = None
     """``None``: no server is configured."""
     server_listen: str = ""
-    web: WebDoor | None = None
-    """``None``: nothing listens."""
+    web: tuple[str, str, str] | None = None
+    """Reach, encryption and authentication, the values of :data:`WEB_INFO`; ``None``: nothing listens."""
+    web_guards_lost: int = 0
+    """By a reload."""
     web_refused: Mapping[str, int] = field(default_factory=dict)
     """By reason, since the start."""
     thread_failures: Mapping[str, int] = field(default_factory=dict)
@@ -112,9 +75,19 @@ def samples(state: DaemonState) -> Iterator[Sample]:
     yield RELOAD_AT, (), state.since_ts
     yield STATE_SAVED, (), int(state.state_saved)
     if state.web is not None:
-        yield WEB_INFO, (state.web.reach, state.web.encryption, state.web.authentication), 1
-        yield WEB_GUARDS_LOST, (), len(state.web.lost)
+        yield WEB_INFO, state.web, 1
+        yield WEB_GUARDS_LOST, (), state.web_guards_lost
     for reason, count in state.web_refused.items():
         yield WEB_REFUSED, (reason,), count
     for thread, count in state.thread_failures.items():
         yield THREAD_FAILURES, (thread,), count
+
+
+COLLECTOR: Collector[Host, DaemonState] = Collector(
+    "daemon",
+    SPECS,
+    lambda host, _skip: host.parts.daemon(),
+    samples,
+    listed=False,
+    needs_daemon=True,
+)

@@ -4,97 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import MetricSpec, Sample, counter, gauge, known
+from plumbline.collection import Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.sources.block import BlockDevice
-from plumbline.sources.diskstats import DiskStats
+from plumbline.sources.diskstats import DiskStats, WholeDisks, read_whole_disks
 from plumbline.sources.diskusers import DiskUsers
 from plumbline.state import DiskSeen
 
 _SECTOR_BYTES = 512  # /proc/diskstats counts these, whatever the disk's own sector is
 _OPERATION = ("device", "operation")
 
-IO = MetricSpec("plumbline_disk_io_total", Kind.COUNTER, "Requests completed, by operation.", _OPERATION)
-IO_BYTES = MetricSpec("plumbline_disk_io_bytes_total", Kind.COUNTER, "Bytes read, written or discarded.", _OPERATION)
-IO_SECONDS = MetricSpec(
+IO = counter("plumbline_disk_io_total", "Requests completed, by operation.", _OPERATION)
+IO_BYTES = counter("plumbline_disk_io_bytes_total", "Bytes read, written or discarded.", _OPERATION)
+IO_SECONDS = counter(
     "plumbline_disk_io_seconds_total",
-    Kind.COUNTER,
     "Time from submission to completion, summed over requests; divided by requests it is their mean latency.",
     _OPERATION,
 )
-BUSY_SECONDS = MetricSpec(
+BUSY_SECONDS = counter(
     "plumbline_disk_busy_seconds_total",
-    Kind.COUNTER,
     "Time with at least one request in flight; says nothing of saturation where a disk works in parallel.",
     ("device",),
 )
-QUEUE_LENGTH = MetricSpec("plumbline_disk_queue_length", Kind.GAUGE, "Requests in flight now.", ("device",))
-WEIGHTED_SECONDS = MetricSpec(
+QUEUE_LENGTH = gauge("plumbline_disk_queue_length", "Requests in flight now.", ("device",))
+WEIGHTED_SECONDS = counter(
     "plumbline_disk_weighted_io_seconds_total",
-    Kind.COUNTER,
     "Time weighted by the requests in flight; its rate is the mean queue length.",
     ("device",),
 )
-IO_MERGED = MetricSpec(
+IO_MERGED = counter(
     "plumbline_disk_io_merged_total",
-    Kind.COUNTER,
     "Requests that were joined to one already waiting, and are not counted by themselves.",
     _OPERATION,
 )
 SPECS: tuple[MetricSpec, ...] = (IO, IO_MERGED, IO_BYTES, IO_SECONDS, BUSY_SECONDS, QUEUE_LENGTH, WEIGHTED_SECONDS)
 
-INFO = MetricSpec(
+INFO = gauge(
     "plumbline_disk_info",
-    Kind.GAUGE,
     "What the disk is; always 1, an empty label is not known.",
     ("device", "model", "serial", "firmware", "rotational", "transport", "device_class", "osd"),
 )
-SIZE = MetricSpec("plumbline_disk_size_bytes", Kind.GAUGE, "Capacity of the disk.", ("device",))
-LOGICAL_BLOCK = MetricSpec(
-    "plumbline_disk_logical_block_bytes", Kind.GAUGE, "Smallest unit the disk can be addressed in.", ("device",)
-)
-PHYSICAL_BLOCK = MetricSpec(
+SIZE = gauge("plumbline_disk_size_bytes", "Capacity of the disk.", ("device",))
+LOGICAL_BLOCK = gauge("plumbline_disk_logical_block_bytes", "Smallest unit the disk can be addressed in.", ("device",))
+PHYSICAL_BLOCK = gauge(
     "plumbline_disk_physical_block_bytes",
-    Kind.GAUGE,
     "Smallest unit the disk writes at once; less, or unaligned, and it reads first.",
     ("device",),
 )
-QUEUE_DEPTH = MetricSpec(
-    "plumbline_disk_queue_depth", Kind.GAUGE, "Commands a SCSI, SAS or SATA disk takes at once.", ("device",)
-)
-ZONED = MetricSpec(
+QUEUE_DEPTH = gauge("plumbline_disk_queue_depth", "Commands a SCSI, SAS or SATA disk takes at once.", ("device",))
+ZONED = gauge(
     "plumbline_disk_zoned_info",
-    Kind.GAUGE,
     "A disk (SMR, ZNS) with zones: host-managed (must be written in order), host-aware (should be).",
     ("device", "model"),
 )
 DEVICE_SPECS: tuple[MetricSpec, ...] = (INFO, SIZE, LOGICAL_BLOCK, PHYSICAL_BLOCK, QUEUE_DEPTH, ZONED)
 
-USE = MetricSpec(
+USE = gauge(
     "plumbline_disk_use_info",
-    Kind.GAUGE,
     "Who uses the disk, its partitions or what stands on them: kind osd (its data), osd-db, osd-wal, lvm, dm, md, zfs,"
     " bcache, filesystem, swap; an empty name: it is not told whose.",
     ("device", "kind", "name"),
 )
-RELATION = MetricSpec(
+RELATION = gauge(
     "plumbline_disk_relation_info",
-    Kind.GAUGE,
     "device (dm, md, bcache) stands on lower: what goes to device counts on lower once more.",
     ("device", "lower"),
 )
 USE_SPECS: tuple[MetricSpec, ...] = (USE, RELATION)
 
 _SEEN = ("device", "serial")
-PRESENT = MetricSpec(
+PRESENT = gauge(
     "plumbline_disk_present",
-    Kind.GAUGE,
     "0: the disk was here within the last 7 days and is not any more. Built-in disks only (no software or removable"
     " devices), and none that are excluded.",
     _SEEN,
 )
-LAST_SEEN = MetricSpec(
-    "plumbline_disk_last_seen_timestamp_seconds", Kind.GAUGE, "When the disk was last here, Unix time.", _SEEN
-)
+LAST_SEEN = gauge("plumbline_disk_last_seen_timestamp_seconds", "When the disk was last here, Unix time.", _SEEN)
 PRESENCE_SPECS: tuple[MetricSpec, ...] = (PRESENT, LAST_SEEN)
 
 
@@ -144,13 +130,12 @@ def device_samples(devices: Iterable[BlockDevice], osds: Mapping[str, str]) -> I
         )
         yield INFO, labels, 1
         yield SIZE, (name,), device.size_bytes
-        for spec, number in (
+        yield from known(
+            (name,),
             (LOGICAL_BLOCK, device.logical_block_bytes),
             (PHYSICAL_BLOCK, device.physical_block_bytes),
             (QUEUE_DEPTH, device.queue_depth),
-        ):
-            if number is not None:
-                yield spec, (name,), number
+        )
         if device.zoned is not None:
             yield ZONED, (name, device.zoned), 1
 
@@ -171,3 +156,42 @@ def presence_samples(disks: Iterable[DiskSeen]) -> Iterator[Sample]:
         labels = (disk.device, disk.serial)
         yield PRESENT, labels, int(disk.present)
         yield LAST_SEEN, labels, disk.last_seen_ts
+
+
+def _read_devices(host: Host, _skip: SkipHook) -> tuple[tuple[BlockDevice, ...], Mapping[str, str]]:
+    parts = host.parts
+    return tuple(each for each in parts.devices() if host.disks(each.name)), parts.storage.osds
+
+
+DISK: Collector[Host, tuple[DiskStats, ...]] = Collector(
+    "disk",
+    SPECS,
+    lambda host, _skip: read_whole_disks(host.parts.roots, host.counted),
+    samples,
+    origin="`/proc/diskstats`",
+    sized_by=("disk or volume: counters, identity, queue, users",),
+)
+DEVICE = Collector(
+    "device",
+    DEVICE_SPECS,
+    _read_devices,
+    lambda reading: device_samples(*reading),
+    origin="`/sys/block`, udev's database",
+    sized_by=("disk or volume: counters, identity, queue, users",),
+)
+DISKUSE: Collector[Host, tuple[DiskUsers, WholeDisks]] = Collector(
+    "diskuse",
+    USE_SPECS,
+    lambda host, _skip: (host.parts.storage.users.value, host.disks),
+    lambda reading: use_samples(*reading),
+    origin="`/sys/block/*/holders`, device-mapper names, LVM's tags, `/var/lib/ceph/osd`, mounts, `/proc/swaps`",
+    sized_by=("disk or volume: counters, identity, queue, users",),
+)
+DISKPRESENCE: Collector[Host, tuple[DiskSeen, ...]] = Collector(
+    "diskpresence",
+    PRESENCE_SPECS,
+    lambda host, _skip: tuple(host.parts.disks_seen()),
+    presence_samples,
+    origin="`/sys/block` against the daemon's own memory of a week",
+    sized_by=("disk or volume: counters, identity, queue, users",),
+)

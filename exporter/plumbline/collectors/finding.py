@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, declared, gauge
 from plumbline.checks.model import Finding
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 
-FINDING = MetricSpec(
+FINDING = gauge(
     "plumbline_finding",
-    Kind.GAUGE,
     "1: the documented advice is not met; 0: it is; absent: it does not apply. `plumbline check` says what mends it.",
     ("check", "subject", "severity"),
 )
-SPECS: tuple[MetricSpec, ...] = (FINDING,)
+SPECS = declared(globals())
 
 
 def samples(findings: Iterable[Finding]) -> Iterator[Sample]:
     """One sample a finding."""
     for each in findings:
         yield FINDING, (each.check, each.subject, each.severity.value), 0 if each.met else 1
+
+
+COLLECTOR: Collector[Host, tuple[Finding, ...]] = Collector(
+    "finding",
+    SPECS,
+    lambda host, _skip: tuple(host.parts.findings()),
+    samples,
+    origin="the checks ([checks.md](checks.md)) over what the other collectors read",
+    needs_daemon=True,
+)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
-from plumbline.sources.diskhealth import DiskHealth, DiskState
+from plumbline.capabilities import Capability
+from plumbline.catalogue import MetricSpec, Sample, counter, declared, gauge, known
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
+from plumbline.sources.diskhealth import DiskHealth, DiskState, endurance_left_s
 
 _DISK = ("device",)
 
 
 def _gauge(name: str, text: str, *labels: str) -> MetricSpec:
-    return MetricSpec(f"plumbline_disk_{name}", Kind.GAUGE, text, (*_DISK, *labels))
+    return gauge(f"plumbline_disk_{name}", text, (*_DISK, *labels))
 
 
 def _counter(name: str, text: str) -> MetricSpec:
-    return MetricSpec(f"plumbline_disk_{name}_total", Kind.COUNTER, text, _DISK)
+    return counter(f"plumbline_disk_{name}_total", text, _DISK)
 
 
 AVAILABLE = _gauge(
@@ -68,31 +71,7 @@ ENDURANCE_LEFT = _gauge(
     "Forecast of powered-on time until the rated endurance is used up, at the disk's own pace so far: power-on time"
     " × (1 - wear) / wear. Absent below 1 % wear.",
 )
-SPECS: tuple[MetricSpec, ...] = (
-    AVAILABLE,
-    UNAVAILABLE,
-    LAST_SUCCESS,
-    IN_FLIGHT,
-    ASLEEP,
-    PASSED,
-    WARNING,
-    WEAR,
-    SPARE,
-    SPARE_THRESHOLD,
-    MEDIA_ERRORS,
-    UNSAFE_SHUTDOWNS,
-    POWER_CYCLES,
-    POWER_ON,
-    WRITTEN,
-    READ,
-    TEMPERATURE,
-    LIMIT,
-    REALLOCATED,
-    PENDING,
-    UNCORRECTABLE,
-    INTERFACE_ERRORS,
-    ENDURANCE_LEFT,
-)
+SPECS = declared(globals())
 
 _SECONDS_PER_HOUR = 3600
 _PERCENT = 100
@@ -105,8 +84,7 @@ def samples(states: Iterable[DiskState]) -> Iterator[Sample]:
         yield AVAILABLE, labels, 1 if state.available else 0
         if state.reason:
             yield UNAVAILABLE, (state.device, state.reason), 1
-        if state.last_success_at is not None:
-            yield LAST_SUCCESS, labels, state.last_success_at
+        yield from known(labels, (LAST_SUCCESS, state.last_success_at))
         yield IN_FLIGHT, labels, state.in_flight_s
         if state.available:
             yield ASLEEP, labels, 1 if state.asleep else 0
@@ -114,26 +92,14 @@ def samples(states: Iterable[DiskState]) -> Iterator[Sample]:
             yield from _figures(state.device, state.health)
 
 
-def endurance_left_seconds(health: DiskHealth) -> float | None:
-    """What is left if the disk wears as fast as on average so far; ``None`` below 1 %, where the estimate is coarse.
-
-    A disk worn to the share w in t powered-on seconds wears out after t / w, of which t / w - t = t × (1 - w) / w are
-    left; 0 for one that is beyond. Disks estimate wear in whole percents, so at 1 % it may be wrong by half.
-    """
-    if health.wear_percent is None or health.wear_percent < 1 or health.power_on_hours is None:
-        return None
-    wear = health.wear_percent / _PERCENT
-    return max(0.0, health.power_on_hours * _SECONDS_PER_HOUR * (1 - wear) / wear)
-
-
 def _figures(device: str, health: DiskHealth) -> Iterator[Sample]:
     for name, on in health.warnings.items():
         yield WARNING, (device, name), 1 if on else 0
-    for level, celsius in (("warning", health.warning_celsius), ("critical", health.critical_celsius)):
-        if celsius is not None:
-            yield LIMIT, (device, level), celsius
+    yield from known((device, "warning"), (LIMIT, health.warning_celsius))
+    yield from known((device, "critical"), (LIMIT, health.critical_celsius))
     passed = health.smart_passed
-    for spec, value in (
+    yield from known(
+        (device,),
         (PASSED, None if passed is None else int(passed)),
         (WEAR, _ratio(health.wear_percent)),
         (SPARE, _ratio(health.spare_percent)),
@@ -149,11 +115,20 @@ def _figures(device: str, health: DiskHealth) -> Iterator[Sample]:
         (PENDING, health.pending_sectors),
         (UNCORRECTABLE, health.offline_uncorrectable_sectors),
         (INTERFACE_ERRORS, health.interface_errors),
-        (ENDURANCE_LEFT, endurance_left_seconds(health)),
-    ):
-        if value is not None:
-            yield spec, (device,), value
+        (ENDURANCE_LEFT, endurance_left_s(health)),
+    )
 
 
 def _ratio(percent: int | None) -> float | None:
     return None if percent is None else percent / _PERCENT
+
+
+COLLECTOR: Collector[Host, tuple[DiskState, ...]] = Collector(
+    "health",
+    SPECS,
+    lambda host, _skip: host.parts.storage.health,
+    samples,
+    origin="NVMe: log page 2 by ioctl; SATA and SAS: `smartctl --json`",
+    sized_by=("disk: health",),
+    capabilities=frozenset({Capability.SYS_ADMIN, Capability.SYS_RAWIO}),
+)

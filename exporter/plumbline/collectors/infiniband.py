@@ -4,82 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, counter, declared, gauge, known
+from plumbline.collection import ITEM_REASONS, Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.sources.infiniband import ERRORS, WAIT, InfinibandPort, InfinibandReading
 
 _PORT = ("device", "port")
 _LINK_COUNTERS = ("link_downed", "link_error_recovery")
 
-INFO = MetricSpec(
+INFO = gauge(
     "plumbline_infiniband_info",
-    Kind.GAUGE,
     "The port's adapter; link_layer Ethernet is RoCE; netdev is the network interface on the port.",
     (*_PORT, "link_layer", "firmware", "board", "netdev"),
 )
-PORT_STATE = MetricSpec(
+PORT_STATE = gauge(
     "plumbline_infiniband_port_state",
-    Kind.GAUGE,
     "Logical state: 0 no change, 1 down, 2 initialize (no subnet manager yet), 3 armed, 4 active, 5 active deferred.",
     _PORT,
 )
-PHYSICAL_STATE = MetricSpec(
+PHYSICAL_STATE = gauge(
     "plumbline_infiniband_physical_state",
-    Kind.GAUGE,
     "Physical state: 1 sleep, 2 polling (no link partner), 3 disabled, 4 training, 5 link up, 6 error recovery,"
     " 7 phy test.",
     _PORT,
 )
-RATE = MetricSpec(
-    "plumbline_infiniband_rate_bits_per_second", Kind.GAUGE, "Active lanes × speed of the port, as negotiated.", _PORT
+RATE = gauge("plumbline_infiniband_rate_bits_per_second", "Active lanes × speed of the port, as negotiated.", _PORT)
+BYTES = counter("plumbline_infiniband_bytes_total", "Data received and transmitted.", (*_PORT, "direction"))
+PACKETS = counter("plumbline_infiniband_packets_total", "Packets received and transmitted.", (*_PORT, "direction"))
+LINK_DOWNED = counter(
+    "plumbline_infiniband_link_downed_total", "Times the link failed to recover and went down.", _PORT
 )
-BYTES = MetricSpec(
-    "plumbline_infiniband_bytes_total", Kind.COUNTER, "Data received and transmitted.", (*_PORT, "direction")
+LINK_RECOVERIES = counter(
+    "plumbline_infiniband_link_error_recovery_total", "Times the link recovered from an error.", _PORT
 )
-PACKETS = MetricSpec(
-    "plumbline_infiniband_packets_total", Kind.COUNTER, "Packets received and transmitted.", (*_PORT, "direction")
-)
-LINK_DOWNED = MetricSpec(
-    "plumbline_infiniband_link_downed_total", Kind.COUNTER, "Times the link failed to recover and went down.", _PORT
-)
-LINK_RECOVERIES = MetricSpec(
-    "plumbline_infiniband_link_error_recovery_total", Kind.COUNTER, "Times the link recovered from an error.", _PORT
-)
-PORT_ERRORS = MetricSpec(
+PORT_ERRORS = counter(
     "plumbline_infiniband_errors_total",
-    Kind.COUNTER,
     "Errors by the kernel's name of the counter (symbol_error: bad symbols on a lane, a cable). These counters are"
     " narrow and stay at their maximum until reset.",
     (*_PORT, "error"),
 )
-TRANSMIT_WAIT = MetricSpec(
+TRANSMIT_WAIT = counter(
     "plumbline_infiniband_transmit_wait_ticks_total",
-    Kind.COUNTER,
     "Ticks in which the port had data to send and no credit to send it: congestion.",
     _PORT,
 )
-EVENTS = MetricSpec(
+EVENTS = counter(
     "plumbline_infiniband_hw_events_total",
-    Kind.COUNTER,
     "The adapter's own counters of loss, retransmission and congestion, by their name in hw_counters.",
     (*_PORT, "event"),
 )
-IPOIB_CONNECTED = MetricSpec(
-    "plumbline_nic_ipoib_connected", Kind.GAUGE, "IPoIB mode: 1 connected (MTU up to 65520), 0 datagram.", ("device",)
+IPOIB_CONNECTED = gauge(
+    "plumbline_nic_ipoib_connected", "IPoIB mode: 1 connected (MTU up to 65520), 0 datagram.", ("device",)
 )
-SPECS: tuple[MetricSpec, ...] = (
-    INFO,
-    PORT_STATE,
-    PHYSICAL_STATE,
-    RATE,
-    BYTES,
-    PACKETS,
-    LINK_DOWNED,
-    LINK_RECOVERIES,
-    PORT_ERRORS,
-    TRANSMIT_WAIT,
-    EVENTS,
-    IPOIB_CONNECTED,
-)
+SPECS = declared(globals())
 
 _BITS_PER_MEGABIT = 1_000_000
 
@@ -95,24 +72,39 @@ def samples(reading: InfinibandReading) -> Iterator[Sample]:
 def _port_samples(port: InfinibandPort) -> Iterator[Sample]:
     labels = (port.device, port.port)
     yield INFO, (*labels, port.link_layer, port.firmware, port.board, port.netdev), 1
-    for spec, number in ((PORT_STATE, port.state), (PHYSICAL_STATE, port.physical_state)):
-        if number is not None:
-            yield spec, labels, number
+    yield from known(labels, (PORT_STATE, port.state), (PHYSICAL_STATE, port.physical_state))
     if port.rate_mbps is not None:
         yield RATE, labels, port.rate_mbps * _BITS_PER_MEGABIT
     counters = port.counters
     for direction, word in (("receive", "rcv"), ("transmit", "xmit")):
-        octets = port.octets(f"port_{word}_data")
-        if octets is not None:
-            yield BYTES, (*labels, direction), octets
-        packets = counters.get(f"port_{word}_packets")
-        if packets is not None:
-            yield PACKETS, (*labels, direction), packets
-    for spec, name in ((LINK_DOWNED, "link_downed"), (LINK_RECOVERIES, "link_error_recovery"), (TRANSMIT_WAIT, WAIT)):
-        if name in counters:
-            yield spec, labels, counters[name]
+        octets, packets = port.octets(f"port_{word}_data"), counters.get(f"port_{word}_packets")
+        yield from known((*labels, direction), (BYTES, octets), (PACKETS, packets))
+    yield from known(
+        labels,
+        (LINK_DOWNED, counters.get("link_downed")),
+        (LINK_RECOVERIES, counters.get("link_error_recovery")),
+        (TRANSMIT_WAIT, counters.get(WAIT)),
+    )
     for name in ERRORS:
         if name in counters and name not in _LINK_COUNTERS:
             yield PORT_ERRORS, (*labels, name), counters[name]
     for name, count in port.events.items():
         yield EVENTS, (*labels, name), count
+
+
+def _read(host: Host, skip: SkipHook) -> InfinibandReading:
+    reading = host.parts.infiniband()
+    for port, reason in reading.skipped:
+        skip(port, reason)
+    return reading
+
+
+COLLECTOR = Collector(
+    "infiniband",
+    SPECS,
+    _read,
+    samples,
+    skip_reasons=ITEM_REASONS,
+    origin="`/sys/class/infiniband`",
+    sized_by=("InfiniBand or RoCE adapter",),
+)

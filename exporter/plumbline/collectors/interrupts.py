@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import MetricSpec, Sample, declared, gauge
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.irqbalance import IrqBalance
 
 
 def _gauge(name: str, text: str) -> MetricSpec:
-    return MetricSpec(f"plumbline_nic_irq_{name}", Kind.GAUGE, text, ("device",))
+    return gauge(f"plumbline_nic_irq_{name}", text, ("device",))
 
 
 SHARE_MAX = _gauge("share_max_ratio", "The busiest CPU's share of the port's interrupts in the last interval.")
@@ -22,7 +24,7 @@ NUMA_REMOTE = _gauge(
 ACTIVE_VECTORS = _gauge(
     "active_vectors", "Interrupt vectors of the port that struck in the last interval; one alone can't be spread."
 )
-SPECS: tuple[MetricSpec, ...] = (SHARE_MAX, EFFECTIVE_CPUS, NUMA_REMOTE, ACTIVE_VECTORS)
+SPECS = declared(globals())
 
 
 def samples(balances: Iterable[IrqBalance]) -> Iterator[Sample]:
@@ -34,3 +36,13 @@ def samples(balances: Iterable[IrqBalance]) -> Iterator[Sample]:
         if each.numa_remote is not None:
             yield NUMA_REMOTE, labels, each.numa_remote
         yield ACTIVE_VECTORS, labels, each.active_vectors
+
+
+COLLECTOR: Collector[Host, tuple[IrqBalance, ...]] = Collector(
+    "interrupts",
+    SPECS,
+    lambda host, _skip: host.parts.kernel.interrupts.latest,
+    samples,
+    origin="`/proc/interrupts`, `/sys/class/net/*/device/msi_irqs`",
+    sized_by=("network port",),
+)

@@ -7,81 +7,68 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import MetricSpec, Sample, gauge, known
+from plumbline.collection import ITEM_REASONS, Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.channels import Channels
 from plumbline.sources.coalesce import Coalescing
 from plumbline.sources.features import Offload
 from plumbline.sources.network import PortModes
 
-CHANNELS = MetricSpec(
+CHANNELS = gauge(
     "plumbline_nic_channels",
-    Kind.GAUGE,
     "Channels (an interrupt and its queues) in use: rx, tx, other, combined. A sort the port lacks is absent.",
     ("device", "channel"),
 )
-MAX_CHANNELS = MetricSpec(
-    "plumbline_nic_max_channels", Kind.GAUGE, "Channels of each sort that the port can have.", ("device", "channel")
+MAX_CHANNELS = gauge(
+    "plumbline_nic_max_channels", "Channels of each sort that the port can have.", ("device", "channel")
 )
 CHANNEL_SPECS: tuple[MetricSpec, ...] = (CHANNELS, MAX_CHANNELS)
 
-COALESCE_SECONDS = MetricSpec(
+COALESCE_SECONDS = gauge(
     "plumbline_nic_coalesce_seconds",
-    Kind.GAUGE,
     "How long the port waits for more frames before it interrupts. Where adaptive: of the moment, or the start.",
     ("device", "direction"),
 )
-COALESCE_FRAMES = MetricSpec(
+COALESCE_FRAMES = gauge(
     "plumbline_nic_coalesce_frames",
-    Kind.GAUGE,
     "After how many frames the port interrupts without waiting longer.",
     ("device", "direction"),
 )
-COALESCE_ADAPTIVE = MetricSpec(
-    "plumbline_nic_coalesce_adaptive",
-    Kind.GAUGE,
-    "1: the driver adapts the coalescing to the traffic.",
-    ("device", "direction"),
+COALESCE_ADAPTIVE = gauge(
+    "plumbline_nic_coalesce_adaptive", "1: the driver adapts the coalescing to the traffic.", ("device", "direction")
 )
 COALESCE_SPECS: tuple[MetricSpec, ...] = (COALESCE_SECONDS, COALESCE_FRAMES, COALESCE_ADAPTIVE)
 
-OFFLOAD_ENABLED = MetricSpec(
+OFFLOAD_ENABLED = gauge(
     "plumbline_nic_offload_enabled",
-    Kind.GAUGE,
     "1: the offload is on. Features are named as ethtool -k prints them.",
     ("device", "feature"),
 )
 OFFLOAD_SPECS: tuple[MetricSpec, ...] = (OFFLOAD_ENABLED,)
 
-FULL_DUPLEX = MetricSpec(
-    "plumbline_nic_full_duplex", Kind.GAUGE, "1: full duplex, 0: half; absent without a link.", ("device",)
-)
-AUTONEGOTIATION = MetricSpec(
+FULL_DUPLEX = gauge("plumbline_nic_full_duplex", "1: full duplex, 0: half; absent without a link.", ("device",))
+AUTONEGOTIATION = gauge(
     "plumbline_nic_autonegotiation_enabled",
-    Kind.GAUGE,
     "1: the port negotiates with the other end; absent where it is off because the port can't.",
     ("device",),
 )
-MAX_SPEED = MetricSpec(
+MAX_SPEED = gauge(
     "plumbline_nic_max_speed_bits_per_second",
-    Kind.GAUGE,
     "Speed of the fastest link mode that the port supports, with the transceiver it has where the driver looks at it.",
     ("device",),
 )
-FEC = MetricSpec(
+FEC = gauge(
     "plumbline_nic_fec_info",
-    Kind.GAUGE,
     "Forward error correction in force: off, rs, baser, llrs. Absent without a link.",
     ("device", "mode"),
 )
-TRANSCEIVER = MetricSpec(
+TRANSCEIVER = gauge(
     "plumbline_nic_transceiver_present",
-    Kind.GAUGE,
     "1: a transceiver or cable is plugged in, 0: the cage is empty; absent where that is not known for sure.",
     ("device",),
 )
 LINKMODE_SPECS: tuple[MetricSpec, ...] = (FULL_DUPLEX, AUTONEGOTIATION, MAX_SPEED, FEC, TRANSCEIVER)
-
-SPECS: tuple[MetricSpec, ...] = CHANNEL_SPECS + COALESCE_SPECS + OFFLOAD_SPECS + LINKMODE_SPECS
 
 _BITS_PER_MEGABIT = 1_000_000
 _MICROSECONDS = 1_000_000
@@ -96,10 +83,7 @@ def channel_samples(ports: Iterable[tuple[str, Channels]]) -> Iterator[Sample]:
             ("other", channels.other, channels.other_max),
             ("combined", channels.combined, channels.combined_max),
         ):
-            if count is not None:
-                yield CHANNELS, (device, channel), count
-            if most is not None:
-                yield MAX_CHANNELS, (device, channel), most
+            yield from known((device, channel), (CHANNELS, count), (MAX_CHANNELS, most))
 
 
 def coalesce_samples(ports: Iterable[tuple[str, Coalescing]]) -> Iterator[Sample]:
@@ -109,10 +93,7 @@ def coalesce_samples(ports: Iterable[tuple[str, Coalescing]]) -> Iterator[Sample
             labels = (device, direction)
             if moderation.delay_us is not None:
                 yield COALESCE_SECONDS, labels, moderation.delay_us / _MICROSECONDS
-            if moderation.frames is not None:
-                yield COALESCE_FRAMES, labels, moderation.frames
-            if moderation.adaptive is not None:
-                yield COALESCE_ADAPTIVE, labels, int(moderation.adaptive)
+            yield from known(labels, (COALESCE_FRAMES, moderation.frames), (COALESCE_ADAPTIVE, moderation.adaptive))
 
 
 def offload_samples(ports: Iterable[tuple[str, tuple[Offload, ...]]]) -> Iterator[Sample]:
@@ -126,13 +107,44 @@ def linkmode_samples(ports: Iterable[PortModes]) -> Iterator[Sample]:
     """What is known of each port's link."""
     for port in ports:
         labels, modes = (port.device,), port.modes
-        if modes.full_duplex is not None:
-            yield FULL_DUPLEX, labels, int(modes.full_duplex)
-        if modes.autonegotiation is not None:
-            yield AUTONEGOTIATION, labels, int(modes.autonegotiation)
+        yield from known(labels, (FULL_DUPLEX, modes.full_duplex), (AUTONEGOTIATION, modes.autonegotiation))
         if modes.max_speed_mbps is not None:
             yield MAX_SPEED, labels, modes.max_speed_mbps * _BITS_PER_MEGABIT
         if port.fec is not None:
             yield FEC, (port.device, port.fec), 1
-        if port.transceiver is not None:
-            yield TRANSCEIVER, labels, int(port.transceiver)
+        yield from known(labels, (TRANSCEIVER, port.transceiver))
+
+
+CHANNEL: Collector[Host, tuple[tuple[str, Channels], ...]] = Collector(
+    "channel",
+    CHANNEL_SPECS,
+    lambda host, _skip: host.parts.network.read_channels(),
+    channel_samples,
+    origin="`ETHTOOL_MSG_CHANNELS_GET`, or its ioctl (`ethtool -l`)",
+    sized_by=("network port",),
+)
+COALESCE: Collector[Host, tuple[tuple[str, Coalescing], ...]] = Collector(
+    "coalesce",
+    COALESCE_SPECS,
+    lambda host, _skip: host.parts.network.read_coalescing(),
+    coalesce_samples,
+    origin="`ETHTOOL_MSG_COALESCE_GET`, or its ioctl (`ethtool -c`)",
+    sized_by=("network port",),
+)
+OFFLOAD: Collector[Host, tuple[tuple[str, tuple[Offload, ...]], ...]] = Collector(
+    "offload",
+    OFFLOAD_SPECS,
+    lambda host, _skip: host.parts.network.read_offloads(),
+    offload_samples,
+    origin="`ETHTOOL_MSG_FEATURES_GET`, or its ioctl (`ethtool -k`)",
+    sized_by=("network port",),
+)
+LINKMODE: Collector[Host, tuple[PortModes, ...]] = Collector(
+    "linkmode",
+    LINKMODE_SPECS,
+    lambda host, skip: host.parts.network.read_link_modes(skip),
+    linkmode_samples,
+    skip_reasons=ITEM_REASONS,
+    origin="`ETHTOOL_MSG_LINKMODES_GET`, `FEC_GET`, `LINKINFO_GET`, or their ioctls (`ethtool`)",
+    sized_by=("network port",),
+)

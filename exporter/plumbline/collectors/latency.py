@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
+from plumbline.catalogue import HistogramValue, Sample, counter, declared, gauge, histogram
+from plumbline.collection import Collector, SkipHook
+from plumbline.collectors.host import Host
 from plumbline.sources.blocklatency import LatencyReading
 from plumbline.sources.latencymaps import BUCKETS, Histogram
 
 _LABELS = ("device", "operation")
 
-LATENCY = MetricSpec(
+LATENCY = histogram(
     "plumbline_disk_latency_seconds",
-    Kind.HISTOGRAM,
     "Time a request spent in the disk and its driver: from its (last) issue to its completion.",
     _LABELS,
 )
-QUEUE = MetricSpec(
+QUEUE = histogram(
     "plumbline_disk_queue_seconds",
-    Kind.HISTOGRAM,
     "Time a request waited in the kernel before it was (last) issued to the driver.",
     _LABELS,
 )
-UNTIMED = MetricSpec(
+UNTIMED = counter(
     "plumbline_disk_latency_untimed_total",
-    Kind.COUNTER,
     "Requests that completed and are in no histogram, by reason: issued_earlier (before the daemon looked at it),"
     " issue_not_seen, issue_not_noted (by the kernel, nor yet by the daemon), completion_not_seen, interrupted.",
     ("reason",),
 )
-RESTART = MetricSpec(
+RESTART = gauge(
     "plumbline_disk_latency_restart_required",
-    Kind.GAUGE,
     "1: some disks' requests can't be timed before the daemon is restarted, because the kernel stopped noting when they"
     " are issued and the rights to do so instead are given up.",
 )
-SPECS: tuple[MetricSpec, ...] = (LATENCY, QUEUE, UNTIMED, RESTART)
+SPECS = declared(globals())
 
 EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))
 """1 µs … 67.1 s."""
@@ -60,3 +59,19 @@ def samples(reading: LatencyReading) -> Iterator[Sample]:
 def _value(histogram: Histogram) -> HistogramValue:
     cumulative = tuple(accumulate(histogram.counts))
     return HistogramValue(EDGES_S, cumulative[:-1], cumulative[-1], histogram.sum_ns / _NS)
+
+
+def _read(host: Host, _skip: SkipHook) -> LatencyReading:
+    reading = host.parts.latency()
+    return replace(reading, disks=tuple(each for each in reading.disks if host.disks(each.device)))
+
+
+COLLECTOR = Collector(
+    "latency",
+    SPECS,
+    _read,
+    samples,
+    origin="a BPF program on `block_rq_issue` and `block_rq_complete`",
+    sized_by=("disk, each operation: latency histograms",),
+    needs_daemon=True,
+)

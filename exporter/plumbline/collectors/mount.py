@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, declared, gauge
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.mounts import MountState
 
 _LABELS = ("mountpoint", "filesystem")
 
-UP = MetricSpec(
+UP = gauge(
     "plumbline_mount_up",
-    Kind.GAUGE,
     "1: a file system behind a server (ceph, nfs, lustre, fuse.*) answers; 0: it is dead or hangs. Absent where it"
     " may not be asked.",
     _LABELS,
 )
-IN_FLIGHT = MetricSpec(
+IN_FLIGHT = gauge(
     "plumbline_mount_check_in_flight_seconds",
-    Kind.GAUGE,
     "For how long the question whether it answers has been under way; 0 between two of them.",
     _LABELS,
 )
-SPECS: tuple[MetricSpec, ...] = (UP, IN_FLIGHT)
+SPECS = declared(globals())
 
 
 def samples(states: Iterable[MountState]) -> Iterator[Sample]:
@@ -32,3 +32,12 @@ def samples(states: Iterable[MountState]) -> Iterator[Sample]:
         if state.up is not None:
             yield UP, labels, int(state.up)
         yield IN_FLIGHT, labels, state.in_flight_s
+
+
+COLLECTOR: Collector[Host, tuple[MountState, ...]] = Collector(
+    "mount",
+    SPECS,
+    lambda host, _skip: host.parts.storage.mounts.states,
+    samples,
+    origin="`/proc/self/mountinfo`, `statvfs` and `statx` in a process of its own",
+)

@@ -9,74 +9,62 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import MetricSpec, Sample, counter, gauge, known
+from plumbline.collection import ITEM_REASONS, Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.network import LinksReading, PortLosses, PortPause, PortRings
 
-PACKETS = MetricSpec(
-    "plumbline_nic_packets_total", Kind.COUNTER, "Packets received and transmitted.", ("device", "direction")
-)
-BYTES = MetricSpec(
-    "plumbline_nic_bytes_total", Kind.COUNTER, "Bytes received and transmitted.", ("device", "direction")
-)
-MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "Largest packet the link carries.", ("device",))
-SPEED = MetricSpec(
+PACKETS = counter("plumbline_nic_packets_total", "Packets received and transmitted.", ("device", "direction"))
+BYTES = counter("plumbline_nic_bytes_total", "Bytes received and transmitted.", ("device", "direction"))
+MTU = gauge("plumbline_nic_mtu_bytes", "Largest packet the link carries.", ("device",))
+SPEED = gauge(
     "plumbline_nic_speed_bits_per_second",
-    Kind.GAUGE,
     "Speed of the link; absent while it has none or the driver does not know.",
     ("device",),
 )
-UP = MetricSpec("plumbline_nic_up", Kind.GAUGE, "1: the link is up and can carry packets.", ("device",))
-CARRIER_CHANGES = MetricSpec(
-    "plumbline_nic_carrier_changes_total", Kind.COUNTER, "Times the carrier came or went.", ("device",)
-)
+UP = gauge("plumbline_nic_up", "1: the link is up and can carry packets.", ("device",))
+CARRIER_CHANGES = counter("plumbline_nic_carrier_changes_total", "Times the carrier came or went.", ("device",))
 LINK_SPECS: tuple[MetricSpec, ...] = (PACKETS, BYTES, MTU, SPEED, UP, CARRIER_CHANGES)
 
-DROPS = MetricSpec(
+DROPS = counter(
     "plumbline_nic_drops_total",
-    Kind.COUNTER,
     "Frames dropped, each once: ring (no descriptor, the host was too slow), fifo (the port's own buffer ran over),"
     " filter (benign: nobody wanted it), other. A cause the driver can't tell is absent.",
     ("device", "direction", "cause"),
 )
-ERRORS = MetricSpec(
+ERRORS = counter(
     "plumbline_nic_errors_total",
-    Kind.COUNTER,
     "Damaged or ill-sized frames: crc, length, frame, carrier, other. A cause the driver can't tell is absent.",
     ("device", "direction", "cause"),
 )
-INFO = MetricSpec(
+INFO = gauge(
     "plumbline_nic_info",
-    Kind.GAUGE,
     "Who drives the port. drop_source: driver (rules for this driver), rtnl (the kernel's fields as documented),"
     " members (a bond: see its members).",
     ("device", "driver", "firmware", "bus", "master", "drop_source"),
 )
 ETHTOOL_SPECS: tuple[MetricSpec, ...] = (DROPS, ERRORS, INFO)
 
-RING_ENTRIES = MetricSpec("plumbline_nic_ring_entries", Kind.GAUGE, "Descriptors per ring, as set.", ("device", "ring"))
-RING_MAX_ENTRIES = MetricSpec(
-    "plumbline_nic_ring_max_entries", Kind.GAUGE, "Descriptors per ring the port can have.", ("device", "ring")
+RING_ENTRIES = gauge("plumbline_nic_ring_entries", "Descriptors per ring, as set.", ("device", "ring"))
+RING_MAX_ENTRIES = gauge(
+    "plumbline_nic_ring_max_entries", "Descriptors per ring the port can have.", ("device", "ring")
 )
 RING_SPECS: tuple[MetricSpec, ...] = (RING_ENTRIES, RING_MAX_ENTRIES)
 
-PAUSE_FRAMES = MetricSpec(
+PAUSE_FRAMES = counter(
     "plumbline_nic_pause_frames_total",
-    Kind.COUNTER,
     "802.3x pause frames. Transmitted: this host could not keep up and made the sender wait.",
     ("device", "direction"),
 )
-PAUSE_ENABLED = MetricSpec(
+PAUSE_ENABLED = gauge(
     "plumbline_nic_pause_enabled",
-    Kind.GAUGE,
     "1: the port heeds (receive) or may send (transmit) pause frames.",
     ("device", "direction"),
 )
-PAUSE_AUTONEGOTIATE = MetricSpec(
-    "plumbline_nic_pause_autonegotiate", Kind.GAUGE, "1: flow control is negotiated with the other end.", ("device",)
+PAUSE_AUTONEGOTIATE = gauge(
+    "plumbline_nic_pause_autonegotiate", "1: flow control is negotiated with the other end.", ("device",)
 )
 PAUSE_SPECS: tuple[MetricSpec, ...] = (PAUSE_FRAMES, PAUSE_ENABLED, PAUSE_AUTONEGOTIATE)
-
-SPECS: tuple[MetricSpec, ...] = LINK_SPECS + ETHTOOL_SPECS + RING_SPECS + PAUSE_SPECS
 
 _BITS_PER_MEGABIT = 1_000_000
 _RINGS = ("rx", "rx_mini", "rx_jumbo", "tx")
@@ -121,10 +109,7 @@ def ring_samples(ports: Iterable[PortRings]) -> Iterator[Sample]:
         for ring in _RINGS:
             entries = getattr(port.rings, ring)
             most = getattr(port.rings, f"{ring}_max")
-            if entries is not None:
-                yield RING_ENTRIES, (port.device, ring), entries
-            if most is not None:
-                yield RING_MAX_ENTRIES, (port.device, ring), most
+            yield from known((port.device, ring), (RING_ENTRIES, entries), (RING_MAX_ENTRIES, most))
 
 
 def pause_samples(ports: Iterable[PortPause]) -> Iterator[Sample]:
@@ -135,9 +120,41 @@ def pause_samples(ports: Iterable[PortPause]) -> Iterator[Sample]:
             ("receive", config.receive, port.state.receive_frames),
             ("transmit", config.transmit, port.state.transmit_frames),
         ):
-            if enabled is not None:
-                yield PAUSE_ENABLED, (port.device, direction), 1 if enabled else 0
-            if frames is not None:
-                yield PAUSE_FRAMES, (port.device, direction), frames
-        if config.autonegotiate is not None:
-            yield PAUSE_AUTONEGOTIATE, (port.device,), 1 if config.autonegotiate else 0
+            yield from known((port.device, direction), (PAUSE_ENABLED, enabled), (PAUSE_FRAMES, frames))
+        yield from known((port.device,), (PAUSE_AUTONEGOTIATE, config.autonegotiate))
+
+
+LINK: Collector[Host, LinksReading] = Collector(
+    "link",
+    LINK_SPECS,
+    lambda host, _skip: host.parts.network.read_links(),
+    link_samples,
+    origin="rtnetlink `RTM_GETLINK` with `rtnl_link_stats64`",
+    sized_by=("network port",),
+)
+ETHTOOL: Collector[Host, tuple[PortLosses, ...]] = Collector(
+    "ethtool",
+    ETHTOOL_SPECS,
+    lambda host, skip: host.parts.network.read_losses(skip),
+    ethtool_samples,
+    skip_reasons=ITEM_REASONS,
+    origin="rtnetlink counters and the driver's own (`ethtool -S`), sorted by the driver table",
+    sized_by=("network port",),
+)
+RING: Collector[Host, tuple[PortRings, ...]] = Collector(
+    "ring",
+    RING_SPECS,
+    lambda host, _skip: host.parts.network.read_rings(),
+    ring_samples,
+    origin="`ETHTOOL_MSG_RINGS_GET`, or its ioctl (`ethtool -g`)",
+    sized_by=("network port",),
+)
+PAUSE: Collector[Host, tuple[PortPause, ...]] = Collector(
+    "pause",
+    PAUSE_SPECS,
+    lambda host, skip: host.parts.network.read_pause(skip),
+    pause_samples,
+    skip_reasons=ITEM_REASONS,
+    origin="`ETHTOOL_MSG_PAUSE_GET` with statistics (`ethtool -I -a`)",
+    sized_by=("network port",),
+)

@@ -5,102 +5,77 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, counter, declared, gauge, histogram
+from plumbline.collection import ITEM_REASONS, Collector, SkipHook
+from plumbline.collectors.host import Host, slot_value
 from plumbline.sources.osd_operations import STAGES
 from plumbline.sources.osds import OsdReading, OsdStore
 
 _OSD = ("ceph_daemon",)
 
-UP = MetricSpec(
+UP = gauge(
     "plumbline_osd_socket_up",
-    Kind.GAUGE,
     "1: the OSD answers on its admin socket; 0: it hangs, or ended without removing it.",
     _OSD,
 )
-LATENCY = MetricSpec(
+LATENCY = histogram(
     "plumbline_osd_latency_seconds",
-    Kind.HISTOGRAM,
     "Latency of client operations from the message's arrival at the OSD to its reply, queue and replicas included;"
     " counted by the OSD. read-modify-write is there once the OSD had one.",
     (*_OSD, "operation"),
 )
-SUBOP_SECONDS = MetricSpec(
+SUBOP_SECONDS = counter(
     "plumbline_osd_subop_seconds_total",
-    Kind.COUNTER,
     "Time this OSD took for the writes it got as a replica, from the message's arrival to its own commit, summed over"
     " them.",
     _OSD,
 )
-SUBOP_OPERATIONS = MetricSpec(
+SUBOP_OPERATIONS = counter(
     "plumbline_osd_subop_operations_total",
-    Kind.COUNTER,
     "Writes this OSD got as a replica; seconds divided by them: what its peers wait for it, without the network.",
     _OSD,
 )
-HEARTBEAT = MetricSpec(
+HEARTBEAT = gauge(
     "plumbline_osd_heartbeat_seconds",
-    Kind.GAUGE,
     "Round trip of the OSD's pings to its peers, averages of the last minute: the worst peer's, and the median of all."
     " No disk is in it.",
     (*_OSD, "interface", "statistic"),
 )
-HEARTBEAT_WORST = MetricSpec(
+HEARTBEAT_WORST = gauge(
     "plumbline_osd_heartbeat_worst_peer",
-    Kind.GAUGE,
     "Number of the OSD whose pings take longest, as this OSD sees it.",
     (*_OSD, "interface"),
 )
-BLOCKED = MetricSpec(
+BLOCKED = gauge(
     "plumbline_osd_blocked_operations",
-    Kind.GAUGE,
     "Operations older than osd_op_complaint_time (30 s), by what they wait for.",
     (*_OSD, "stage"),
 )
-BLOCKED_AGE = MetricSpec(
-    "plumbline_osd_blocked_operation_age_seconds",
-    Kind.GAUGE,
-    "Age of the oldest blocked operation; 0: there is none.",
-    _OSD,
+BLOCKED_AGE = gauge(
+    "plumbline_osd_blocked_operation_age_seconds", "Age of the oldest blocked operation; 0: there is none.", _OSD
 )
-SLOW = MetricSpec(
+SLOW = gauge(
     "plumbline_osd_slow_operations",
-    Kind.GAUGE,
     "Operations of the last ten minutes that took longer than osd_op_history_slow_op_threshold (10 s), by where they"
     " waited longest; the OSD keeps 20 at most.",
     (*_OSD, "stage"),
 )
-FRAGMENTATION = MetricSpec(
+FRAGMENTATION = gauge(
     "plumbline_osd_fragmentation_ratio",
-    Kind.GAUGE,
     "BlueStore's own rating of its free space: 0 one piece, 1 nothing but single allocation units.",
     _OSD,
 )
-ONODES = MetricSpec(
+ONODES = counter(
     "plumbline_osd_onode_lookups_total",
-    Kind.COUNTER,
     "Look-ups of objects' metadata in BlueStore's cache; a miss reads the key-value store.",
     (*_OSD, "result"),
 )
-CAPACITY = MetricSpec(
+CAPACITY = gauge(
     "plumbline_osd_mclock_capacity_iops",
-    Kind.GAUGE,
     "Operations of 4 KiB a second that mClock takes the OSD for, by device class; it uses the one of its own device.",
     (*_OSD, "device_class"),
 )
-SPECS = (
-    UP,
-    LATENCY,
-    SUBOP_SECONDS,
-    SUBOP_OPERATIONS,
-    HEARTBEAT,
-    HEARTBEAT_WORST,
-    BLOCKED,
-    BLOCKED_AGE,
-    SLOW,
-    FRAGMENTATION,
-    ONODES,
-    CAPACITY,
-)
+SPECS = declared(globals())
 _ALWAYS = frozenset({"read", "write"})
 
 
@@ -120,9 +95,9 @@ def samples(osds: Iterable[OsdReading], stores: Iterable[OsdStore]) -> Iterator[
 
 def _samples_of(osd: OsdReading) -> Iterator[Sample]:
     daemon = osd.daemon
-    for operation, histogram in osd.latencies.items():
-        if histogram.count or operation in _ALWAYS:
-            yield LATENCY, (daemon, operation), histogram
+    for operation, latency in osd.latencies.items():
+        if latency.count or operation in _ALWAYS:
+            yield LATENCY, (daemon, operation), latency
     if osd.stages is not None and osd.stages.replica_writes is not None:
         yield SUBOP_SECONDS, (daemon,), osd.stages.replica_writes.sum
         yield SUBOP_OPERATIONS, (daemon,), osd.stages.replica_writes.avgcount
@@ -141,3 +116,24 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
     if osd.onodes is not None:
         yield ONODES, (daemon, "hit"), osd.onodes.hits
         yield ONODES, (daemon, "miss"), osd.onodes.misses
+
+
+def _read(host: Host, skip: SkipHook) -> tuple[tuple[OsdReading, ...], tuple[OsdStore, ...]]:
+    watch = host.parts.osds
+    osds = watch.osds.value
+    for each in osds:
+        if each.denied:
+            skip(each.daemon, "unreadable")
+        for command, reason in each.unread:
+            skip(f"{each.daemon} {command}", reason)
+    return osds, slot_value(watch.stores, "the OSDs' stores", skip) or ()
+
+
+COLLECTOR = Collector(
+    "osd",
+    SPECS,
+    _read,
+    lambda reading: samples(*reading),
+    skip_reasons=ITEM_REASONS,
+    origin="the OSDs' admin sockets: `perf dump`, `perf histogram dump`, `dump_osd_network`, `dump_blocked_ops`, …",
+)

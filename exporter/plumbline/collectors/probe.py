@@ -2,196 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from statistics import median
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.catalogue import Sample, counter, declared, gauge, histogram
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
+from plumbline.probes.probe_status import ProbeStatus
+from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.state import RECENT_RUNS
 
 _PLACE = ("probe", "layer", "device_class", "workload", "operation")
 
-SUCCESS = MetricSpec(
-    "plumbline_probe_success",
-    Kind.GAUGE,
-    "Whether the probe's latest run succeeded (absent before the first).",
-    ("probe",),
+SUCCESS = gauge(
+    "plumbline_probe_success", "Whether the probe's latest run succeeded (absent before the first).", ("probe",)
 )
-LAST_RUN = MetricSpec(
-    "plumbline_probe_last_run_timestamp_seconds", Kind.GAUGE, "When the probe's latest run finished.", ("probe",)
+LAST_RUN = gauge("plumbline_probe_last_run_timestamp_seconds", "When the probe's latest run finished.", ("probe",))
+LAST_SUCCESS = gauge(
+    "plumbline_probe_last_success_timestamp_seconds", "When the probe's latest successful run finished.", ("probe",)
 )
-LAST_SUCCESS = MetricSpec(
-    "plumbline_probe_last_success_timestamp_seconds",
-    Kind.GAUGE,
-    "When the probe's latest successful run finished.",
-    ("probe",),
+DURATION = gauge(
+    "plumbline_probe_duration_seconds", "How long the commands of the probe's latest run took.", ("probe",)
 )
-DURATION = MetricSpec(
-    "plumbline_probe_duration_seconds",
-    Kind.GAUGE,
-    "How long the commands of the probe's latest run took.",
-    ("probe",),
-)
-IN_FLIGHT = MetricSpec(
+IN_FLIGHT = gauge(
     "plumbline_probe_in_flight_seconds",
-    Kind.GAUGE,
     "How long the run or operation under way has been going on; 0 when idle.",
     ("probe",),
 )
-INTERVAL = MetricSpec(
-    "plumbline_probe_interval_seconds", Kind.GAUGE, "Time between the starts of a periodic probe.", ("probe",)
+INTERVAL = gauge("plumbline_probe_interval_seconds", "Time between the starts of a periodic probe.", ("probe",))
+TIMEOUT = gauge(
+    "plumbline_probe_timeout_seconds", "How long a run of a periodic probe may take before it is ended.", ("probe",)
 )
-TIMEOUT = MetricSpec(
-    "plumbline_probe_timeout_seconds",
-    Kind.GAUGE,
-    "How long a run of a periodic probe may take before it is ended.",
-    ("probe",),
-)
-RUNS = MetricSpec(
-    "plumbline_probe_runs_total", Kind.COUNTER, "Finished runs of a periodic probe by result.", ("probe", "result")
-)
-SKIPPED = MetricSpec(
-    "plumbline_probe_skipped_total", Kind.COUNTER, "Runs that were not begun, by the reason.", ("probe", "reason")
-)
-INFO = MetricSpec(
+RUNS = counter("plumbline_probe_runs_total", "Finished runs of a periodic probe by result.", ("probe", "result"))
+SKIPPED = counter("plumbline_probe_skipped_total", "Runs that were not begun, by the reason.", ("probe", "reason"))
+INFO = gauge(
     "plumbline_probe_info",
-    Kind.GAUGE,
     "1; what the probe is, and where it looks from: host, vm, container. Only figures with the same config_hash"
     " are comparable.",
     ("probe", "kind", "tool", "tool_version", "layer", "device_class", "workload", "config_hash", "vantage"),
 )
-LATENCY = MetricSpec(
+LATENCY = gauge(
     "plumbline_probe_latency_seconds",
-    Kind.GAUGE,
     "Latency of one operation in the latest successful run; absent once older than three intervals.",
     (*_PLACE, "statistic"),
 )
-OPERATIONS = MetricSpec(
+OPERATIONS = histogram(
     "plumbline_probe_operation_latency_seconds",
-    Kind.HISTOGRAM,
     "Latency of the operations of all successful runs with these parameters; survives restarts.",
     _PLACE,
 )
-IOPS = MetricSpec(
+IOPS = gauge(
     "plumbline_probe_iops",
-    Kind.GAUGE,
     "Operations per second of the latest successful run; absent once older than three intervals.",
     _PLACE,
 )
-THROUGHPUT = MetricSpec(
+THROUGHPUT = gauge(
     "plumbline_probe_throughput_bytes_per_second",
-    Kind.GAUGE,
     "Throughput of the latest successful run; absent once older than three intervals.",
     _PLACE,
 )
 
-TARGET = MetricSpec(
+TARGET = gauge(
     "plumbline_probe_target_info",
-    Kind.GAUGE,
     "1; what the probe measures, where that is not the node itself: an OSD, a disk, an address, a mount point; and by"
     " which disk or network port of this node (empty: not known).",
     ("probe", "target", "device"),
 )
-RETRANSMITS = MetricSpec(
-    "plumbline_probe_retransmits", Kind.GAUGE, "TCP segments sent again in the latest successful run.", _PLACE
-)
-LOSS = MetricSpec(
-    "plumbline_probe_loss_ratio", Kind.GAUGE, "Share of packets without an answer in the latest successful run.", _PLACE
-)
-MTU = MetricSpec(
+RETRANSMITS = gauge("plumbline_probe_retransmits", "TCP segments sent again in the latest successful run.", _PLACE)
+LOSS = gauge("plumbline_probe_loss_ratio", "Share of packets without an answer in the latest successful run.", _PLACE)
+MTU = gauge(
     "plumbline_probe_path_mtu_bytes",
-    Kind.GAUGE,
     "The biggest packet that reached the target unfragmented in the latest successful run, IP header included.",
     _PLACE,
 )
 
 _RECENT = "median of the last three successful runs with these parameters; absent with fewer, or once stale."
-RECENT_LATENCY = MetricSpec(
+RECENT_LATENCY = gauge(
     "plumbline_probe_recent_latency_seconds",
-    Kind.GAUGE,
     f"Latency of one operation, mean or p50: {_RECENT}",
     (*_PLACE, "statistic"),
 )
-RECENT_IOPS = MetricSpec("plumbline_probe_recent_iops", Kind.GAUGE, f"Operations per second: {_RECENT}", _PLACE)
-RECENT_THROUGHPUT = MetricSpec(
-    "plumbline_probe_recent_throughput_bytes_per_second", Kind.GAUGE, f"Throughput: {_RECENT}", _PLACE
-)
-RECENT_LOSS = MetricSpec(
-    "plumbline_probe_recent_loss_ratio", Kind.GAUGE, f"Share of packets without an answer: {_RECENT}", _PLACE
-)
+RECENT_IOPS = gauge("plumbline_probe_recent_iops", f"Operations per second: {_RECENT}", _PLACE)
+RECENT_THROUGHPUT = gauge("plumbline_probe_recent_throughput_bytes_per_second", f"Throughput: {_RECENT}", _PLACE)
+RECENT_LOSS = gauge("plumbline_probe_recent_loss_ratio", f"Share of packets without an answer: {_RECENT}", _PLACE)
 
-SPECS: tuple[MetricSpec, ...] = (
-    SUCCESS,
-    LAST_RUN,
-    LAST_SUCCESS,
-    DURATION,
-    IN_FLIGHT,
-    INTERVAL,
-    TIMEOUT,
-    RUNS,
-    SKIPPED,
-    INFO,
-    LATENCY,
-    OPERATIONS,
-    IOPS,
-    THROUGHPUT,
-    TARGET,
-    RETRANSMITS,
-    LOSS,
-    MTU,
-    RECENT_LATENCY,
-    RECENT_IOPS,
-    RECENT_THROUGHPUT,
-    RECENT_LOSS,
-)
+SPECS = declared(globals())
 
 STALE_AFTER_INTERVALS = 3.0
 """One missed run is a skip, three are no longer the present state."""
 
 _JUDGED_STATISTICS = ("mean", "p50")
 """What alerts judge a run by; its tail is too few operations to judge by."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeStatus:
-    """What is known of one probe at the moment of a scrape. Times are Unix seconds, durations seconds.
-
-    ``interval_s`` is ``None`` for a continuous probe (the canary), which has no runs, and no figures here.
-    """
-
-    probe: str
-    kind: str
-    """``fio``, ``canary``."""
-    interval_s: float | None
-    result: ProbeResult | None
-    """The latest finished run."""
-    last_success_ts: float | None
-    runs: Mapping[Outcome, int]
-    skipped: Mapping[str, int]
-    in_flight_s: float | None
-    """``None``: idle."""
-    success: bool | None
-    """``None``: nothing has run yet."""
-    tool: str
-    tool_version: str
-    config_hash: str
-    layer: str
-    device_class: str
-    workload: str
-    target: str = ""
-    """What is measured, where that is not the node itself: ``osd.3``, ``sdb``, ``10.0.0.12``."""
-    device: str = ""
-    """The disk below, or the network port that leads there, where that is known."""
-    good_result: ProbeResult | None = None
-    """The latest *successful* run, for when ``result`` is one that failed after it."""
-    timeout_s: float | None = None
-    operations: Mapping[str, HistogramValue] = field(default_factory=dict)
-    """By operation, over all successful runs with the present parameters."""
-    vantage: str = ""
-    """``host``, ``vm`` or ``container``."""
-    recent: Sequence[Sequence[OperationResult]] = ()
-    """Figures of the last successful runs with the present parameters, newest first."""
 
 
 def samples(statuses: Iterable[ProbeStatus], *, now: float) -> Iterator[Sample]:
@@ -244,9 +145,9 @@ def _periodic(status: ProbeStatus, interval_s: float) -> Iterator[Sample]:
 
 
 def _operations(status: ProbeStatus) -> Iterator[Sample]:
-    for operation, histogram in status.operations.items():
+    for operation, latency in status.operations.items():
         place = (status.probe, status.layer, status.device_class, status.workload, operation)
-        yield OPERATIONS, place, histogram
+        yield OPERATIONS, place, latency
 
 
 def _figures(status: ProbeStatus, interval_s: float, now: float) -> Iterator[Sample]:
@@ -302,3 +203,14 @@ def _median(figures: Iterable[float | None]) -> float | None:
 
 def _finished(result: ProbeResult) -> float:
     return result.started + result.duration
+
+
+COLLECTOR: Collector[Host, tuple[tuple[ProbeStatus, ...], float]] = Collector(
+    "probe",
+    SPECS,
+    lambda host, _skip: (tuple(host.parts.probes()), host.parts.wall()),
+    lambda reading: samples(reading[0], now=reading[1]),
+    origin="our own periodic measurements",
+    sized_by=("periodic probe, each operation",),
+    needs_daemon=True,
+)

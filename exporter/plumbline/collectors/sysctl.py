@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, declared, gauge
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.sysctl import NUMBERS, SysctlReading
 
-VALUE = MetricSpec(
+VALUE = gauge(
     "plumbline_sysctl_value",
-    Kind.GAUGE,
     "A kernel setting in the kernel's own unit; field: which one of a setting that has several (min, default, max).",
     ("name", "field"),
 )
-INFO = MetricSpec("plumbline_sysctl_info", Kind.GAUGE, "A kernel setting that is a word, always 1.", ("name", "value"))
-SPECS: tuple[MetricSpec, ...] = (VALUE, INFO)
+INFO = gauge("plumbline_sysctl_info", "A kernel setting that is a word, always 1.", ("name", "value"))
+SPECS = declared(globals())
 
 
 def samples(reading: SysctlReading) -> Iterator[Sample]:
@@ -24,3 +25,13 @@ def samples(reading: SysctlReading) -> Iterator[Sample]:
             yield VALUE, (name, field), value
     for name, word in reading.words.items():
         yield INFO, (name, word), 1
+
+
+COLLECTOR: Collector[Host, SysctlReading] = Collector(
+    "sysctl",
+    SPECS,
+    lambda host, _skip: host.parts.kernel.sysctl,
+    samples,
+    origin="`/proc/sys`",
+    sized_by=("node: kernel settings",),
+)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
-from plumbline.sources.tcp import TcpReading
+from plumbline.catalogue import MetricSpec, Sample, counter, declared, gauge
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
+from plumbline.sources.tcp import TcpReading, read_tcp
 
 
 def _counter(name: str, text: str, *labels: str) -> MetricSpec:
-    return MetricSpec(f"plumbline_tcp_{name}_total", Kind.COUNTER, text, labels)
+    return counter(f"plumbline_tcp_{name}_total", text, labels)
 
 
 SEGMENTS = _counter(
@@ -35,23 +37,8 @@ DROPS = _counter(
     "queue",
 )
 MEMORY_PRESSURES = _counter("memory_pressures", "Times TCP's memory went above the middle value of net.ipv4.tcp_mem.")
-ESTABLISHED = MetricSpec("plumbline_tcp_established_connections", Kind.GAUGE, "Open TCP connections now.")
-SPECS: tuple[MetricSpec, ...] = (
-    SEGMENTS,
-    RETRANSMITTED,
-    TIMEOUTS,
-    SYN_RETRANSMISSIONS,
-    SACK_RECOVERIES,
-    OUT_OF_ORDER,
-    CHECKSUM_ERRORS,
-    LISTEN_OVERFLOWS,
-    LISTEN_DROPS,
-    COLLAPSED,
-    PRUNED,
-    DROPS,
-    MEMORY_PRESSURES,
-    ESTABLISHED,
-)
+ESTABLISHED = gauge("plumbline_tcp_established_connections", "Open TCP connections now.")
+SPECS = declared(globals())
 
 
 def samples(reading: TcpReading) -> Iterator[Sample]:
@@ -78,3 +65,13 @@ def samples(reading: TcpReading) -> Iterator[Sample]:
     for spec, labels, value in values:
         if value is not None:
             yield spec, labels, value
+
+
+COLLECTOR: Collector[Host, TcpReading] = Collector(
+    "tcp",
+    SPECS,
+    lambda host, _skip: read_tcp(host.parts.roots),
+    samples,
+    origin="`/proc/net/snmp`, `/proc/net/netstat`",
+    sized_by=("node: TCP",),
+)

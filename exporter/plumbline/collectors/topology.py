@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.catalogue import Sample, declared, gauge
+from plumbline.collection import Collector
+from plumbline.collectors.host import Host
 from plumbline.sources.relations import Relation
 from plumbline.sources.roles import Role
 
-RELATION = MetricSpec(
+RELATION = gauge(
     "plumbline_nic_relation_info",
-    Kind.GAUGE,
     "device stands on lower (vlan, bond, bridge …): a frame lost on lower may be counted on device once more.",
     ("device", "lower", "kind"),
 )
-ROLE = MetricSpec(
+ROLE = gauge(
     "plumbline_nic_role_info",
-    Kind.GAUGE,
     "device carries Ceph's traffic: ceph_public (clients, monitors), ceph_cluster (replication, recovery).",
     ("device", "role"),
 )
-SPECS: tuple[MetricSpec, ...] = (RELATION, ROLE)
+SPECS = declared(globals())
 
 
 def samples(relations: Iterable[Relation], roles: Iterable[Role]) -> Iterator[Sample]:
@@ -29,3 +29,13 @@ def samples(relations: Iterable[Relation], roles: Iterable[Role]) -> Iterator[Sa
         yield RELATION, (relation.device, relation.lower, relation.kind), 1
     for role in roles:
         yield ROLE, (role.device, role.role), 1
+
+
+COLLECTOR: Collector[Host, tuple[tuple[Relation, ...], tuple[Role, ...]]] = Collector(
+    "topology",
+    SPECS,
+    lambda host, _skip: (host.parts.network.read_relations(), host.parts.roles()),
+    lambda reading: samples(*reading),
+    origin="rtnetlink (`IFLA_LINK`, `IFLA_MASTER`), `ceph.conf`, open sockets of Ceph's daemons",
+    sized_by=("network port",),
+)

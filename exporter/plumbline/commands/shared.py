@@ -34,9 +34,12 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
+        self.before_parsing: Callable[[argparse.ArgumentParser], None] = lambda _parser: None
+        """Adds what is costly to know, once the command is the one that was asked for."""
 
     def parse_known_args(self, *arguments: Any) -> tuple[argparse.Namespace, list[str]]:  # type: ignore[override]
         """Of a command, too: argparse leaves unknown flags to the outermost parser, which does not know its help."""
+        self.before_parsing(self)
         namespace, unknown = super().parse_known_args(*arguments)
         if unknown:
             self.error(f"no such flag or argument: {' '.join(unknown)}")

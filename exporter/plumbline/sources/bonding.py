@@ -99,6 +99,11 @@ class Slave:
     actor_churn: Churn | None = None
     partner_churn: Churn | None = None
 
+    @property
+    def up(self) -> bool | None:
+        """Whether link monitoring finds its link up."""
+        return None if self.mii_status is None else self.mii_status == MiiStatus.UP
+
 
 @dataclass(frozen=True, slots=True)
 class Bond:
@@ -114,6 +119,13 @@ class Bond:
     min_links: int | None
     aggregator: Aggregator | None
     slaves: tuple[Slave, ...] = ()
+
+    @property
+    def monitored(self) -> bool | None:
+        """Whether the links are watched; False: a dead one goes on being used."""
+        if self.miimon_ms is None and self.arp_interval_ms is None:
+            return None
+        return bool(self.miimon_ms or self.arp_interval_ms)
 
     def partner_valid(self, slave: Slave) -> bool | None:
         """Whether a partner answers this slave's LACP; ``None`` outside LACP.

@@ -60,6 +60,18 @@ class DiskHealth:
     """CRC errors between disk and host: cable, backplane, expander."""
 
 
+def endurance_left_s(health: DiskHealth) -> float | None:
+    """What is left if the disk wears as fast as on average so far; ``None`` below 1 %, where the estimate is coarse.
+
+    A disk worn to the share w in t powered-on seconds wears out after t / w, of which t / w - t = t × (1 - w) / w are
+    left; 0 for one that is beyond. Disks estimate wear in whole percents, so at 1 % it may be wrong by half.
+    """
+    if health.wear_percent is None or health.wear_percent < 1 or health.power_on_hours is None:
+        return None
+    wear = health.wear_percent / 100
+    return max(0.0, health.power_on_hours * 3600 * (1 - wear) / wear)
+
+
 class Asleep:
     """The disk is in standby and was left there."""
 

@@ -49,6 +49,11 @@ class MdMember:
     errors: int | None
     """Read errors that were corrected so far, about; kept with the array, so restarts do not reset it."""
 
+    @property
+    def faulty(self) -> bool:
+        """Whether the array has given it up."""
+        return "faulty" in self.state.split(",")
+
 
 @dataclass(frozen=True, slots=True)
 class MdArray:
@@ -69,6 +74,13 @@ class MdArray:
     sync_speed_kib_per_second: int | None
     mismatch_sectors: int | None
     members: tuple[MdMember, ...]
+
+    @property
+    def sync_ratio(self) -> float | None:
+        """How much of what is under way is done, 0 to 1."""
+        if self.sync_done_sectors is None or not self.sync_total_sectors:
+            return None
+        return self.sync_done_sectors / self.sync_total_sectors
 
 
 @dataclass(frozen=True, slots=True)

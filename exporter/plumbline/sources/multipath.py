@@ -63,6 +63,11 @@ class MultipathDisk:
     """What its configuration calls it, ``mpatha``; NVMe: the subsystem's, ``nvme-subsys1``."""
     paths: tuple[DiskPath, ...]
 
+    @property
+    def usable(self) -> int:
+        """How many paths I/O can take now."""
+        return sum(path.usable for path in self.paths)
+
 
 def read_multipath(roots: Roots) -> tuple[MultipathDisk, ...]:
     """Every multipath disk; none where there is none."""

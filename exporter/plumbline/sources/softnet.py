@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
 
+_WRAP = 1 << 32
 _MIN_COLUMNS = 9
 _CPU_COLUMN, _BACKLOG_COLUMN, _INPUT_COLUMN, _PROCESS_COLUMN = 12, 11, 13, 14
 _HEX = re.compile(r"[0-9a-fA-F]{1,8}")
@@ -118,3 +119,38 @@ def _read_online(roots: Roots) -> tuple[int, ...] | None:
     except OSError:
         return None
     return parse_cpu_list(text, source=str(path))
+
+
+class SoftnetUnwrapper:
+    """Continues the kernel's 32-bit counters beyond 2³².
+
+    At a million packets a second on one CPU ``processed`` wraps every 71 minutes; Prometheus takes a wrap for a
+    restart and loses what lay between the last scrape and 2³². These counters are never reset while the kernel
+    runs (a CPU keeps its own through hotplug), so a smaller value is one wrap. More than one wrap
+    between two scrapes can't be told. Starts at the kernel's value: the counter is the same for every reader.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[int, SoftnetCpu] = {}
+
+    def unwrap(self, reading: SoftnetReading) -> SoftnetReading:
+        """The same reading with counters that only grow."""
+        cpus = tuple(self._continue(cpu) for cpu in reading.cpus)
+        self._last.update((cpu.cpu, cpu) for cpu in cpus)
+        return SoftnetReading(cpus)
+
+    def _continue(self, now: SoftnetCpu) -> SoftnetCpu:
+        last = self._last.get(now.cpu)
+        if last is None:
+            return now
+        return replace(
+            now,
+            processed=_grow(last.processed, now.processed),
+            dropped=_grow(last.dropped, now.dropped),
+            time_squeeze=_grow(last.time_squeeze, now.time_squeeze),
+        )
+
+
+def _grow(total: int, raw: int) -> int:
+    """``total`` advanced to the next number whose low 32 bits are ``raw``."""
+    return total + (raw - total) % _WRAP

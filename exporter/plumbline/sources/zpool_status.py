@@ -38,6 +38,7 @@ from plumbline.errors import ParseError
 SOURCE = "zpool status"
 
 _STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL", "SUSPENDED", "AVAIL", "INUSE", "SPLIT")
+_HEALTHY = frozenset({"ONLINE", "AVAIL", "INUSE"})
 _COUNT = r"[0-9]{1,20}(?:\.[0-9]{1,3})?[KMGTPE]?|-"
 _ROW = re.compile(
     rf"\t(?P<indent> *)(?P<name>\S.*?) +(?P<state>{'|'.join(_STATES)})"
@@ -67,6 +68,17 @@ class Vdev:
     read_errors: int | None
     write_errors: int | None
     checksum_errors: int | None
+
+    @property
+    def healthy(self) -> bool | None:
+        """ONLINE, or a spare that is fit; ``None``: not said."""
+        return self.state in _HEALTHY if self.state else None
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """By kind: read, write, checksum; those that the tool shows."""
+        counts = {"read": self.read_errors, "write": self.write_errors, "checksum": self.checksum_errors}
+        return {kind: count for kind, count in counts.items() if count is not None}
 
 
 @dataclass(frozen=True, slots=True)

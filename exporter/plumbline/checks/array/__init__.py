@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.checks.array import md, multipath, zfs
-from plumbline.checks.array_facts import ArrayFacts
+from plumbline.checks.array.facts import ArrayFacts
 from plumbline.checks.model import Check, Finding, worst_first
 
 CHECKS: tuple[Check[ArrayFacts], ...] = (*md.CHECKS, *zfs.CHECKS, *multipath.CHECKS)

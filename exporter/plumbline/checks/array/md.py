@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from plumbline.checks.array_facts import ArrayFacts, Raid
+from plumbline.checks.array.facts import ArrayFacts
 from plumbline.checks.model import Check, Fix, Severity, Verdict
 from plumbline.checks.text import listed, plural
+from plumbline.sources.md import MdArray
 
 _REBUILDS = frozenset({"recover", "resync", "reshape"})
 _MIRRORS = frozenset({"raid1", "raid10"})
@@ -25,7 +26,7 @@ def _degraded(facts: ArrayFacts) -> Iterator[Verdict]:
             yield _missing(raid, raid.degraded_disks)
 
 
-def _not_running(raid: Raid) -> Verdict:
+def _not_running(raid: MdArray) -> Verdict:
     fix = Fix(
         f"mdadm --detail {_device(raid)}",
         caution="This only shows. Where the missing disks are back: mdadm --stop, then mdadm --assemble --scan.",
@@ -34,7 +35,7 @@ def _not_running(raid: Raid) -> Verdict:
     return Verdict(raid.device, is_, "running", fix, Severity.CRITICAL, "Nobody can read this array.")
 
 
-def _missing(raid: Raid, missing: int) -> Verdict:
+def _missing(raid: MdArray, missing: int) -> Verdict:
     whole = "all disks in place" if raid.disks is None else f"all {plural(raid.disks, 'disk')} in place"
     if not missing:
         return Verdict(raid.device, whole, whole)
@@ -46,9 +47,9 @@ def _missing(raid: Raid, missing: int) -> Verdict:
     because = ""
     if left is not None:
         because = "One more lost disk can lose the data." if left <= 0 else f"It can lose {left} more."
-    if raid.action in _REBUILDS:
-        done = "" if raid.progress_ratio is None else f", {raid.progress_ratio:.1%} done"
-        is_ += f"; {raid.action}{done}"
+    if raid.sync_action in _REBUILDS:
+        done = "" if raid.sync_ratio is None else f", {raid.sync_ratio:.1%} done"
+        is_ += f"; {raid.sync_action}{done}"
         fix = Fix("cat /proc/mdstat", caution="This only shows: it is being rebuilt, and there is nothing to do.")
     else:
         fix = _refill(raid, faulty)
@@ -56,7 +57,7 @@ def _missing(raid: Raid, missing: int) -> Verdict:
     return Verdict(raid.device, is_, whole, fix, severity, because)
 
 
-def _refill(raid: Raid, faulty: list[str]) -> Fix:
+def _refill(raid: MdArray, faulty: list[str]) -> Fix:
     """A disk that merely dropped out can come back; which one it was only a faulty member tells."""
     device = _device(raid)
     if not faulty:
@@ -99,7 +100,7 @@ def _mismatch(facts: ArrayFacts) -> Iterator[Verdict]:
         )
 
 
-def _device(raid: Raid) -> str:
+def _device(raid: MdArray) -> str:
     return shlex.quote(f"/dev/{raid.device}")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from plumbline.checks.array_facts import ArrayFacts, Multipath, Path
+from plumbline.checks.array.facts import ArrayFacts
 from plumbline.checks.model import Check, Fix, Severity, Verdict
 from plumbline.checks.text import listed
-from plumbline.sources.multipath import STANDBY, USABLE
+from plumbline.sources.multipath import STANDBY, USABLE, DiskPath, MultipathDisk
 
 _FIT = USABLE | STANDBY
 _UNREADABLE = "unknown"
@@ -41,7 +41,7 @@ def _lost(facts: ArrayFacts) -> Iterator[Verdict]:
         )
 
 
-def _alone(disk: Multipath, should: str) -> Verdict:
+def _alone(disk: MultipathDisk, should: str) -> Verdict:
     """A path whose device was taken away is not there any more to be seen as lost.
 
     NVMe over fabrics with one portal is a usual configuration; device-mapper makes a map of two paths or more.
@@ -52,11 +52,11 @@ def _alone(disk: Multipath, should: str) -> Verdict:
     )
 
 
-def _said(path: Path) -> str:
+def _said(path: DiskPath) -> str:
     return f"{path.name} {path.state}{f' ({path.address})' if path.address else ''}"
 
 
-def _shown(disk: Multipath) -> Fix:
+def _shown(disk: MultipathDisk) -> Fix:
     caution = "This only shows; what mends it is at the cable, the port, the switch or the array's controller."
     if disk.device.startswith("nvme"):
         return Fix(f"nvme list-subsys {shlex.quote(f'/dev/{disk.device}')}", caution=caution)

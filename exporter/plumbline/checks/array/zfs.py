@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from plumbline.checks.array_facts import ArrayFacts, Pool, VdevErrors
+from plumbline.checks.array.facts import ArrayFacts, Pool
 from plumbline.checks.model import Check, Fix, Severity, Verdict
 from plumbline.checks.text import listed, plural
+from plumbline.sources.zpool_status import Vdev
 
 _ONLINE = "ONLINE"
 _SUSPENDED = "SUSPENDED"
@@ -67,8 +68,8 @@ def _counted(pool: Pool) -> Iterator[str]:
         yield listed(map(_of_vdev, pool.errors))
 
 
-def _of_vdev(errors: VdevErrors) -> str:
-    return f"{errors.vdev} ({', '.join(f'{count:,} {kind}' for kind, count in errors.counts.items())})"
+def _of_vdev(vdev: Vdev) -> str:
+    return f"{vdev.path} ({', '.join(f'{count:,} {kind}' for kind, count in vdev.errors.items() if count)})"
 
 
 STATE = Check(

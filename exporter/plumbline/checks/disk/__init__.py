@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from plumbline.checks.disk import cache, completion, medium, queueing
-from plumbline.checks.disk_facts import DiskFacts
+from plumbline.checks.disk.facts import Disks
 from plumbline.checks.model import Check, Finding, worst_first
 
-CHECKS: tuple[Check[DiskFacts], ...] = (
+CHECKS: tuple[Check[Disks], ...] = (
     *medium.CHECKS,
     *queueing.CHECKS,
     *completion.CHECKS,
@@ -15,6 +15,6 @@ CHECKS: tuple[Check[DiskFacts], ...] = (
 """What the disk is taken for, how requests wait, how they complete, when a write is done."""
 
 
-def judge(facts: DiskFacts) -> tuple[Finding, ...]:
+def judge(disks: Disks) -> tuple[Finding, ...]:
     """All findings about one host's disks, the worst first."""
-    return worst_first(finding for check in CHECKS for finding in check.findings(facts))
+    return worst_first(finding for check in CHECKS for finding in check.findings(disks))

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.checks import disk_fixes
-from plumbline.checks.disk_facts import DiskFacts
+from plumbline.checks.disk.facts import Disks
 from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.sources.queuesettings import WRITE_BACK
 
 _OWN_CACHE = ("sata", "sas")
 """Not volumes of a RAID controller: their cache has a battery, or has not, and is set with the controller's tool."""
@@ -22,9 +23,9 @@ _MEASURE = (
 )
 
 
-def _write_cache(facts: DiskFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
-        if not disk.physical or disk.transport not in _OWN_CACHE or not disk.osds or disk.volatile_cache is None:
+def _write_cache(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        if not disk.physical or disk.block.transport not in _OWN_CACHE or not disk.osds or disk.volatile_cache is None:
             continue
         should = "write through, where measuring shows that this is faster"
         if disk.volatile_cache:
@@ -49,14 +50,14 @@ WRITE_CACHE = Check(
 )
 
 
-def _flushes_omitted(facts: DiskFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
-        if not disk.physical or disk.transport not in _OWN_CACHE:
+def _flushes_omitted(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        if not disk.physical or disk.block.transport not in _OWN_CACHE:
             continue
-        if not disk.volatile_cache or disk.queue.write_back is None:
+        if not disk.volatile_cache or disk.queue.write_cache is None:
             continue
         should = "flushes, as long as the disk's cache is volatile"
-        if disk.queue.write_back:
+        if disk.queue.write_cache == WRITE_BACK:
             yield Verdict(disk.device, "the kernel sends flushes", should)
             continue
         caution = (

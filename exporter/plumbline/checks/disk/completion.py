@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.checks import disk_fixes
-from plumbline.checks.disk_facts import DiskFacts
+from plumbline.checks.disk.facts import Disks
 from plumbline.checks.model import Check, Severity, Verdict
 
 
-def _rq_affinity(facts: DiskFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
+def _rq_affinity(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
         affinity = disk.queue.rq_affinity
         if disk.medium is None or affinity is None:
             continue
@@ -34,8 +34,8 @@ RQ_AFFINITY = Check(
 )
 
 
-def _add_random(facts: DiskFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
+def _add_random(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
         if disk.medium != "flash" or disk.queue.add_random is None:
             continue
         if disk.queue.add_random:

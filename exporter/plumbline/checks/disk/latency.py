@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
-from plumbline.checks.latency_facts import LatencyFacts
 from plumbline.checks.model import Check, Finding, Fix, Keep, Severity, Verdict, worst_first
+from plumbline.sources.blocklatency import HOPELESS, LatencyReading
 
 DROP_IN_FILE = "/etc/systemd/system/plumbline.service.d/disk-latency.conf"
 DROP_IN = """[Service]
@@ -19,28 +20,26 @@ _NOW = (
 
 _RESTART = "systemctl restart plumbline.service"
 
+Latency: TypeAlias = LatencyReading | str | None
+"""Text: why there are no histograms; ``None``: not known. Nobody is advised to get what this kernel or machine can't
+have."""
 
-def _histograms(facts: LatencyFacts) -> Iterator[Verdict]:
-    if facts.unavailable is None:
+
+def _histograms(latency: Latency) -> Iterator[Verdict]:
+    if latency is None or (isinstance(latency, str) and any(word in latency for word in HOPELESS)):
         return
-    if facts.restart_required:
-        yield Verdict(
-            "disks",
-            "some disks are not timed: the kernel no longer notes when their requests are issued",
-            "latency histograms of every disk",
-            Fix(_RESTART, Keep(DROP_IN_FILE, DROP_IN), "The restart ends the probes that are under way."),
-        )
-        return
-    missing = bool(facts.unavailable)
-    yield Verdict(
-        "disks",
-        facts.unavailable if missing else "measured in the kernel",
-        "latency histograms of every disk",
-        Fix(_NOW, Keep(DROP_IN_FILE, DROP_IN), "The restart ends the probes that are under way.") if missing else None,
-    )
+    should = "latency histograms of every disk"
+    keep, caution = Keep(DROP_IN_FILE, DROP_IN), "The restart ends the probes that are under way."
+    if isinstance(latency, str):
+        yield Verdict("disks", latency, should, Fix(_NOW, keep, caution))
+    elif latency.restart_required:
+        is_ = "some disks are not timed: the kernel no longer notes when their requests are issued"
+        yield Verdict("disks", is_, should, Fix(_RESTART, keep, caution))
+    else:
+        yield Verdict("disks", "measured in the kernel", should)
 
 
-CHECKS: tuple[Check[LatencyFacts], ...] = (
+CHECKS: tuple[Check[Latency], ...] = (
     Check(
         id="disk.latency-histograms",
         advice="Let the daemon measure disk latencies in the kernel.",
@@ -57,6 +56,6 @@ CHECKS: tuple[Check[LatencyFacts], ...] = (
 )
 
 
-def judge(facts: LatencyFacts) -> tuple[Finding, ...]:
+def judge(latency: Latency) -> tuple[Finding, ...]:
     """The finding, if any."""
-    return worst_first(finding for check in CHECKS for finding in check.findings(facts))
+    return worst_first(finding for check in CHECKS for finding in check.findings(latency))

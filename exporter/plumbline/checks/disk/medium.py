@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.checks import disk_fixes
-from plumbline.checks.disk_facts import DiskFacts
+from plumbline.checks.disk.facts import Disks
 from plumbline.checks.model import Check, Severity, Verdict
 
 
-def _rotational_flag(facts: DiskFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
-        if not disk.physical or not disk.names_flash or disk.rotational is None:
+def _rotational_flag(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        if not disk.physical or not disk.names_flash or disk.block.rotational is None:
             continue
-        is_ = f"{int(disk.rotational)} on {disk.model}"
+        is_ = f"{int(disk.block.rotational)} on {disk.block.model}"
         should = "0: nothing in it turns"
-        if not disk.rotational:
+        if not disk.block.rotational:
             yield Verdict(disk.device, is_, should)
             continue
         caution = ""

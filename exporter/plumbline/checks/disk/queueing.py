@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.checks import disk_fixes
-from plumbline.checks.disk_facts import Disk, DiskFacts
+from plumbline.checks.disk.facts import Disk, Disks
 from plumbline.checks.model import Check, Severity, Verdict
 
 _SINGLE_QUEUE = {"none": "noop", "mq-deadline": "deadline"}
@@ -13,14 +13,14 @@ _SINGLE_QUEUE = {"none": "noop", "mq-deadline": "deadline"}
 _FLASH = frozenset({"none", "mq-deadline", "kyber", "noop", "deadline"})
 _ROTATING = frozenset({"mq-deadline", "bfq", "deadline", "cfq"})
 _SWITCHING = "The queue is emptied first: requests to the disk wait for a moment."
-_DEFAULT_READ_AHEAD_BYTES = 128 * 1024
+_DEFAULT_READ_AHEAD_KIB = 128
 """VM_READAHEAD_PAGES, include/linux/mm.h."""
 _DEFAULT_REQUESTS = 256
 """Twice BLKDEV_DEFAULT_RQ, as the schedulers are given: blk_mq_init_sched(), block/blk-mq-sched.c."""
 
 
-def _scheduler(facts: DiskFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
+def _scheduler(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
         scheduler = disk.queue.scheduler
         if scheduler is None or disk.medium is None:
             continue
@@ -65,24 +65,24 @@ SCHEDULER = Check(
 )
 
 
-def _read_ahead(facts: DiskFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
-        size = disk.queue.read_ahead_bytes
-        if size is None or disk.medium != "flash":
+def _read_ahead(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        size_kib = disk.queue.read_ahead_kib
+        if size_kib is None or disk.medium != "flash":
             continue
-        is_ = f"{size // 1024:,} KiB"
+        is_ = f"{size_kib:,} KiB"
         if disk.osds:
             yield Verdict(disk.device, is_, f"as it likes: {disk.user} reads without read-ahead")
             continue
         should = "0 for random reads alone, the kernel's 128 KiB for files"
-        if size <= _DEFAULT_READ_AHEAD_BYTES:
+        if size_kib <= _DEFAULT_READ_AHEAD_KIB:
             yield Verdict(disk.device, is_, should)
             continue
         caution = (
             "A backup or a scrub that reads files in sequence gets slower: measure it before and after."
             " 0 where nothing but random reads matters."
         )
-        fix = disk_fixes.queue(disk, "read_ahead_kb", _DEFAULT_READ_AHEAD_BYTES // 1024, caution=caution)
+        fix = disk_fixes.queue(disk, "read_ahead_kb", _DEFAULT_READ_AHEAD_KIB, caution=caution)
         yield Verdict(disk.device, is_, should, fix)
 
 
@@ -101,9 +101,9 @@ READ_AHEAD = Check(
 )
 
 
-def _nr_requests(facts: DiskFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
-        requests, depth = disk.queue.requests, disk.queue_depth
+def _nr_requests(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        requests, depth = disk.queue.requests, disk.block.queue_depth
         if disk.medium is None or not requests or not depth:
             continue
         least = min(depth, _DEFAULT_REQUESTS)

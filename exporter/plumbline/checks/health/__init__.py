@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from plumbline.checks.health import failing, reading, wearing
-from plumbline.checks.health_facts import HealthFacts
+from plumbline.checks.health.facts import Disks
 from plumbline.checks.model import Check, Finding, worst_first
 
-CHECKS: tuple[Check[HealthFacts], ...] = (*failing.CHECKS, *wearing.CHECKS, *reading.CHECKS)
+CHECKS: tuple[Check[Disks], ...] = (*failing.CHECKS, *wearing.CHECKS, *reading.CHECKS)
 """The disk fails, it wears out or runs hot, it can't be asked."""
 
 
-def judge(facts: HealthFacts) -> tuple[Finding, ...]:
+def judge(disks: Disks) -> tuple[Finding, ...]:
     """All findings about one host, the worst first."""
-    return worst_first(finding for check in CHECKS for finding in check.findings(facts))
+    return worst_first(finding for check in CHECKS for finding in check.findings(disks))

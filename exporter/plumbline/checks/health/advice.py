@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from plumbline.checks.health_facts import Disk
+from plumbline.checks.health.facts import Disk
 from plumbline.checks.model import Fix
 
 

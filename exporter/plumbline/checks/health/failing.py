@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.checks.health import advice
-from plumbline.checks.health_facts import Disk, HealthFacts
+from plumbline.checks.health.facts import Disk, Disks
 from plumbline.checks.model import Check, Severity, Verdict
 from plumbline.checks.text import counted, listed, plural
 
 _NOT_A_FAILURE = frozenset({"spare", "temperature"})  # checks of their own
 
 
-def _smart_failed(facts: HealthFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
-        bad = [name for name, on in disk.warnings.items() if on and name not in _NOT_A_FAILURE]
-        if disk.smart_passed is None and not disk.warnings:
+def _smart_failed(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        bad = [name for name, on in disk.health.warnings.items() if on and name not in _NOT_A_FAILURE]
+        if disk.health.smart_passed is None and not disk.health.warnings:
             continue
-        should = "no critical warning" if disk.warnings else "passed"
-        if disk.smart_passed is False or bad:
+        should = "no critical warning" if disk.health.warnings else "passed"
+        if disk.health.smart_passed is False or bad:
             is_ = f"critical warning: {listed(bad)}" if bad else "failed: the disk expects to fail"
             yield Verdict(disk.device, is_, should, advice.look(disk, "Replace the disk."))
         else:
             yield Verdict(disk.device, should, should)
 
 
-def _media_errors(facts: HealthFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
+def _media_errors(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
         errors = disk.media_errors
         if errors is None:
             continue
@@ -47,9 +47,9 @@ def _errors(disk: Disk) -> str:
     return counted(disk.media_errors, "error").replace("since boot", "in the disk's life")
 
 
-def _pending(facts: HealthFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
-        pending, found = disk.pending_sectors, disk.offline_uncorrectable_sectors
+def _pending(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        pending, found = disk.health.pending_sectors, disk.health.offline_uncorrectable_sectors
         if pending is None and found is None:
             continue
         if pending or found:

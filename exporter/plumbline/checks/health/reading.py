@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.checks.health import advice
-from plumbline.checks.health_facts import Disk, HealthFacts
+from plumbline.checks.health.facts import Disk, Disks
 from plumbline.checks.model import Check, Fix, Severity, Verdict
 
 INSTALL = "apt-get install smartmontools"
@@ -18,12 +18,12 @@ PERMIT = (
 _SHOULD = "its health is known"
 
 
-def _not_readable(facts: HealthFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
-        if disk.available:
+def _not_readable(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        if disk.state.available:
             yield Verdict(disk.device, "answers", _SHOULD)
         else:
-            silent = disk.seen_before and disk.reason in ("no-answer", "gone")
+            silent = disk.seen_before and disk.state.reason in ("no-answer", "gone")
             severity = Severity.WARNING if silent else Severity.INFO
             yield Verdict(disk.device, _is(disk), _SHOULD, _fix(disk), severity)
 
@@ -37,19 +37,19 @@ def _is(disk: Disk) -> str:
         "malformed": "it answers something that can't be read; the daemon's log has it",
         "gone": "it can't be opened: it is gone, or hidden from the daemon",
     }
-    return reasons.get(disk.reason, disk.reason or "it does not answer")
+    return reasons.get(disk.state.reason, disk.state.reason or "it does not answer")
 
 
 def _fix(disk: Disk) -> Fix:
-    if disk.reason == "no-smartctl":
+    if disk.state.reason == "no-smartctl":
         return Fix(INSTALL)
-    if disk.reason == "no-permission" or (disk.reason == "gone" and not disk.seen_before):
+    if disk.state.reason == "no-permission" or (disk.state.reason == "gone" and not disk.seen_before):
         return Fix(
             PERMIT,
             caution="From Plumbline's source tree. It widens what the daemon may do: systemd/README.md says how far. "
             "Without systemd: run it as root.",
         )
-    if disk.reason == "not-supported":
+    if disk.state.reason == "not-supported":
         return Fix(
             "smartctl --scan-open",
             caution="This only shows. Disks behind a RAID controller are listed with -d megaraid,N or the like; "

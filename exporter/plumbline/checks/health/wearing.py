@@ -5,35 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.checks.health import advice
-from plumbline.checks.health_facts import Disk, HealthFacts
+from plumbline.checks.health.facts import Disk, Disks
 from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.sources.diskhealth import endurance_left_s
 
-SOON = 0.9
-"""From this share of the rated endurance on it is time to order a new disk."""
+_SOON_PERCENT = 90  # from this share of the rated endurance on it is time to order a new disk
 _DAY_S = 86400.0
 
 
-def _spare(facts: HealthFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
-        spare, threshold = disk.spare_ratio, disk.spare_threshold_ratio
+def _spare(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        spare, threshold = disk.health.spare_percent, disk.health.spare_threshold_percent
         if spare is None or threshold is None:
             continue
-        is_, should = f"{spare:.0%} left", f"at least {threshold:.0%}"
-        if spare < threshold or disk.warnings.get("spare"):
+        is_, should = f"{spare}% left", f"at least {threshold}%"
+        if spare < threshold or disk.health.warnings.get("spare"):
             yield Verdict(disk.device, is_, should, advice.look(disk, "Replace the disk."))
         else:
             yield Verdict(disk.device, is_, should)
 
 
-def _worn(facts: HealthFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
-        if disk.wear_ratio is None:
+def _worn(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        worn = disk.health.wear_percent
+        if worn is None:
             continue
-        is_, should = f"{disk.wear_ratio:.0%} used", f"below {SOON:.0%}"
-        if disk.wear_ratio < SOON:
+        is_, should = f"{worn}% used", f"below {_SOON_PERCENT}%"
+        if worn < _SOON_PERCENT:
             yield Verdict(disk.device, is_, should)
             continue
-        over = disk.wear_ratio >= 1
+        over = worn >= 100
         caution = "" if over else f"At its pace so far it lasts {_days(disk)}. "
         yield Verdict(
             disk.device,
@@ -45,21 +46,21 @@ def _worn(facts: HealthFacts) -> Iterator[Verdict]:
 
 
 def _days(disk: Disk) -> str:
-    left_s = disk.endurance_left_s
+    left_s = endurance_left_s(disk.health)
     return "nobody knows how long" if left_s is None else f"about {left_s / _DAY_S:,.0f} days more"
 
 
-def _hot(facts: HealthFacts) -> Iterator[Verdict]:
-    for disk in facts.disks:
-        heat = disk.temperature_celsius
-        limits = [limit for limit in (disk.warning_celsius, disk.critical_celsius) if limit is not None]
+def _hot(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        heat = disk.health.temperature_celsius
+        limits = [limit for limit in (disk.health.warning_celsius, disk.health.critical_celsius) if limit is not None]
         if heat is None or not limits:
             continue
         is_, should = f"{heat:g} °C", f"below {min(limits):g} °C, the disk's own limit"
         if heat < min(limits):
             yield Verdict(disk.device, is_, should)
             continue
-        critical = disk.critical_celsius is not None and heat >= disk.critical_celsius
+        critical = disk.health.critical_celsius is not None and heat >= disk.health.critical_celsius
         yield Verdict(
             disk.device,
             is_,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Check, Finding, worst_first
 from plumbline.checks.network import bond, flow, infiniband, interrupts, link, rings, softnet, tcp
+from plumbline.checks.network.facts import NetworkFacts
 
 CHECKS: tuple[Check[NetworkFacts], ...] = (
     *interrupts.CHECKS,

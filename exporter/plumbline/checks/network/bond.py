@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Iterator
 
 from plumbline.checks import fixes
-from plumbline.checks.facts import Bond, BondMember, NetworkFacts
 from plumbline.checks.model import Check, Fix, Keep, Severity, Verdict
+from plumbline.checks.network.facts import NetworkFacts
 from plumbline.checks.text import listed
+from plumbline.sources.bonding import Bond, Churn, Slave
 
 LACP = "802.3ad"
 _MIIMON_MS = 100
@@ -16,10 +17,10 @@ _MIIMON_MS = 100
 
 def _degraded(facts: NetworkFacts) -> Iterator[Verdict]:
     for bond in facts.bonds:
-        known = [member for member in bond.members if member.up is not None]
+        known = [slave for slave in bond.slaves if slave.up is not None]
         if not known:
             continue
-        down = [member.device for member in known if not member.up]
+        down = [slave.device for slave in known if not slave.up]
         should = f"all {len(known)} members up"
         if not down:
             yield Verdict(bond.device, should, should)
@@ -36,11 +37,11 @@ def _degraded(facts: NetworkFacts) -> Iterator[Verdict]:
 
 def _not_aggregated(facts: NetworkFacts) -> Iterator[Verdict]:
     for bond in facts.bonds:
-        members = [member for member in bond.members if member.up is not False]
-        if bond.mode != LACP or not members:
+        slaves = [slave for slave in bond.slaves if slave.up]
+        if bond.mode != LACP or not slaves:
             continue
-        faults = [*_silent(members), *_split(members), *_churned(members)]
-        known = any(member.aggregator is not None or member.partner_known is not None for member in members)
+        faults = list(_faults(bond, slaves))
+        known = any(slave.aggregator_id is not None or slave.actor is not None for slave in slaves)
         if not known:
             continue
         should = "all members in one aggregator, with a partner"
@@ -50,20 +51,14 @@ def _not_aggregated(facts: NetworkFacts) -> Iterator[Verdict]:
         yield Verdict(bond.device, "; ".join(faults), should, _lacp_fix(bond))
 
 
-def _silent(members: list[BondMember]) -> Iterator[str]:
-    silent = [member.device for member in members if member.partner_known is False]
+def _faults(bond: Bond, slaves: list[Slave]) -> Iterator[str]:
+    silent = [slave.device for slave in slaves if bond.partner_valid(slave) is False]
     if silent:
         yield f"no LACP partner on {listed(silent)}"
-
-
-def _split(members: list[BondMember]) -> Iterator[str]:
-    ids = {member.aggregator for member in members if member.aggregator is not None}
+    ids = {slave.aggregator_id for slave in slaves if slave.aggregator_id is not None}
     if len(ids) > 1:
         yield f"{len(ids)} aggregators, of which one carries all the traffic"
-
-
-def _churned(members: list[BondMember]) -> Iterator[str]:
-    churned = [member.device for member in members if member.churned]
+    churned = [slave.device for slave in slaves if Churn.CHURNED in (slave.actor_churn, slave.partner_churn)]
     if churned:
         yield f"churned: {listed(churned)}"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.checks import fixes
-from plumbline.checks.facts import Coalescing, NetworkFacts, Nic
 from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.checks.network.facts import NetworkFacts, Nic
+from plumbline.sources.coalesce import Coalescing, Moderation
 
 _AUTHOR_DELAY_US = 8  # Figura 35: rx-usecs 8, rx-frames 128
 _AUTHOR_FRAMES = 128
@@ -14,8 +15,10 @@ _AUTHOR_FRAMES = 128
 
 def _pause_off(facts: NetworkFacts) -> Iterator[Verdict]:
     for nic in facts.nics:
-        receive, transmit = nic.pause_receive, nic.pause_transmit
-        if not nic.physical or not nic.up or receive is None or transmit is None:
+        if not nic.physical or not nic.up or nic.pause is None:
+            continue
+        receive, transmit = nic.pause.receive, nic.pause.transmit
+        if receive is None or transmit is None:
             continue
         is_ = f"receive {_on(receive)}, transmit {_on(transmit)}"
         should = "receive on, transmit on"
@@ -59,17 +62,19 @@ PAUSE_OFF = Check(
 
 def _coalescing_off(facts: NetworkFacts) -> Iterator[Verdict]:
     for nic in facts.nics:
-        rx = nic.rx_coalescing
-        if not nic.physical or not nic.up or rx is None or _moderates(rx) is None:
+        if not nic.physical or not nic.up or nic.coalescing is None:
+            continue
+        rx = nic.coalescing.receive
+        if _moderates(rx) is None:
             continue
         should = "adaptive, or some microseconds or frames an interrupt"
         if _moderates(rx):
             yield Verdict(nic.device, _shown(rx), should)
             continue
-        yield Verdict(nic.device, _shown(rx), should, fixes.ethtool(nic, "-C", _moderation(nic, rx)))
+        yield Verdict(nic.device, _shown(rx), should, fixes.ethtool(nic, "-C", _moderation(nic.coalescing)))
 
 
-def _moderates(rx: Coalescing) -> bool | None:
+def _moderates(rx: Moderation) -> bool | None:
     """``None``: the driver tells too little. No delay and at most one frame is an interrupt for every frame."""
     if rx.adaptive or rx.delay_us or (rx.frames or 0) > 1:
         return True
@@ -78,15 +83,15 @@ def _moderates(rx: Coalescing) -> bool | None:
     return False
 
 
-def _moderation(nic: Nic, rx: Coalescing) -> str:
+def _moderation(now: Coalescing) -> str:
     """The adaptive mode where the driver has one, the author's figures where not."""
+    rx = now.receive
     if rx.adaptive is not None:
-        tx = nic.tx_coalescing
-        return "adaptive-rx on" + (" adaptive-tx on" if tx is not None and tx.adaptive is False else "")
+        return "adaptive-rx on" + (" adaptive-tx on" if now.transmit.adaptive is False else "")
     return f"rx-usecs {_AUTHOR_DELAY_US}" + (f" rx-frames {_AUTHOR_FRAMES}" if rx.frames is not None else "")
 
 
-def _shown(rx: Coalescing) -> str:
+def _shown(rx: Moderation) -> str:
     parts = [] if rx.adaptive is None else [f"adaptive {_on(rx.adaptive)}"]
     if rx.delay_us is not None:
         parts.append(f"rx-usecs {rx.delay_us:g}")

@@ -6,22 +6,24 @@ import shlex
 from collections.abc import Iterator
 
 from plumbline.checks import fixes
-from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Check, Fix, Keep, Severity, Verdict
+from plumbline.checks.network.facts import NetworkFacts
 
 CONNECTED_MTU = 65520
 """Slides: ``ib0 … mtu 65520``; Documentation/infiniband/ipoib.rst."""
+_ACTIVE, _LINK_UP = 4, 5  # the numbers that ibstatus prints before these words
 
 
 def _inactive(facts: NetworkFacts) -> Iterator[Verdict]:
-    for port in facts.infiniband:
-        if port.link_layer != "InfiniBand" or port.active is None or port.link_up is None:
+    for port in facts.infiniband.ports:
+        if port.link_layer != "InfiniBand" or port.state is None or port.physical_state is None:
             continue
+        link_up = port.physical_state == _LINK_UP
         subject = f"{port.device}/{port.port}"
         should = "ACTIVE, LinkUp"
-        if port.active and port.link_up:
+        if port.state == _ACTIVE and link_up:
             yield Verdict(subject, should, should)
-        elif port.link_up:  # a link without a state: nobody has configured it
+        elif link_up:  # a link without a state: nobody has configured it
             is_ = "LinkUp, not ACTIVE"
             fix = Fix(
                 f"ibstat {shlex.quote(port.device)} {shlex.quote(port.port)}",
@@ -32,7 +34,7 @@ def _inactive(facts: NetworkFacts) -> Iterator[Verdict]:
 
 def _datagram(facts: NetworkFacts) -> Iterator[Verdict]:
     nics = {nic.device: nic for nic in facts.nics}
-    for device, connected in facts.ipoib_connected.items():
+    for device, connected in facts.infiniband.ipoib_connected.items():
         nic = nics.get(device)
         # mlx5 carries IPoIB in its own way ("enhanced"), which has no connected mode
         if nic is None or not nic.up or nic.driver is None or nic.driver.startswith("mlx5"):

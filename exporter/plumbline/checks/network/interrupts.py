@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Check, Fix, Severity, Verdict
+from plumbline.checks.network.facts import NetworkFacts
 
 _ON_ONE_CPU = 0.9
 """Share of the busiest CPU. Figura 29, all on CPU 0, has 1; Figura 23, eight queues on eight CPUs, has 0.15."""
@@ -15,10 +15,9 @@ def _on_one_cpu(facts: NetworkFacts) -> Iterator[Verdict]:
     cpus = len(facts.softnet)
     squeezed = any(each.squeezed and each.squeezed.grows for each in facts.softnet)
     for nic in facts.nics:
-        share = nic.irq_share_max_ratio
-        queues = nic.irq_active_vectors if nic.irq_active_vectors is not None else nic.channels
-        if not nic.bus or not nic.up or share is None or queues is None:
+        if not nic.bus or not nic.up or nic.interrupts is None:
             continue
+        share, queues = nic.interrupts.share_max, nic.interrupts.active_vectors
         spread = min(queues, cpus)
         if spread < 2:  # one queue has one interrupt, one CPU has all of them
             continue

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from plumbline.checks import fixes
-from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.checks.network.facts import NetworkFacts
 from plumbline.core.units import si
 
 OFFLOADS = {
@@ -25,10 +25,10 @@ by default everywhere; LRO is off there and stays off (it breaks bridges), and t
 
 def _slow(facts: NetworkFacts) -> Iterator[Verdict]:
     for nic in facts.nics:
-        speed, most = nic.speed_bits_per_second, nic.max_speed_bits_per_second
+        speed, most = nic.speed_mbps, nic.modes.max_speed_mbps
         if not nic.physical or not nic.up or not speed or not most:
             continue
-        is_, should = si(speed, "b/s"), f"{si(most, 'b/s')}, the fastest the port can do"
+        is_, should = _bits(speed), f"{_bits(most)}, the fastest the port can do"
         if speed >= most:
             yield Verdict(nic.device, is_, should)
             continue
@@ -37,11 +37,15 @@ def _slow(facts: NetworkFacts) -> Iterator[Verdict]:
         yield Verdict(nic.device, is_, should, fix, Severity.INFO if nic.storage is False else None)
 
 
+def _bits(mbps: int) -> str:
+    return si(mbps * 1e6, "b/s")
+
+
 def _half(facts: NetworkFacts) -> Iterator[Verdict]:
     for nic in facts.nics:
-        if not nic.physical or not nic.up or nic.full_duplex is None:
+        if not nic.physical or not nic.up or nic.modes.full_duplex is None:
             continue
-        if nic.full_duplex:
+        if nic.modes.full_duplex:
             yield Verdict(nic.device, "full duplex", "full duplex")
             continue
         fix = fixes.autonegotiate(nic, caution=_BOTH_ENDS)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.checks import fixes
-from plumbline.checks.facts import Count, NetworkFacts, Nic
+from plumbline.checks.growth import Count
 from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.checks.network.facts import NetworkFacts, Nic
 from plumbline.checks.text import counted
 
 
 def _ring_below_maximum(facts: NetworkFacts) -> Iterator[Verdict]:
     for nic in facts.nics:
-        ring = nic.rx_ring
-        if not nic.physical or ring is None or not ring.maximum:
+        entries, most = nic.rings.rx, nic.rings.rx_max
+        if not nic.physical or entries is None or not most:
             continue
-        is_ = f"{ring.entries:,} of {ring.maximum:,}"
-        should = f"{ring.maximum:,}, the driver's maximum"
-        if ring.entries >= ring.maximum:
+        is_ = f"{entries:,} of {most:,}"
+        should = f"{most:,}, the driver's maximum"
+        if entries >= most:
             yield Verdict(nic.device, is_, should)
             continue
         severity = _severity(nic)
@@ -25,7 +26,7 @@ def _ring_below_maximum(facts: NetworkFacts) -> Iterator[Verdict]:
             continue
         if nic.ring_drops is not None and nic.ring_drops.total:
             is_ += f"; for want of a descriptor it dropped {counted(nic.ring_drops, 'frame')}"
-        fix = fixes.ethtool(nic, "-G", f"rx {ring.maximum}", caution=fixes.RESETS_LINK)
+        fix = fixes.ethtool(nic, "-G", f"rx {most}", caution=fixes.RESETS_LINK)
         yield Verdict(nic.device, is_, should, fix, severity)
 
 

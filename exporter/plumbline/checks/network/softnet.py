@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import compress
 
 from plumbline.checks import fixes
-from plumbline.checks.facts import NetworkFacts, SoftnetCpu
 from plumbline.checks.model import Check, Fix, Severity, Verdict
+from plumbline.checks.network.facts import NetworkFacts, SoftnetCpu
 from plumbline.checks.text import listed, plural
 
 BUDGET, BUDGET_TIME = "net.core.netdev_budget", "net.core.netdev_budget_usecs"
@@ -23,7 +23,7 @@ _SPREAD = "Not a larger budget any more: spread the interrupts over more CPUs"
 
 
 def _budget(facts: NetworkFacts) -> Iterator[Verdict]:
-    budget = facts.sysctl(BUDGET)
+    budget = facts.sysctl.number(BUDGET)
     squeezed = _attributed(facts, "budget")
     if budget is None or squeezed is None:
         return
@@ -43,7 +43,7 @@ def _budget(facts: NetworkFacts) -> Iterator[Verdict]:
 
 
 def _budget_time(facts: NetworkFacts) -> Iterator[Verdict]:
-    limit = facts.sysctl(BUDGET_TIME)
+    limit = facts.sysctl.number(BUDGET_TIME)
     squeezed = _attributed(facts, "time")
     if limit is None or squeezed is None or squeezed[1]:
         return
@@ -69,7 +69,7 @@ def _attributed(facts: NetworkFacts, limit: str) -> tuple[int, str] | None:
     squeezes = [each.squeezed.grew for each in facts.softnet if each.squeezed and each.squeezed.grew is not None]
     if not squeezes:
         return None
-    total, budget = sum(squeezes), facts.sysctl(BUDGET)
+    total, budget = sum(squeezes), facts.sysctl.number(BUDGET)
     processed = [each.processed.grew for each in facts.softnet if each.processed and each.processed.grew is not None]
     if total and budget and len(processed) == len(squeezes) and sum(processed) / budget * 2 < total:
         return (total, "") if limit == "time" else (0, "")
@@ -129,7 +129,7 @@ SQUEEZE_BY_TIME = Check(
 
 
 def _backlog(facts: NetworkFacts) -> Iterator[Verdict]:
-    limit = facts.sysctl(BACKLOG)
+    limit = facts.sysctl.number(BACKLOG)
     counts = [each.dropped for each in facts.softnet]
     known = [count for count in counts if count is not None]
     if limit is None or not known:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from plumbline.checks import fixes
-from plumbline.checks.facts import NetworkFacts
 from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.checks.network.facts import NetworkFacts
 from plumbline.checks.text import plural
 
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
@@ -29,7 +29,7 @@ def _at_least(name: str) -> Callable[[NetworkFacts], Iterator[Verdict]]:
     wanted = DOCUMENTED[name]
 
     def judge(facts: NetworkFacts) -> Iterator[Verdict]:
-        now = facts.sysctls.get(name)
+        now = facts.sysctl.numbers.get(name)
         if now is None or len(now) != len(wanted):
             return
         judged = _JUDGED.get(name, range(len(wanted)))
@@ -41,7 +41,7 @@ def _at_least(name: str) -> Callable[[NetworkFacts], Iterator[Verdict]]:
 
 
 def _receive_memory(facts: NetworkFacts) -> Iterator[Verdict]:
-    now, lost = facts.sysctls.get(RMEM), facts.tcp_receive_drops
+    now, lost = facts.sysctl.numbers.get(RMEM), facts.tcp_receive_drops
     if now is None or len(now) != 3 or lost is None or not lost.grows or now[2] < DOCUMENTED[RMEM][2]:
         yield from _at_least(RMEM)(facts)
         return
@@ -60,7 +60,7 @@ def _bytes(values: tuple[int, ...]) -> str:
 
 def _switched_on(name: str) -> Callable[[NetworkFacts], Iterator[Verdict]]:
     def judge(facts: NetworkFacts) -> Iterator[Verdict]:
-        now = facts.sysctl(name)
+        now = facts.sysctl.number(name)
         if now is not None:  # tcp_timestamps has a 2, which is on as well
             yield Verdict(name, str(now), "1", None if now else fixes.sysctl(name, [1]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plumbline.checks.model import Check, Finding, worst_first
 from plumbline.checks.pcie import errors, latency, link
-from plumbline.checks.pcie_facts import PcieFacts
+from plumbline.checks.pcie.facts import PcieFacts
 
 CHECKS: tuple[Check[PcieFacts], ...] = (*link.CHECKS, *latency.CHECKS, *errors.CHECKS)
 """In the order in which a link is looked at: how wide and fast, what delays it, what breaks on it."""

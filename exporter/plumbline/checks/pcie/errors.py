@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.checks.model import Check, Fix, Severity, Verdict
-from plumbline.checks.pcie_facts import PcieFacts
+from plumbline.checks.pcie.facts import PcieFacts
 from plumbline.checks.text import counted, listed
 
 
 def _errors(facts: PcieFacts) -> Iterator[Verdict]:
     for each in facts.errors:
-        counts = {"correctable": each.correctable, "nonfatal": each.nonfatal, "fatal": each.fatal}
-        known = {name: count for name, count in counts.items() if count is not None and count.grew is not None}
+        known = {name: count for name, count in each.counts.items() if count.grew is not None}
         if not known:
             continue
         growing = {name: count for name, count in known.items() if count.grows}

@@ -9,8 +9,9 @@ import shlex
 from collections.abc import Iterator
 
 from plumbline.checks.model import Check, Fix, Keep, Severity, Verdict
+from plumbline.checks.pcie.facts import PcieFacts
 from plumbline.checks.pcie.words import addresses, on
-from plumbline.checks.pcie_facts import PcieDevice, PcieFacts
+from plumbline.sources.pcidevices import PciFunction
 
 UDEV_FILE = "/etc/udev/rules.d/90-storage-pcie.rules"
 TMPFILES_FILE = "/etc/tmpfiles.d/90-storage-pcie.conf"
@@ -23,14 +24,14 @@ def _ltr(facts: PcieFacts) -> Iterator[Verdict]:
     for device in facts.devices:
         if device.kind == "nic" or device.ltr_enabled is None:
             continue
-        tolerated_s, should = device.tolerated_s, "off"
+        tolerated_ns, should = _tolerated_ns(device), "off"
         if not device.ltr_enabled:
             yield Verdict(device.address, f"off{on(device)}", should)
             continue
         without = tuple(each for each in facts.twins(device) if each.ltr_enabled is False)
-        if not tolerated_s or not (without or device.osds):
+        if not tolerated_ns or not (without or facts.serves_osd(device)):
             continue  # the kernel's default where firmware leaves it the choice: no harm is known of it by itself
-        is_ = f"on, {_microseconds(tolerated_s)} tolerated{on(device)}"
+        is_ = f"on, {_microseconds(tolerated_ns)} tolerated{on(device)}"
         if without:
             because = f"Here equal hardware has it off: {addresses(without)}."
             yield Verdict(device.address, is_, f"{should}, as its equals", _without_ltr(device), because=because)
@@ -38,7 +39,7 @@ def _ltr(facts: PcieFacts) -> Iterator[Verdict]:
             yield Verdict(device.address, is_, should, _without_ltr(device), Severity.INFO)
 
 
-def _without_ltr(device: PcieDevice) -> Fix:
+def _without_ltr(device: PciFunction) -> Fix:
     rule = f'ACTION=="add", SUBSYSTEM=="pci", KERNEL=="{device.address}", RUN+="/usr/bin/setpci -s $kernel {_LTR_OFF}"'
     return Fix(
         f"setpci -s {shlex.quote(device.address)} {_LTR_OFF}",
@@ -88,8 +89,13 @@ _PERFORMANCE = Fix(
 )
 
 
-def _microseconds(seconds: float) -> str:
-    return f"{seconds * 1e6:,.6g} µs"
+def _tolerated_ns(device: PciFunction) -> int:
+    """The longest wait that it may report as tolerable."""
+    return max(device.ltr_snoop_ns or 0, device.ltr_no_snoop_ns or 0)
+
+
+def _microseconds(ns: int) -> str:
+    return f"{ns / 1000:,.6g} µs"
 
 
 LTR = Check(

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.checks.pcie.facts import PcieFacts
 from plumbline.checks.pcie.words import on, show
-from plumbline.checks.pcie_facts import PcieDevice, PcieFacts
 from plumbline.core.units import si
+from plumbline.sources.pcidevices import PciFunction
 
 _MEND = (
     "LnkCap is what this end can do, LnkSta what runs. Reseat card, riser or cable, clean the contacts, look at the"
@@ -17,9 +18,9 @@ _MEND = (
 )
 
 
-def _links(facts: PcieFacts) -> Iterator[PcieDevice]:
+def _links(facts: PcieFacts) -> Iterator[PciFunction]:
     """One of each card, with what hangs on all of its functions: they have one link together."""
-    cards: dict[str, list[PcieDevice]] = defaultdict(list)
+    cards: dict[str, list[PciFunction]] = defaultdict(list)
     for device in facts.devices:
         cards[device.address.rpartition(".")[0]].append(device)
     for functions in cards.values():
@@ -29,10 +30,10 @@ def _links(facts: PcieFacts) -> Iterator[PcieDevice]:
 
 def _slow(facts: PcieFacts) -> Iterator[Verdict]:
     for device in _links(facts):
-        speed, most = device.transfers_per_second, device.max_transfers_per_second
+        speed, most = device.mtps, device.max_mtps
         if speed is None or most is None:
             continue
-        is_, should = f"{si(speed, 'T/s')}{on(device)}", f"{si(most, 'T/s')}, the fastest both ends can do"
+        is_, should = f"{si(speed * 1e6, 'T/s')}{on(device)}", f"{si(most * 1e6, 'T/s')}, the fastest both ends can do"
         fix = None if speed >= most else show(device.address, f"{_MEND}; the port above is {device.upstream}.")
         yield Verdict(device.address, is_, should, fix)
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import shlex
 
 from plumbline.checks.model import Fix
-from plumbline.checks.pcie_facts import PcieDevice
 from plumbline.checks.text import listed
+from plumbline.sources.pcidevices import PciFunction
 
 
-def on(device: PcieDevice) -> str:
+def on(device: PciFunction) -> str:
     """`` (nvme0n1, slot 3)``: what stands there, for people who do not know addresses by heart."""
     words = [*([listed(device.devices)] if device.devices else []), *([f"slot {device.slot}"] if device.slot else [])]
     return f" ({', '.join(words)})" if words else ""
 
 
-def addresses(devices: tuple[PcieDevice, ...]) -> str:
+def addresses(devices: tuple[PciFunction, ...]) -> str:
     """The first few."""
     return listed(f"{each.address}{on(each)}" for each in devices)
 

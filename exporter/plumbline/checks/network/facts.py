@@ -1,0 +1,196 @@
+"""What the network checks ask about a host: pure data, every part of which may be unknown (``None``).
+
+Unknown is no reason to advise: a check that needs a fact that is not there says nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from plumbline.checks.growth import Count, Growth
+from plumbline.checks.readings import Readings
+from plumbline.sources.bonding import Bond
+from plumbline.sources.bonding_proc import Churns, SlaveChurn
+from plumbline.sources.coalesce import Coalescing
+from plumbline.sources.ethtool import PauseConfig, RingSizes
+from plumbline.sources.infiniband import InfinibandReading
+from plumbline.sources.irqbalance import IrqBalance
+from plumbline.sources.linkmodes import LinkModes
+from plumbline.sources.pause import PauseState
+from plumbline.sources.sysctl import SysctlReading
+
+PARAVIRTUAL = frozenset({"virtio_net", "vmxnet3", "hv_netvsc", "netvsc", "xen_netfront", "vif", "ena", "gve", "mana"})
+"""Drivers of ports that a hypervisor makes up: their rings, speed and moderation are the other side's business."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """One network interface."""
+
+    device: str
+    driver: str | None = None
+    """For software links their kind."""
+    bus: str = ""
+    """Address of the hardware, ``0000:3b:00.0``; empty for software links."""
+    up: bool | None = None
+    storage: bool | None = None
+    """Carries Ceph's traffic, itself or below a bond, VLAN or bridge; ``None``: nobody said which ones do."""
+    roles: frozenset[str] = frozenset()
+    """Ceph's networks whose address this interface itself has."""
+    mtu_bytes: int | None = None
+    speed_mbps: int | None = None
+    modes: LinkModes = field(default_factory=LinkModes)
+    rings: RingSizes = field(default_factory=RingSizes)
+    ring_drops: Count | None = None
+    """Received frames for which there was no descriptor."""
+    fifo_drops: Count | None = None
+    """Received frames that the port's own buffer could not hold."""
+    pause: PauseConfig | None = None
+    pause_frames_received: Count | None = None
+    coalescing: Coalescing | None = None
+    offloads: Mapping[str, bool] = field(default_factory=dict)
+    """By the names that ``ethtool -k`` prints."""
+    interrupts: IrqBalance | None = None
+    """``None``: too few lately."""
+
+    @property
+    def physical(self) -> bool | None:
+        """A real port: not made of software, and not a hypervisor's."""
+        return None if self.driver is None else bool(self.bus) and self.driver not in PARAVIRTUAL
+
+    @property
+    def loses(self) -> bool:
+        """Received frames are being lost for want of room."""
+        return any(count is not None and count.grows for count in (self.ring_drops, self.fifo_drops))
+
+
+@dataclass(frozen=True, slots=True)
+class SoftnetCpu:
+    """One CPU's part in receiving packets."""
+
+    cpu: int
+    processed: Count | None = None
+    dropped: Count | None = None
+    squeezed: Count | None = None
+    squeezed_by_budget: Count | None = None
+    squeezed_by_time: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFacts:
+    """One host, looked at for ``window_s`` seconds (``None``: once, nothing is known to grow or not)."""
+
+    window_s: float | None = None
+    nics: tuple[Nic, ...] = ()
+    softnet: tuple[SoftnetCpu, ...] = ()
+    sysctl: SysctlReading = field(default_factory=lambda: SysctlReading({}, {}))
+    tcp_receive_drops: Count | None = None
+    """Segments thrown away because a socket's receive buffer was full."""
+    bonds: tuple[Bond, ...] = ()
+    infiniband: InfinibandReading = field(default_factory=lambda: InfinibandReading((), {}))
+
+    @property
+    def loses(self) -> bool:
+        """Some port is losing received frames for want of room."""
+        return any(nic.loses for nic in self.nics)
+
+
+def network_facts(readings: Readings, growth: Growth) -> NetworkFacts:
+    """All that is known of the network."""
+    tcp = readings.tcp
+    return NetworkFacts(
+        window_s=growth.seen_s,
+        nics=tuple(_nics(readings, growth)),
+        softnet=tuple(_softnet(readings, growth)),
+        sysctl=readings.sysctl,
+        tcp_receive_drops=growth.count("tcp receive queue drops", tcp.receive_queue_drops if tcp else None),
+        bonds=tuple(_with_churns(bond, readings.churns) for bond in readings.bonds),
+        infiniband=readings.infiniband,
+    )
+
+
+def _nics(readings: Readings, growth: Growth) -> Iterator[Nic]:
+    links = {link.name: link for link in readings.links.links}
+    ports = {port.device: port for port in readings.losses}
+    modes = {port.device: port.modes for port in readings.link_modes}
+    rings = {port.device: port.rings for port in readings.rings}
+    pauses = {port.device: port.state for port in readings.pause}
+    coalescing, offloads = dict(readings.coalescing), dict(readings.offloads)
+    interrupts = {balance.device: balance for balance in readings.interrupts}
+    roles, below = _carriers(readings)
+    for device in sorted(links.keys() | ports.keys()):
+        link, port, pause = links.get(device), ports.get(device), pauses.get(device)
+        lost = {cause: frames for way, cause, frames in port.loss.drops if way == "receive"} if port else {}
+        yield Nic(
+            device=device,
+            driver=port.driver if port else None,
+            bus=port.bus if port else "",
+            up=link.up if link else None,
+            storage=device in roles or device in below if roles else None,
+            roles=roles.get(device, frozenset()),
+            mtu_bytes=link.mtu_bytes if link else None,
+            speed_mbps=readings.links.speeds_mbps.get(link.ifindex) if link else None,
+            modes=modes.get(device, LinkModes()),
+            rings=rings.get(device, RingSizes()),
+            ring_drops=growth.count("frames lost in the ring", lost.get("ring"), device),
+            fifo_drops=growth.count("frames lost in the port's buffer", lost.get("fifo"), device),
+            pause=pause.config if pause else None,
+            pause_frames_received=growth.count("pause frames received", _received(pause), device),
+            coalescing=coalescing.get(device),
+            offloads={offload.name: offload.enabled for offload in offloads.get(device, ())},
+            interrupts=interrupts.get(device),
+        )
+
+
+def _received(pause: PauseState | None) -> int | None:
+    return pause.receive_frames if pause else None
+
+
+def _carriers(readings: Readings) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
+    """Interface → the Ceph networks whose address it has, and the interfaces below those."""
+    roles: dict[str, frozenset[str]] = {}
+    for role in readings.roles:
+        if role.role.startswith("ceph_"):
+            roles[role.device] = roles.get(role.device, frozenset()) | {role.role}
+    lowers: dict[str, set[str]] = defaultdict(set)
+    for relation in readings.relations:
+        lowers[relation.device].add(relation.lower)
+    for port in readings.losses:
+        lowers[port.master].add(port.device)
+    return roles, frozenset(_below(roles, lowers))
+
+
+def _below(tops: Iterable[str], lowers: Mapping[str, set[str]]) -> set[str]:
+    below: set[str] = set()
+    ahead = list(tops)
+    while ahead:
+        for lower in lowers.get(ahead.pop(), ()):
+            if lower not in below:
+                below.add(lower)
+                ahead.append(lower)
+    return below
+
+
+def _softnet(readings: Readings, growth: Growth) -> Iterator[SoftnetCpu]:
+    for cpu in readings.softnet:
+        squeezes = readings.squeezes.get(cpu.cpu)
+        yield SoftnetCpu(
+            cpu.cpu,
+            growth.count("softnet processed", cpu.processed, cpu.cpu),
+            growth.count("softnet dropped", cpu.dropped, cpu.cpu),
+            growth.count("softnet squeezed", cpu.time_squeeze, cpu.cpu),
+            growth.count("softnet squeezed by budget", squeezes.budget if squeezes else None, cpu.cpu),
+            growth.count("softnet squeezed by time", squeezes.time if squeezes else None, cpu.cpu),
+        )
+
+
+def _with_churns(bond: Bond, churns: Churns) -> Bond:
+    """With what netlink of older kernels does not say."""
+    slaves = []
+    for slave in bond.slaves:
+        known = churns.get((bond.device, slave.device), SlaveChurn())
+        actor, partner = slave.actor_churn or known.actor, slave.partner_churn or known.partner
+        slaves.append(replace(slave, actor_churn=actor, partner_churn=partner))
+    return replace(bond, slaves=tuple(slaves))

@@ -1,0 +1,61 @@
+"""What the checks judge: the readings that a page of metrics was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from plumbline.sources.arrays import Arrays
+from plumbline.sources.block import BlockDevice
+from plumbline.sources.blocklatency import LatencyReading
+from plumbline.sources.bonding import Bond
+from plumbline.sources.bonding_proc import Churns
+from plumbline.sources.coalesce import Coalescing
+from plumbline.sources.diskhealth import DiskState
+from plumbline.sources.features import Offload
+from plumbline.sources.infiniband import InfinibandReading
+from plumbline.sources.irqbalance import IrqBalance
+from plumbline.sources.network import LinksReading, PortLosses, PortModes, PortPause, PortRings
+from plumbline.sources.pcidevices import PciReading
+from plumbline.sources.queuesettings import QueueSettings
+from plumbline.sources.relations import Relation
+from plumbline.sources.roles import Role
+from plumbline.sources.softnet import SoftnetCpu
+from plumbline.sources.squeeze import Squeezes
+from plumbline.sources.sysctl import SysctlReading
+from plumbline.sources.tcp import TcpReading
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """One page's. What a collector that is switched off, failed or is not available would read is empty here."""
+
+    softnet: tuple[SoftnetCpu, ...] = ()
+    squeezes: Mapping[int, Squeezes] = field(default_factory=dict)
+    """By CPU."""
+    interrupts: tuple[IrqBalance, ...] = ()
+    tcp: TcpReading | None = None
+    sysctl: SysctlReading = field(default_factory=lambda: SysctlReading({}, {}))
+    links: LinksReading = field(default_factory=lambda: LinksReading((), {}))
+    losses: tuple[PortLosses, ...] = ()
+    rings: tuple[PortRings, ...] = ()
+    pause: tuple[PortPause, ...] = ()
+    coalescing: tuple[tuple[str, Coalescing], ...] = ()
+    offloads: tuple[tuple[str, tuple[Offload, ...]], ...] = ()
+    link_modes: tuple[PortModes, ...] = ()
+    bonds: tuple[Bond, ...] = ()
+    churns: Churns = field(default_factory=dict)
+    relations: tuple[Relation, ...] = ()
+    roles: tuple[Role, ...] = ()
+    infiniband: InfinibandReading = field(default_factory=lambda: InfinibandReading((), {}))
+    arrays: Arrays = field(default_factory=lambda: Arrays(None, None, None, None))
+    devices: tuple[BlockDevice, ...] = ()
+    osds: Mapping[str, str] = field(default_factory=dict)
+    """Of those devices: the OSDs whose data they hold, ``osd.3,osd.4``."""
+    disk_uses: tuple[tuple[str, str, str], ...] = ()
+    """Disk, kind of use, whose."""
+    queues: tuple[QueueSettings, ...] = ()
+    pcie: PciReading = field(default_factory=lambda: PciReading((), {}))
+    health: tuple[DiskState, ...] = ()
+    latency: LatencyReading | str | None = None
+    """Text: why there is none; ``None``: switched off, or it failed."""

@@ -1,0 +1,98 @@
+"""What the collectors read from: the host as the daemon knows it, and the configuration in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from plumbline.baseline.book import Book
+from plumbline.catalogue import Sample
+from plumbline.checks.model import Finding
+from plumbline.collection import SkipHook
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.fingerprint import Fingerprint
+from plumbline.kernelwatch import KernelWatch
+from plumbline.latest import Latest
+from plumbline.osdwatch import OsdWatch
+from plumbline.probes.canary_reading import CanaryReading
+from plumbline.probes.cluster import ClusterView
+from plumbline.probes.probe_status import ProbeStatus
+from plumbline.roots import Roots
+from plumbline.sources.block import BlockDevice
+from plumbline.sources.blocklatency import LatencyReading
+from plumbline.sources.bonding_proc import Churns
+from plumbline.sources.cephmap import CephMap
+from plumbline.sources.diskstats import WholeDisks
+from plumbline.sources.infiniband import InfinibandReading
+from plumbline.sources.network import NetworkReader
+from plumbline.sources.roles import Role
+from plumbline.sources.softnet import SoftnetUnwrapper
+from plumbline.state import DiskSeen
+from plumbline.storagewatch import StorageWatch
+
+if TYPE_CHECKING:
+    from plumbline.collectors.daemon import DaemonState
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the collectors read. Everything answers at once: the scrape waits for nothing."""
+
+    roots: Roots
+    network: NetworkReader
+    devices: Callable[[], Iterable[BlockDevice]]
+    """May raise :class:`Unavailable`."""
+    softnet: SoftnetUnwrapper
+    """Lives as long as the daemon: its counters must not jump at a reload."""
+    kernel: KernelWatch
+    storage: StorageWatch
+    canaries: Callable[[], Iterable[CanaryReading]]
+    probes: Callable[[], Iterable[ProbeStatus]]
+    findings: Callable[[], Iterable[Finding]]
+    """May raise :class:`Unavailable`."""
+    wall: Callable[[], float]
+    """Unix seconds."""
+    vantage: str
+    """The label of the same name."""
+    churns: Callable[[], Churns]
+    roles: Callable[[], tuple[Role, ...]]
+    infiniband: Callable[[], InfinibandReading]
+    """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
+    disks_seen: Callable[[], Iterable[DiskSeen]]
+    latency: Callable[[], LatencyReading]
+    ceph: Callable[[], ClusterView]
+    """May raise :class:`Unavailable`."""
+    ceph_map: Callable[[], CephMap]
+    """May raise :class:`Unavailable`, or another error when the cluster does not answer."""
+    osds: OsdWatch
+    fingerprint: Callable[[], Fingerprint]
+    """Empty where it is not known."""
+    daemon: Callable[[], DaemonState]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The parts, and what the configuration in force says of them."""
+
+    parts: Parts
+    book: Book
+    disks: WholeDisks
+    """Which disks are reported."""
+    counted: WholeDisks
+    """Those whose counters are: their partitions, too, where the configuration wants them."""
+    baselines: tuple[Sample, ...]
+    """The book's own figures: they stay until it is another one."""
+
+
+def slot_value(slot: Latest[T], item: str, skip: SkipHook) -> T | None:
+    """What is there of it; a fault counts as a skipped item."""
+    try:
+        return slot.value
+    except Unavailable:
+        return None
+    except PlumblineError:
+        skip(item, "unreadable")
+        return None

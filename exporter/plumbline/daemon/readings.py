@@ -1,0 +1,67 @@
+"""From a page to what the checks judge: the readings that its series were made of."""
+
+from __future__ import annotations
+
+from plumbline.checks.readings import Readings
+from plumbline.collectors import (
+    array,
+    bond,
+    disk,
+    health,
+    infiniband,
+    interrupts,
+    knobs,
+    latency,
+    nic,
+    pcie,
+    queue,
+    softnet,
+    sysctl,
+    tcp,
+    topology,
+)
+from plumbline.snapshot import Snapshot
+from plumbline.sources.blocklatency import LatencyReading
+
+_NOTHING = Readings()
+
+
+def readings_of(page: Snapshot) -> Readings:
+    """What each collector read for this page; empty for those that are off, failed or had nothing."""
+    cpus, squeezes = softnet.COLLECTOR.reading(page) or (None, _NOTHING.squeezes)
+    bonds, churns = bond.COLLECTOR.reading(page) or (_NOTHING.bonds, _NOTHING.churns)
+    relations, roles = topology.COLLECTOR.reading(page) or (_NOTHING.relations, _NOTHING.roles)
+    devices, osds = disk.DEVICE.reading(page) or (_NOTHING.devices, _NOTHING.osds)
+    users, _ = disk.DISKUSE.reading(page) or (None, None)
+    return Readings(
+        softnet=cpus.cpus if cpus else _NOTHING.softnet,
+        squeezes=squeezes,
+        interrupts=interrupts.COLLECTOR.reading(page) or _NOTHING.interrupts,
+        tcp=tcp.COLLECTOR.reading(page),
+        sysctl=sysctl.COLLECTOR.reading(page) or _NOTHING.sysctl,
+        links=nic.LINK.reading(page) or _NOTHING.links,
+        losses=nic.ETHTOOL.reading(page) or _NOTHING.losses,
+        rings=nic.RING.reading(page) or _NOTHING.rings,
+        pause=nic.PAUSE.reading(page) or _NOTHING.pause,
+        coalescing=knobs.COALESCE.reading(page) or _NOTHING.coalescing,
+        offloads=knobs.OFFLOAD.reading(page) or _NOTHING.offloads,
+        link_modes=knobs.LINKMODE.reading(page) or _NOTHING.link_modes,
+        bonds=bonds,
+        churns=churns,
+        relations=relations,
+        roles=roles,
+        infiniband=infiniband.COLLECTOR.reading(page) or _NOTHING.infiniband,
+        arrays=array.COLLECTOR.reading(page) or _NOTHING.arrays,
+        devices=devices,
+        osds={device.name: osds[device.name] for device in devices if device.name in osds},
+        disk_uses=users.uses if users else _NOTHING.disk_uses,
+        queues=queue.COLLECTOR.reading(page) or _NOTHING.queues,
+        pcie=pcie.COLLECTOR.reading(page) or _NOTHING.pcie,
+        health=health.COLLECTOR.reading(page) or _NOTHING.health,
+        latency=_latency(page),
+    )
+
+
+def _latency(page: Snapshot) -> LatencyReading | str | None:
+    reasons = (each.reason for each in page.collectors if each.name == latency.COLLECTOR.name and each.success)
+    return latency.COLLECTOR.reading(page) or next(reasons, None)

@@ -1,0 +1,50 @@
+"""One probe as everybody who shows it sees it: its last run, its counters, what it is at work on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from plumbline.catalogue import HistogramValue
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeStatus:
+    """What is known of one probe at the moment of a scrape. Times are Unix seconds, durations seconds.
+
+    ``interval_s`` is ``None`` for a continuous probe (the canary), which has no runs, and no figures here.
+    """
+
+    probe: str
+    kind: str
+    """``fio``, ``canary``."""
+    interval_s: float | None
+    result: ProbeResult | None
+    """The latest finished run."""
+    last_success_ts: float | None
+    runs: Mapping[Outcome, int]
+    skipped: Mapping[str, int]
+    in_flight_s: float | None
+    """``None``: idle."""
+    success: bool | None
+    """``None``: nothing has run yet."""
+    tool: str
+    tool_version: str
+    config_hash: str
+    layer: str
+    device_class: str
+    workload: str
+    target: str = ""
+    """What is measured, where that is not the node itself: ``osd.3``, ``sdb``, ``10.0.0.12``."""
+    device: str = ""
+    """The disk below, or the network port that leads there, where that is known."""
+    good_result: ProbeResult | None = None
+    """The latest *successful* run, for when ``result`` is one that failed after it."""
+    timeout_s: float | None = None
+    operations: Mapping[str, HistogramValue] = field(default_factory=dict)
+    """By operation, over all successful runs with the present parameters."""
+    vantage: str = ""
+    """``host``, ``vm`` or ``container``."""
+    recent: Sequence[Sequence[OperationResult]] = ()
+    """Figures of the last successful runs with the present parameters, newest first."""

@@ -1,0 +1,14 @@
+"""Software RAIDs of which little is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from plumbline.sources.md import MdArray
+
+
+def array(device: str, level: str, state: str, **known: Any) -> MdArray:
+    """``None`` is all that is not given."""
+    nothing = MdArray(device, level, state, None, None, None, "", None, None, None, None, ())
+    return replace(nothing, **known)
