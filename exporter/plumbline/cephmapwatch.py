@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Mapping
 
 from plumbline.config import Config
+from plumbline.core.process import ProcessRunner, Runner
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.latest import Latest
 from plumbline.probes import ceph_task
 from plumbline.probes.ceph_access import CephAccess
-from plumbline.probes.runner import ProcessRunner, Runner
 from plumbline.roots import Roots
 from plumbline.scheduler import Job
 from plumbline.sources.ceph_daemons import head_daemon

@@ -18,12 +18,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from plumbline.config import CephConfig
+from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.fingerprint import Fingerprint, Part
 from plumbline.probes import ceph_task
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.fio import FioTool
-from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.roots import Roots
 from plumbline.sidebyside import ask_side_by_side
 from plumbline.sources import sysfs

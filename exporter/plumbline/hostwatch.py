@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from plumbline.capabilities import NEVER_USED, Capability, effective, give_up
 from plumbline.config import COLLECTORS, Config
+from plumbline.core.process import ProcessRunner
 from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
 from plumbline.errors import PlumblineError
 from plumbline.healthwatch import DiskAsker, HealthWatch
@@ -20,7 +21,6 @@ from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFa
 from plumbline.kernelwatch import KernelWatch
 from plumbline.latest import Latest
 from plumbline.osdwatch import OsdWatch
-from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.scheduler import Job
 from plumbline.sources.block import BlockDevice

@@ -15,10 +15,10 @@ import threading
 import time
 from collections.abc import Callable
 
+from plumbline.core.process import Child
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.mount_look import DEAD
-from plumbline.probes.runner import launched
 from plumbline.roots import Roots
 from plumbline.sources.mounts import Mount, MountState, is_remote, own_mounts
 
@@ -31,20 +31,6 @@ MOUNTS_MAX = 64
 _POLL_S = 0.02
 _ANSWER_MAX_BYTES = 4096
 
-Start = Callable[[str], "subprocess.Popen[bytes]"]
-
-
-def _start(mount_point: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        launched(argv_of("mount_look", mount_point)),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env={"LC_ALL": "C"},
-        start_new_session=True,
-    )
-
 
 class _Question:
     """What is known of one mount, and the process that asks it, if one does."""
@@ -53,14 +39,20 @@ class _Question:
         self.mount = mount
         self.up: bool | None = None
         self.began_s = 0.0
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Child | None = None
         self.killed = False
+
+    def ask(self, now_s: float) -> None:
+        """Start the process."""
+        self.killed, self.began_s = False, now_s
+        self.process = Child(argv_of("mount_look", self.mount.mount_point), tied=True, stdout=subprocess.PIPE)
 
     def take_answer(self) -> None:
         """See whether the process has ended, and what it said."""
         process = self.process
-        if process is None or process.poll() is None:
+        if process is None or not process.ended:
             return
+        process.reap()
         assert process.stdout is not None
         with process.stdout as pipe:
             said = os.read(pipe.fileno(), _ANSWER_MAX_BYTES)
@@ -71,14 +63,14 @@ class _Question:
         """It waits where it may wait for ever; a wait that can be killed ends now."""
         if self.process is not None and not self.killed:
             self.killed = True
-            os.killpg(self.process.pid, signal.SIGKILL)  # not reaped yet, so the number is its own
+            self.process.signal(signal.SIGKILL)
 
 
 class MountWatch:
     """The state of every mount behind a server. :meth:`refresh` is a job's; any thread may look at ``states``."""
 
-    def __init__(self, roots: Roots, *, clock: Callable[[], float] = time.monotonic, start: Start = _start) -> None:
-        self._roots, self._clock, self._start = roots, clock, start
+    def __init__(self, roots: Roots, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._roots, self._clock = roots, clock
         self._questions: dict[str, _Question] = {}
         self._error: PlumblineError | None = Unavailable("mounts have not been looked at yet")
         self._leaving: list[_Question] = []
@@ -105,8 +97,7 @@ class MountWatch:
         self._leaving = [each for each in self._leaving if each.process is not None]
         for each in now.values():
             if each.process is None:
-                each.killed, each.began_s = False, self._clock()
-                each.process = self._start(each.mount.mount_point)
+                each.ask(self._clock())
         self._await(now, cancel)
 
     @property

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from plumbline.config_types import Duration, Size
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probe_config import FioConfig
 from plumbline.probes import guard, metadata_worker
 from plumbline.probes.fio import FioPlan, FioTool, remove_surplus, run_fio
-from plumbline.probes.runner import ProcessRunner
 from plumbline.workloads import load_catalogue
 from support.disks import disk_folder
 from support.exchanging import exchanging

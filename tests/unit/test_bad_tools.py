@@ -23,10 +23,11 @@ import pytest
 from plumbline import cephmapwatch
 from plumbline.config import CephConfig, Config
 from plumbline.config_types import Duration, Endpoint, Size
+from plumbline.core import process
+from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import PlumblineError
 from plumbline.probe_config import FioConfig, IperfConfig, OsdBenchConfig, RadosBenchConfig, RbdBenchConfig
 from plumbline.probes import osd_bench, rados_bench, rbd_bench
-from plumbline.probes import runner as runner_module
 from plumbline.probes.cluster_osds import ClusterOsds, Osd
 from plumbline.probes.fio import FioPlan, FioTool, run_fio
 from plumbline.probes.guard import prepare_directory
@@ -34,7 +35,6 @@ from plumbline.probes.iperf3 import IperfProbe, IperfTool
 from plumbline.probes.model import Host, PeriodicProbe, Run
 from plumbline.probes.peer import Peer
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.roots import Roots
 from plumbline.sources.smartctl import read_smartctl
 from plumbline.workloads import TcpThroughput, load_catalogue
@@ -227,7 +227,7 @@ def sleepers() -> list[int]:
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_module, "_TERM_GRACE_S", 0.1)
+    monkeypatch.setattr(process, "_TERM_GRACE_S", 0.1)
     monkeypatch.setattr(shutil, "which", lambda name, **_: f"/usr/bin/{name}")
 
 

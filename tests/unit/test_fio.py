@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from plumbline.config_types import Duration, Size
+from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probe_config import FioConfig
 from plumbline.probes.fio import FioPlan, FioTool, remove_surplus, run_fio
 from plumbline.probes.gates import HeavyLock
 from plumbline.probes.guard import prepare_directory
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.workloads import load_catalogue
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "fio"
@@ -99,7 +99,6 @@ class Answers:
         argv: Sequence[str],
         *,
         timeout_s: float,
-        cwd_fd: int | None = None,
         keep_fds: Sequence[int] = (),
         max_output_bytes: int = 0,
     ) -> Completed:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from plumbline.config_types import Duration, Endpoint, LocalAddress, Size
+from plumbline.core.process import Completed
 from plumbline.errors import ProbeRefused
 from plumbline.probe_config import IperfConfig
 from plumbline.probes.iperf3 import IperfPlan, IperfProbe, IperfTool
 from plumbline.probes.model import Progress, Run
 from plumbline.probes.peer import Peer
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import Completed
 from plumbline.workloads import TcpThroughput, load_catalogue
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "iperf3"

@@ -13,6 +13,7 @@ import pytest
 
 from plumbline.config import CephConfig
 from plumbline.config_types import Duration
+from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ConfigError, ProbeRefused
 from plumbline.probe_config import OsdBenchConfig, RadosBenchConfig
 from plumbline.probes import osd_bench, rados_bench
@@ -20,7 +21,6 @@ from plumbline.probes.cluster_osds import ClusterOsds, Osd
 from plumbline.probes.model import Host, Run
 from plumbline.probes.osd_lookup import check_words, look_up, only_class, remember
 from plumbline.probes.result import Outcome
-from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.roots import Roots
 from plumbline.workloads import load_catalogue
 

@@ -15,6 +15,7 @@ import pytest
 
 from plumbline.config import CephConfig
 from plumbline.config_types import Duration, Size
+from plumbline.core.process import Completed
 from plumbline.errors import ProbeRefused
 from plumbline.probe_config import RbdBenchConfig, RbdFioConfig
 from plumbline.probes import rbd_bench, rbd_fio
@@ -25,7 +26,6 @@ from plumbline.probes.rbd_commands import Commands
 from plumbline.probes.rbd_fio import RbdFioProbe, measure_argv
 from plumbline.probes.rbd_image import layout_argv
 from plumbline.probes.result import Outcome
-from plumbline.probes.runner import Completed
 from plumbline.roots import Roots
 from plumbline.workloads import BlockWorkload, Pattern, WorkloadCatalogue, load_catalogue
 

@@ -1,7 +1,7 @@
 """Code of ours in a process of its own: what may hang in the kernel, or is too heavy for the daemon.
 
-The daemon starts it through a :class:`.runner.Runner`, so that it is bounded in time and killed as a group, and reads
-one JSON document from its standard output. Arguments stand in the process list: no secret among them.
+The daemon starts it through a :class:`~plumbline.core.process.Runner`, so that it is bounded in time and killed as a
+group, and reads one JSON document from its standard output. Arguments stand in the process list: no secret among them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.runner import Completed
 
 _NOTE_MAX = 300
 

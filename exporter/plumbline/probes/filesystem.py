@@ -15,6 +15,7 @@ import msgspec
 
 from plumbline import __version__
 from plumbline.core.kernel import read_kernel
+from plumbline.core.process import Completed
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused
 from plumbline.probe_config import FilesystemConfig
 from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
@@ -25,7 +26,6 @@ from plumbline.probes.latencies import summarise
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.mount_look import DEAD
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Completed
 from plumbline.roots import Roots
 from plumbline.sources.mounts import Mount, mount_named, own_mounts
 from plumbline.workloads import BlockWorkload, Metadata

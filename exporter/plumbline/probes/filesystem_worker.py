@@ -14,12 +14,12 @@ from typing import TypeAlias
 
 import msgspec
 
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import PlumblineError, ProbeRefused
 from plumbline.probes.apart import Failed, Refused
 from plumbline.probes.fio import FioTool, remove_surplus, run_fio
 from plumbline.probes.fio_job import FioPlan
 from plumbline.probes.result import ProbeResult
-from plumbline.probes.runner import ProcessRunner
 from plumbline.workloads import BlockWorkload
 
 

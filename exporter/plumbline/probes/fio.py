@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from plumbline.core.process import Completed, Runner
 from plumbline.errors import FileRefused, ParseError, ProbeRefused
 from plumbline.probe_config import FioConfig
 from plumbline.probes.apart import Failed, Refused, parse_answer
@@ -26,7 +27,6 @@ from plumbline.probes.guard import ProbeDirectory, is_marked, prepare_directory,
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import Completed, Runner
 from plumbline.visible import excerpt
 from plumbline.workloads import BlockWorkload
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from plumbline.core.process import Runner
 from plumbline.probe_config import FioConfig
 from plumbline.probes import fio
 from plumbline.probes.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
@@ -27,7 +28,6 @@ from plumbline.probes.model import Host, Identity, Plan, Run
 from plumbline.probes.raw_device import RawDevice, open_device
 from plumbline.probes.raw_disks import raw_disks
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Runner
 from plumbline.workloads import BlockWorkload, Pattern
 
 _ALIGNED = 2**20

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from plumbline.core.process import Completed, Runner
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import NETWORK_SERVER_PORT, PEER_ANSWERS_WITHIN_S, IperfConfig
 from plumbline.probes import peer as peers_
@@ -19,7 +20,6 @@ from plumbline.probes.iperf3_output import Report, Transfer, parse_report
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.peer import Findings, IpAddress, Peer, failure, refuse_if_stopped
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import Completed, Runner
 from plumbline.visible import excerpt
 from plumbline.workloads import TcpThroughput
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import OsdBenchConfig
 from plumbline.probes.ceph_access import CephAccess
@@ -30,7 +31,6 @@ from plumbline.probes.osd_bench_output import OsdBenchReport, parse_osd_bench
 from plumbline.probes.osd_lookup import FoundOsd, check_words, look_up
 from plumbline.probes.rados_bench import CephTool, first_line, judge, refuse_if_stopped
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import Completed
 from plumbline.workloads import OsdBench
 
 _DENIED = (errno.EACCES, errno.EPERM)

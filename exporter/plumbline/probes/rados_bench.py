@@ -15,6 +15,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from plumbline.core.process import Completed, ProcessRunner, Runner
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import RadosBenchConfig
 from plumbline.probes import ceph_task
@@ -23,7 +24,6 @@ from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.osd_lookup import only_class
 from plumbline.probes.rados_bench_output import RadosBenchReport, parse_rados_bench
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import Completed, ProcessRunner, Runner
 from plumbline.visible import excerpt
 from plumbline.workloads import RadosBench
 

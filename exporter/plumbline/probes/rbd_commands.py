@@ -12,10 +12,10 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 
+from plumbline.core.process import Completed
 from plumbline.errors import ProbeRefused
 from plumbline.probes.ceph_access import SETUP, CephAccess
 from plumbline.probes.model import Run
-from plumbline.probes.runner import Completed
 
 UNREACHABLE, NO_POOL, PERMISSION, FULL, FAILED = "unreachable", "no-pool", "permission", "full", "rbd-failed"
 

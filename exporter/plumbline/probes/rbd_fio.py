@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import RbdFioConfig
 from plumbline.probes.ceph_access import CephAccess
@@ -22,7 +23,6 @@ from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.rbd_commands import Commands, words
 from plumbline.probes.rbd_image import ImagePlan, fio_argv, lay_out, prepare
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Completed
 from plumbline.workloads import BlockWorkload, Pattern
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_config import S3Config
 from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
@@ -15,7 +16,6 @@ from plumbline.probes.isolated import argv_of
 from plumbline.probes.latencies import summarise
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Completed
 from plumbline.probes.s3_credentials import open_credentials
 from plumbline.probes.s3_worker import Answer, Done, Task
 from plumbline.workloads import S3Ops
