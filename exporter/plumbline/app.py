@@ -32,6 +32,7 @@ from plumbline.config import Config, NetworkServerConfig, WebConfig, split_addre
 from plumbline.core import threads
 from plumbline.core.answers import Beside
 from plumbline.core.memory import share_one_heap
+from plumbline.core.slot import Slot
 from plumbline.diskpresence import DISK_PRESENCE
 from plumbline.door import Door
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
@@ -42,7 +43,6 @@ from plumbline.fingerprinting import read_fingerprint
 from plumbline.hostfacts import NETWORK_FACTS
 from plumbline.hostwatch import DISKS_CHANGED, LINK_FACTS, LINKS_CHANGED, HostWatch
 from plumbline.judging import Judge
-from plumbline.latest import Latest
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
 from plumbline.planning import recordable
@@ -200,11 +200,11 @@ class Daemon:
             config=lambda: self._running.config, store=store, roots=roots, environment=environment
         )
         self._judge = Judge()
-        self._ceph = ceph = Latest[ClusterView](
+        self._ceph = ceph = Slot[ClusterView](
             self._look_at_cluster, what="the Ceph cluster", stale_after_s=4 * CEPH_EVERY_S
         )
         self._ceph_map = ceph_map = CephMapWatch(lambda: self._running.config, roots=roots, environment=environment)
-        self._fingerprint = Latest[Fingerprint](
+        self._fingerprint = Slot[Fingerprint](
             lambda: read_fingerprint(roots, environment=environment, ceph=self._running.config.ceph),
             what="what this node consists of",
             stale_after_s=4 * FINGERPRINT_EVERY_S,

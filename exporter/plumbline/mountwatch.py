@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from plumbline.core.process import Child
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.core.slot import Slot
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.mount_look import DEAD
 from plumbline.roots import Roots
@@ -71,19 +71,25 @@ class MountWatch:
 
     def __init__(self, roots: Roots, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._roots, self._clock = roots, clock
-        self._questions: dict[str, _Question] = {}
-        self._error: PlumblineError | None = Unavailable("mounts have not been looked at yet")
+        self._questions = Slot[dict[str, _Question]](self._look, what="mounts")
         self._leaving: list[_Question] = []
 
     def refresh(self, cancel: threading.Event) -> None:
         """Ask every mount, and wait for the answers a few seconds; what hangs is looked at again next time."""
-        try:
-            mounts = own_mounts(self._roots)
-        except PlumblineError as error:
-            self._error = error
-            return
-        known, now = self._questions, dict[str, _Question]()
-        for mount in mounts:
+        self._questions.refresh()
+        questions = self._questions.last or {}
+        for each in (*self._leaving, *questions.values()):
+            each.take_answer()
+        self._leaving = [each for each in self._leaving if each.process is not None]
+        for each in questions.values():
+            if each.process is None:
+                each.ask(self._clock())
+        self._await(questions, cancel)
+
+    def _look(self) -> dict[str, _Question]:
+        """By mount point; the same question as before for a mount that stayed."""
+        known, now = self._questions.last or {}, dict[str, _Question]()
+        for mount in own_mounts(self._roots):
             if not is_remote(mount.filesystem):
                 now.pop(mount.mount_point, None)  # mounted over
             elif mount.mount_point in now or len(now) < MOUNTS_MAX:
@@ -91,21 +97,12 @@ class MountWatch:
                 same = before is not None and before.mount.mount_id == mount.mount_id
                 now[mount.mount_point] = before if before is not None and same else _Question(mount)
         self._leaving += [each for each in known.values() if each not in now.values()]
-        self._questions, self._error = now, None  # replaced whole: a scrape may be going through the old ones
-        for each in (*self._leaving, *now.values()):
-            each.take_answer()
-        self._leaving = [each for each in self._leaving if each.process is not None]
-        for each in now.values():
-            if each.process is None:
-                each.ask(self._clock())
-        self._await(now, cancel)
+        return now
 
     @property
     def states(self) -> tuple[MountState, ...]:
         """Every mount now; :class:`Unavailable` before the first look and where the kernel does not tell of mounts."""
-        if self._error is not None:
-            raise self._error.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
-        return tuple(self._state(each) for each in self._questions.values())
+        return tuple(self._state(each) for each in self._questions.value.values())
 
     def _state(self, question: _Question) -> MountState:
         in_flight_s = max(0.0, self._clock() - question.began_s) if question.process is not None else 0.0

@@ -36,11 +36,11 @@ from plumbline.collectors import (
     topology,
 )
 from plumbline.config import Config
+from plumbline.core.slot import Slot
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.exposition import Collector, SkipHook
 from plumbline.fingerprint import Fingerprint
 from plumbline.kernelwatch import KernelWatch
-from plumbline.latest import Latest
 from plumbline.osdwatch import OsdWatch
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.cluster import ClusterView
@@ -207,7 +207,7 @@ def _array_samples(watch: StorageWatch, skip: SkipHook) -> Samples:
     yield from array.multipath_samples(disks or ())
 
 
-def _slot(slot: Latest[T], item: str, skip: SkipHook) -> T | None:
+def _slot(slot: Slot[T], item: str, skip: SkipHook) -> T | None:
     """What is there of it; a fault counts as a skipped item."""
     try:
         return slot.value

@@ -79,7 +79,7 @@ def test_facts_are_there_once_both_parts_have_been_read(tmp_path: Path) -> None:
     roots = tree(tmp_path, "disks-virtio-vm", "net-virtio-guest")
     network = parts(roots, recorded_network("net-virtio-guest")).network
     facts = HostFacts(network, roots)
-    with pytest.raises(Unavailable, match="the disks have not answered yet"):
+    with pytest.raises(Unavailable, match="the disks have not been read yet"):
         _ = facts.devices
     run(facts, NETWORK_FACTS)
     assert not network.wants_refresh
