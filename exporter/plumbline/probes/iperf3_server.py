@@ -29,7 +29,7 @@ from plumbline.core import threads
 from plumbline.core.backoff import Backoff
 from plumbline.core.process import Child, named_environment
 from plumbline.errors import PlumblineError
-from plumbline.probes.iperf3 import INSTALL
+from plumbline.probes.tool import IPERF3
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ class IperfServer:
         """One server from start to end."""
         program = self._which("iperf3")
         if program is None:
-            return _End(INSTALL, ours=True)
+            return _End(IPERF3.missing, ours=True)
         try:
             allowed = self.plan.allow or self._networks(self.plan.address)
         except PlumblineError as error:
