@@ -25,7 +25,7 @@ ONE_WAY = ("core/files.py", "core/renaming.py", "core/directories.py")
 _JOBS = "hands over collectors or jobs, no file"
 _MEASURED = "the operations that are measured, and their directory, below a descriptor of a marked one"
 ELSEWHERE = {
-    "app.py:Daemon.examine": _JOBS,
+    "app.py:examine": _JOBS,
     "app.py:Daemon._apply": _JOBS,
     "app.py:Daemon.run": _JOBS,
     "exposition.py:Exposition.__init__": _JOBS,
