@@ -19,13 +19,13 @@ import pytest
 
 from plumbline.config import Config
 from plumbline.config_types import Duration, Endpoint, LocalAddress, Size
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.planning import make_plan
 from plumbline.probe_config import IperfConfig, PathMtuConfig, ProbeConfig, RttConfig
 from plumbline.probes.iperf3_server import IperfServer, ServerPlan
 from plumbline.probes.model import PeriodicProbe, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.workloads import load_catalogue
 from support.netns import Namespace, namespace
