@@ -1,4 +1,4 @@
-"""The composition root: the one place that knows every part, and the daemon's life from start to reload to stop.
+"""The daemon's life from start to reload to stop; what it is made of is put together in ``daemon/wiring.py``.
 
 scrape    sources.read_x() → Reading → collectors.samples() → exposition → server
 probes    probing (canary processes, scheduled jobs) → state → collectors
@@ -20,35 +20,29 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
-from prometheus_client import ProcessCollector
 
-from plumbline import __version__, registry
-from plumbline.cephmapwatch import CEPH_MAP, CephMapWatch
+from plumbline import __version__
+from plumbline.cephmapwatch import CEPH_MAP
 from plumbline.checks.model import Finding
 from plumbline.collectors.daemon import DaemonState
-from plumbline.config import Config, NetworkServerConfig, WebConfig, split_address
+from plumbline.config import Config, NetworkServerConfig, split_address
 from plumbline.core import threads
 from plumbline.core.answers import Beside
 from plumbline.core.memory import share_one_heap
 from plumbline.daemon.readings import readings_of
+from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, Wiring, no_daemon
 from plumbline.diskpresence import DISK_PRESENCE
 from plumbline.door import Door
-from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
-from plumbline.exposition import Exposition
+from plumbline.errors import PlumblineError, Unavailable
 from plumbline.filewatch import FileWatch
-from plumbline.fingerprint import Fingerprint
-from plumbline.fingerprinting import read_fingerprint
 from plumbline.hostfacts import NETWORK_FACTS
-from plumbline.hostwatch import DISKS_CHANGED, LINK_FACTS, LINKS_CHANGED, HostWatch
-from plumbline.judging import Judge
-from plumbline.latest import Latest
+from plumbline.hostwatch import DISKS_CHANGED, LINK_FACTS, LINKS_CHANGED
 from plumbline.options import Overrides, read_config, storage_path
 from plumbline.overview import Overview
 from plumbline.planning import recordable
 from plumbline.privacy import keep_memory_private
-from plumbline.probes.cluster import CephGuard, ClusterView
 from plumbline.probes.iperf3_server import IperfServer, ServerPlan
-from plumbline.probing import Probing
+from plumbline.registry import NAMES
 from plumbline.roots import Roots
 from plumbline.running import Running, World, named, web_file
 from plumbline.scheduler import Job, Scheduler
@@ -61,19 +55,15 @@ from plumbline.sources.genetlink import settings_group
 from plumbline.sources.hotplug import BlockHotplug
 from plumbline.sources.linkevents import LinkEvents
 from plumbline.sources.routes import networks_of
-from plumbline.sources.softnet import SoftnetUnwrapper
-from plumbline.sources.vantage import Vantage, read_vantage
 from plumbline.state import StateStore
 from plumbline.status import render_status
 from plumbline.webguard import Guard, make_guard
-from plumbline.workloads import WorkloadCatalogue, load_catalogue
+from plumbline.workloads import load_catalogue
 
 log = logging.getLogger("plumbline")
 
 JUDGE_EVERY_S = 60.0
 """Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
-FACTS_WITHIN_S = 3.0
-"""What the first look at them may take before the daemon goes on without."""
 FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 7.0
 """After the start there is a page of metrics, whatever hangs; of that, what the slow tier is waited for; the rest is
 what collectors may take altogether."""
@@ -82,10 +72,6 @@ CHECK_WITHIN_S = 10.0
 SERVER_STOPS_WITHIN_S = 1.0
 """It ends on SIGTERM at once, on SIGKILL half a second later."""
 FINDINGS = "findings"
-CEPH, CEPH_EVERY_S = "ceph", 15.0
-"""The cluster's state for the metrics, asked for only where a probe needs the cluster."""
-FINGERPRINT, FINGERPRINT_EVERY_S = "fingerprint", 600.0
-"""It changes with updates, and starts processes: minutes late is early enough."""
 RELOAD_CHECK_EVERY_S = 2.0
 """A look at a few files' times; soon enough that whoever saved one need not wait."""
 PLAN_ANEW_EVERY_S = 60.0
@@ -94,31 +80,18 @@ STOP_WITHIN_S = 1.6
 """What the parts get to end; SIGTERM promises two seconds altogether."""
 
 
-def serve(
-    *,
-    config_file: Path | None,
-    storage_path_flag: Path | None,
-    roots: Roots,
-    overrides: Overrides,
-) -> int:
+def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, overrides: Overrides) -> int:
     """Run the daemon until SIGTERM or SIGINT; the exit code. A start that can't succeed raises one clear error."""
     share_one_heap()
     environment = dict(os.environ)
     catalogue = load_catalogue()
-    reread = partial(read_config, config_file, overrides, catalogue, collectors=registry.NAMES)
+    reread = partial(read_config, config_file, overrides, catalogue, collectors=NAMES)
     config = reread()
     store = StateStore(storage_path(storage_path_flag, config, environment))
     store.open()
     try:
-        return Daemon(
-            config,
-            reread=reread,
-            config_file=config_file,
-            store=store,
-            roots=roots,
-            catalogue=catalogue,
-            environment=environment,
-        ).run()
+        world = World(config_file, store.directory, roots, catalogue, environment, socket.gethostname())
+        return Daemon(config, world, store, reread=reread).run()
     finally:
         store.close()
 
@@ -139,102 +112,50 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     Only reads: nothing is started, locked or written. :class:`Unavailable` when nothing at all could be judged.
     """
     catalogue = load_catalogue()
-    config = read_config(config_file, Overrides(), catalogue, collectors=registry.NAMES)
-    config = msgspec.structs.replace(config, web=WebConfig())  # keys that only the daemon may read
-    return Daemon(
-        config,
-        reread=lambda: config,
-        config_file=config_file,
-        store=StateStore(storage_path(storage_path_flag, config, os.environ)),
-        roots=roots,
-        catalogue=catalogue,
-        environment=os.environ,
-    ).examine(wait_s)
+    config = read_config(config_file, Overrides(), catalogue, collectors=NAMES)
+    store = StateStore(storage_path(storage_path_flag, config, os.environ))
+    host = socket.gethostname()
+    wired = Wiring(
+        World(config_file, store.directory, roots, catalogue, os.environ, host), config, store, state=no_daemon
+    )
+    wired.collect(daemon=False)
+    jobs = {job.name: partial(job.run, threading.Event()) for job in wired.slow_tier()}
+    hung: set[str] = set()
+    for pause_s in (0.0, wait_s):
+        time.sleep(pause_s)
+        # what hangs is left behind, and its slot says so by itself: to ask it again would only hang the next look, too
+        asked = {name: run for name, run in jobs.items() if name not in hung}
+        hung |= set(ask_side_by_side(asked, CHECK_WITHIN_S, what="look")[1])
+        snapshot = wired.exposition.scrape()
+        findings = wired.judge.look(readings_of(snapshot), time.monotonic())
+    blind = {f"collector {each.name} fails": each.reason for each in snapshot.collectors if not each.success}
+    blind |= dict.fromkeys(sorted(hung), f"no answer within {CHECK_WITHIN_S:g} s; see dmesg")
+    if not findings:
+        raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
+    return Examined(host, findings, wait_s, blind)
 
 
 class Daemon:
     """One daemon: :meth:`run` returns when it has been told to stop."""
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        reread: Callable[[], Config],
-        config_file: Path | None,
-        store: StateStore,
-        roots: Roots,
-        catalogue: WorkloadCatalogue,
-        environment: Mapping[str, str],
-    ) -> None:
-        self._reread, self._store, self._roots = reread, store, roots
-        self._host = socket.gethostname()
-        self._world = World(config_file, store.directory, roots, catalogue, environment, self._host)
+    def __init__(self, config: Config, world: World, store: StateStore, *, reread: Callable[[], Config]) -> None:
+        self._reread, self._store, self._world = reread, store, world
         self._signals = Signals()
         self._beside = Beside[Callable[[], object]](self._signals.wake)
         """What reads files; its answer is what to do in the main loop."""
         self._began_s = self._page_from_s = math.inf
         """Monotonic: the start, and from when there is a page of metrics."""
-        self._environment = environment
         self._reload_error = ""
-        self._overview = Overview(host=self._host, started=time.time())
         self._network_server: IperfServer | None = None
-        self._vantage = found_vantage(config, roots, environment)
-        self._cluster = CephGuard(config.ceph, config.gates, host=self._host)
-        self._probing = Probing(
-            store=store,
-            roots=roots,
-            host=self._host,
-            environment=environment,
-            vantage=self._vantage,
-            cluster=self._cluster,
-        )
         self._named_files = named(config)
         """Those of a configuration that was refused, too: they may be mended."""
         self._planned_for: object = None
-        self._files = FileWatch(lambda: self._world.files(self._named_files))
+        self._files = FileWatch(lambda: world.files(self._named_files))
         self._guard = make_guard(web_file(config))
-        self._running = self._world.prepare(config)
-        self._watch = watch = HostWatch(
-            config=lambda: self._running.config, store=store, roots=roots, environment=environment
-        )
-        self._judge = Judge()
-        self._ceph = ceph = Latest[ClusterView](
-            self._look_at_cluster, what="the Ceph cluster", stale_after_s=4 * CEPH_EVERY_S
-        )
-        self._ceph_map = ceph_map = CephMapWatch(lambda: self._running.config, roots=roots, environment=environment)
-        self._fingerprint = Latest[Fingerprint](
-            lambda: read_fingerprint(roots, environment=environment, ceph=self._running.config.ceph),
-            what="what this node consists of",
-            stale_after_s=4 * FINGERPRINT_EVERY_S,
-        )
-        self._parts = registry.Parts(
-            roots=roots,
-            network=watch.network,
-            devices=lambda: watch.facts.devices,
-            softnet=SoftnetUnwrapper(),
-            kernel=watch.kernel,
-            storage=watch.storage,
-            canaries=self._probing.readings,
-            probes=self._probing.statuses,
-            findings=self._findings,
-            wall=time.time,
-            vantage=self._vantage,
-            churns=lambda: watch.links.churns,
-            roles=lambda: watch.links.roles,
-            infiniband=lambda: watch.infiniband.value,
-            disks_seen=lambda: watch.presence.seen,
-            latency=lambda: watch.latency.value,
-            ceph=lambda: ceph.value,
-            ceph_map=lambda: ceph_map.map.value,
-            osds=watch.osds,
-            fingerprint=self._what_it_is,
-            daemon=self._state,
-        )
+        self._wired = Wiring(world, config, store, state=self._state)
+        self._overview = Overview(host=world.host, started=time.time())
         self._housekeeping = Scheduler()
-        self._exposition = Exposition(
-            (), None, clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
-        )
-        site = Site(self._exposition, status=Shared(self._status_page), ready=self._not_ready_because)
+        site = Site(self._wired.exposition, status=Shared(self._status_page), ready=self._not_ready_because)
         host, port = split_address(config.web.listen_address)
         self._server = Server(
             host, port, site.respond, logger=log, guard=self._guard, max_requests=config.web.max_requests
@@ -247,9 +168,7 @@ class Daemon:
         self._began_s = time.monotonic()
         self._signals.install()
         keep_memory_private()
-        given_up = self._watch.use_capabilities(
-            registry.capabilities(self._running.config)
-        )  # before there is a second thread: capabilities belong to threads
+        given_up = self._wired.give_up_capabilities()  # before a second thread: capabilities belong to threads
         self._server.start()  # first: a port in use must be known before a probe touches the disk
         if given_up:
             log.info("%s", given_up)
@@ -257,16 +176,15 @@ class Daemon:
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
             LinkEvents(lambda: self._kick(LINKS_CHANGED), settings_group=settings_group),
-            BlockHotplug(self._roots, lambda: self._kick(DISKS_CHANGED)),
+            BlockHotplug(self._world.roots, lambda: self._kick(DISKS_CHANGED)),
         ]
         try:
             findings = Job(FINDINGS, JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
-            fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
-            self._housekeeping.replace([*self._slow_tier(), *self._ceph_map.jobs(), findings, fingerprint])
+            self._housekeeping.replace([*self._wired.jobs(), findings])
             for each in events:
                 _start_events(each)
             self._await_facts()
-            self._apply(self._running)
+            self._apply(self._wired.running)
             kick(CEPH)  # now it is known whether a probe needs it
             kick(DISK_PRESENCE)  # by now it can tell serial numbers
             self._page_from_s = self._began_s + FIRST_PAGE_WITHIN_S
@@ -276,12 +194,8 @@ class Daemon:
             self._loop()
         finally:
             self._end(events)
-            self._watch.latency.close()
+            self._wired.watch.latency.close()
         return 0
-
-    def _slow_tier(self) -> list[Job]:
-        """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
-        return [*self._watch.jobs(), Job(CEPH, CEPH_EVERY_S, 0.0, self._ceph.refresh)]
 
     def _look(self, cancel: threading.Event) -> None:
         """Judge the host as it is now; the first time, once the slow tier has been read. Then there are metrics."""
@@ -289,8 +203,8 @@ class Daemon:
         if first:
             self._await_readings(cancel)
         try:
-            snapshot = self._exposition.scrape()
-            self._judge.look(readings_of(snapshot), time.monotonic())
+            snapshot = self._wired.exposition.scrape()
+            self._wired.judge.look(readings_of(snapshot), time.monotonic())
             self._overview.remember(snapshot)
         finally:
             if first:
@@ -307,31 +221,6 @@ class Daemon:
             named, within_s = ", ".join(sorted(left)), FIRST_READINGS_WITHIN_S
             log.warning("the first page comes without: %s; no answer for %g s, see dmesg", named, within_s)
 
-    def examine(self, wait_s: float) -> Examined:
-        """Look twice and judge, instead of :meth:`run`: no probe, no server, no thread."""
-        self._collect(daemon=False)
-        jobs = self._slow_tier()
-        for pause_s in (0.0, wait_s):
-            time.sleep(pause_s)
-            jobs = _run_all(jobs, CHECK_WITHIN_S)
-            snapshot = self._exposition.scrape()
-            findings = self._judge.look(readings_of(snapshot), time.monotonic())
-        blind = {f"collector {each.name} fails": each.reason for each in snapshot.collectors if not each.success}
-        hung = {job.name for job in self._slow_tier()} - {job.name for job in jobs}
-        blind |= dict.fromkeys(sorted(hung), f"no answer within {CHECK_WITHIN_S:g} s; see dmesg")
-        if not findings:
-            raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
-        return Examined(self._host, findings, wait_s, blind)
-
-    def _look_at_cluster(self) -> ClusterView:
-        """:class:`Unavailable` where no probe needs it: a node that has a cluster need not let us ask for it."""
-        if not self._probing.needs_cluster:
-            raise Unavailable("no probe here needs a Ceph cluster")
-        try:
-            return self._cluster.look()
-        except ProbeRefused as refusal:
-            raise Unavailable(str(refusal)) from refusal
-
     def _kick(self, jobs: Iterable[str]) -> None:
         for job in jobs:
             self._housekeeping.kick(job)
@@ -339,7 +228,7 @@ class Daemon:
     def _await_facts(self) -> None:
         """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
         deadline = time.monotonic() + FACTS_WITHIN_S
-        while not (self._watch.facts_read or self._signals.stop) and time.monotonic() < deadline:
+        while not (self._wired.watch.facts_read or self._signals.stop) and time.monotonic() < deadline:
             self._signals.wait(0.02)
 
     def _loop(self) -> None:
@@ -348,13 +237,13 @@ class Daemon:
         asked = self._signals
         while not asked.stop:
             asked.wait(1.0)
-            self._probing.poll()
+            self._wired.probing.poll()
             if (then := self._beside.fetch()) and not asked.stop:
                 then()
             self._follow_disks()
-            if self._watch.network.wants_refresh:
+            if self._wired.watch.network.wants_refresh:
                 self._housekeeping.kick(NETWORK_FACTS)
-            if self._beside.idle and time.monotonic() >= next_plan and self._probing.outdated:
+            if self._beside.idle and time.monotonic() >= next_plan and self._wired.probing.outdated:
                 next_plan = time.monotonic() + PLAN_ANEW_EVERY_S
                 self._plan_anew("the OSDs changed")
             if self._beside.idle and (asked.reload or time.monotonic() >= next_check):
@@ -366,11 +255,11 @@ class Daemon:
         began = time.monotonic()
         closing = threads.start("end", partial(self._server.stop, timeout_s=1.0), of="http")
         serving = threads.start("end", partial(self._serve_network, None), of="iperf3-server")
-        for name in self._probing.stop(STOP_WITHIN_S):
+        for name in self._wired.probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
-        self._cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
-        self._watch.stop()
-        self._ceph_map.stop()
+        self._wired.cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
+        self._wired.watch.stop()
+        self._wired.ceph_map.stop()
         self._housekeeping.stop(0.1)
         for each in events:
             each.stop()
@@ -382,7 +271,7 @@ class Daemon:
 
     def _look_for_changes(self, *, whatever: bool) -> Callable[[], object]:
         """Read the files if they changed, or ``whatever`` they are; what to do about it. Beside the main loop."""
-        return self._files.take(self._read_anew) if whatever or self._files.changed else _nothing
+        return self._files.take(self._read_anew) if whatever or self._files.changed else lambda: None
 
     def _read_anew(self) -> Callable[[], object]:
         """Whatever is wrong with the files leaves everything as it was."""
@@ -390,7 +279,7 @@ class Daemon:
             config = self._reread()
             self._named_files = named(config)
             guard = make_guard(web_file(config), self._guard)
-            running = self._world.prepare(config, self._watch.disks)
+            running = self._world.prepare(config, self._wired.watch.disks)
         except PlumblineError as error:
             return partial(self._refuse, error)
         return partial(self._take, running, guard)
@@ -400,7 +289,7 @@ class Daemon:
         log.error("reload refused, the running configuration stays: %s", error)
 
     def _take(self, running: Running, guard: Guard) -> None:
-        old = self._running.config
+        old = self._wired.running.config
         web = msgspec.structs.replace(running.config.web, config_file=old.web.config_file)
         if web != old.web or running.config.storage_path != old.storage_path:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
@@ -416,9 +305,9 @@ class Daemon:
 
     def _follow_disks(self) -> None:
         """Plan again when disks or OSDs came or went: some probes are one for each of them."""
-        if not (self._watch.facts_read and self._beside.idle):
+        if not (self._wired.watch.facts_read and self._beside.idle):
             return
-        disks = (frozenset(each.name for each in self._watch.disks), dict(self._watch.storage.osds))
+        disks = (frozenset(each.name for each in self._wired.watch.disks), dict(self._wired.watch.storage.osds))
         if disks == self._planned_for:
             return
         first, self._planned_for = self._planned_for is None, disks
@@ -426,28 +315,25 @@ class Daemon:
 
     def _plan_anew(self, because: str, *, level: int = logging.INFO) -> None:
         """The configuration in force may mean something else here by now. No reload: the file may be half edited."""
-        config = self._running.config
+        config = self._wired.running.config
 
         def plan() -> Callable[[], object]:
             try:
-                return partial(self._take_plan, self._world.prepare(config, self._watch.disks), because, level)
+                return partial(self._take_plan, self._world.prepare(config, self._wired.watch.disks), because, level)
             except PlumblineError as error:
                 return partial(log.warning, "%s, the probes stay as they are: %s", because, error)
 
         self._beside.ask(plan, name="plan")
 
     def _take_plan(self, running: Running, because: str, level: int) -> None:
-        if running.plan != self._running.plan:
+        if running.plan != self._wired.running.plan:
             log.log(level, "%s: probes planned anew", because)
-            self._apply(replace(running, since=self._running.since))
+            self._apply(replace(running, since=self._wired.running.since))
 
     def _apply(self, running: Running) -> None:
-        self._running = running
-        self._watch.configured()
-        self._cluster.configure(running.config.ceph, running.config.gates)
-        self._probing.apply(running.plan, running.book.bounds(), running.config.gates)
+        self._wired.take(running)
         self._serve_network(running.config.network_server)
-        self._collect()
+        self._wired.collect()
 
     def _serve_network(self, config: NetworkServerConfig | None) -> None:
         """Keep the server that ``config`` wants, and no other."""
@@ -456,14 +342,8 @@ class Daemon:
             self._network_server.stop(SERVER_STOPS_WITHIN_S)
             self._network_server = None
         if plan is not None and self._network_server is None:
-            self._network_server = IperfServer(plan, self._environment, networks=networks_of)
+            self._network_server = IperfServer(plan, self._world.environment, networks=networks_of)
             self._network_server.start()
-
-    def _collect(self, *, daemon: bool = True) -> None:
-        """From now on, what the running configuration wants; without a daemon, only what says something then."""
-        running = self._running
-        wanted = [each for each in registry.collectors(running.config) if daemon or not each.needs_daemon]
-        self._exposition.replace(wanted, registry.configured(self._parts, running.config, running.book))
 
     # --- what is shown
 
@@ -471,7 +351,7 @@ class Daemon:
         server, door = self._network_server, self._door()
         return DaemonState(
             reload_ok=not self._reload_error,
-            since_ts=self._running.since,
+            since_ts=self._wired.running.since,
             state_saved=not self._store.save_failed,
             server_up=None if server is None else server.up,
             server_listen="" if server is None else server.plan.listen,
@@ -488,61 +368,24 @@ class Daemon:
         if warning := self._door().warning:
             log.warning("%s: %s", self._server.address, warning)
 
-    def _findings(self) -> tuple[Finding, ...]:
-        if self._judge.findings is None:
-            raise Unavailable("the host has not been judged yet")
-        return self._judge.findings
-
-    def _what_it_is(self) -> Fingerprint:
-        try:
-            return self._fingerprint.value
-        except PlumblineError:
-            return Fingerprint()  # not read yet, or it hangs: nothing is compared
-
     def _not_ready_because(self) -> str | None:
         return None if time.monotonic() >= self._page_from_s else "the host is being read for the first time"
 
     def _status_page(self) -> str:
         return render_status(
             self._overview.model(
-                self._exposition.scrape(),
-                probing=self._probing,
-                book=self._running.book,
-                findings=self._judge.findings,
+                self._wired.exposition.scrape(),
+                probing=self._wired.probing,
+                book=self._wired.running.book,
+                findings=self._wired.judge.findings,
                 waiting_for=self._not_ready_because(),
                 config_error=self._reload_error,
                 door=self._door().warning,
                 server_trouble=self._network_server.why_down if self._network_server else "",
-                recordable=recordable(self._running.plan),
-                fingerprint=self._what_it_is(),
+                recordable=recordable(self._wired.running.plan),
+                fingerprint=self._wired.fingerprint(),
             )
         )
-
-
-def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) -> str:
-    """The ``vantage`` label: as configured, or as it looks. Fixed for the daemon's life, as the machine's is."""
-    if config.vantage is not None:
-        return config.vantage
-    look = {"vantage": lambda: read_vantage(roots, root=Path("/"), environment=environment)}
-    found, _ = ask_side_by_side(look, FACTS_WITHIN_S, what="look")
-    if not found:
-        log.warning("where this node looks from can't be told: a read hangs; taken for a host, see vantage:")
-        return Vantage.HOST.value
-    vantage, by = found["vantage"]
-    log.debug("vantage %s: %s", vantage, by)
-    return vantage.value
-
-
-def _run_all(jobs: list[Job], within_s: float) -> list[Job]:
-    """Each once, side by side; those that ended. What hangs on a disk is left behind, and its slot says so by itself:
-    to ask it again would only hang the next look, too."""
-    never = threading.Event()
-    _, silent = ask_side_by_side({job.name: partial(job.run, never) for job in jobs}, within_s, what="look")
-    return [job for job in jobs if job.name not in silent]
-
-
-def _nothing() -> None:
-    """There is nothing to do."""
 
 
 def _start_events(events: LinkEvents | BlockHotplug) -> None:

@@ -27,9 +27,9 @@ from plumbline.cephsetup import (
 from plumbline.config import CephConfig
 from plumbline.core.answers import read_named
 from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.process import Completed, ProcessRunner
 from plumbline.credentials import is_handed
 from plumbline.errors import ParseError, PlumblineError, Unavailable
-from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.sources.ceph_conf import MAX_BYTES
 
 COMMAND_S = 120.0

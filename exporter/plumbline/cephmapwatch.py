@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Mapping
 
 from plumbline.config import Config
+from plumbline.core.process import ProcessRunner, Runner
+from plumbline.core.slot import Slot
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused, Unavailable
-from plumbline.latest import Latest
 from plumbline.probes import ceph_task
 from plumbline.probes.ceph_access import CephAccess
-from plumbline.probes.runner import ProcessRunner, Runner
 from plumbline.roots import Roots
 from plumbline.scheduler import Job
 from plumbline.sources.ceph_daemons import head_daemon
@@ -52,7 +52,7 @@ class CephMapWatch:
         self._runner: Runner = runner or self._processes
         self._known: tuple[CephAccess, CephMap] | None = None
         self._whole = True
-        self.map = Latest[CephMap](self._read, what="the cluster map's parts", stale_after_s=4 * CEPH_MAP_EVERY_S)
+        self.map = Slot[CephMap](self._read, what="the cluster map's parts", stale_after_s=4 * CEPH_MAP_EVERY_S)
 
     def jobs(self) -> list[Job]:
         """One, bounded by itself."""

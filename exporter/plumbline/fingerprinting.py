@@ -18,12 +18,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from plumbline.config import CephConfig
+from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.fingerprint import Fingerprint, Part
 from plumbline.probes import ceph_task
 from plumbline.probes.ceph_access import CephAccess
-from plumbline.probes.fio import FioTool
-from plumbline.probes.runner import Completed, ProcessRunner
+from plumbline.probes.tool import FIO
 from plumbline.roots import Roots
 from plumbline.sidebyside import ask_side_by_side
 from plumbline.sources import sysfs
@@ -72,7 +72,7 @@ def read_fingerprint(roots: Roots, *, environment: Mapping[str, str], ceph: Ceph
     kernel = sysfs.read_text(roots.proc / "sys/kernel/osrelease") or ""
     parts: dict[Part, Callable[[], Any]] = {
         Part.CEPH: lambda: _ceph(ceph, runner),
-        Part.FIO: lambda: FioTool().version(runner),
+        Part.FIO: lambda: FIO.version(runner),
         Part.DISKS: lambda: disks(_real_disks(roots)),
         Part.NICS: lambda: _nics(kernel),
         Part.TUNING: lambda: tuning(

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from plumbline.core import threads
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.diskhealth import (

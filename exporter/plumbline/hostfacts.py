@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.core.slot import Slot
+from plumbline.errors import PlumblineError
 from plumbline.roots import Roots
 from plumbline.scheduler import Job
 from plumbline.sources.block import BlockDevice, read_block_devices
@@ -26,42 +26,33 @@ class HostFacts:
 
     def __init__(self, network: NetworkReader, roots: Roots) -> None:
         self._network, self._roots = network, roots
-        self._devices: tuple[BlockDevice, ...] | PlumblineError = Unavailable("the disks have not answered yet")
-        self._read_once = (threading.Event(), threading.Event())
+        self._ports = Slot[None](self._read_network, what="network ports")
+        self._disks = Slot[tuple[BlockDevice, ...]](self._read_disks, what="the disks")
 
     def jobs(self) -> list[Job]:
         """To be run at once and every few minutes, and kicked by their names on kernel events."""
         return [
-            Job(NETWORK_FACTS, FACTS_EVERY_S, 0.0, self._read_network),
-            Job(DISK_FACTS, FACTS_EVERY_S, 0.0, self._read_disks),
+            Job(NETWORK_FACTS, FACTS_EVERY_S, 0.0, self._ports.refresh),
+            Job(DISK_FACTS, FACTS_EVERY_S, 0.0, self._disks.refresh),
         ]
 
     @property
     def read_once(self) -> bool:
         """Whether everything has been read, or could not be."""
-        return all(each.is_set() for each in self._read_once)
-
-    def _read_network(self, _cancel: threading.Event) -> None:
-        try:
-            self._network.refresh()
-        except PlumblineError as error:
-            log.warning("%s: %s", NETWORK_FACTS, error)
-        self._read_once[0].set()
-
-    def _read_disks(self, _cancel: threading.Event) -> None:
-        try:
-            self._devices = read_block_devices(
-                self._roots, on_skip=lambda item, reason: log.debug("%s: %s left out: %s", DISK_FACTS, item, reason)
-            )
-        except PlumblineError as error:  # said by the collector, unless there are older facts
-            log.debug("%s: %s", DISK_FACTS, error)
-            if isinstance(self._devices, PlumblineError):
-                self._devices = error
-        self._read_once[1].set()
+        return self._ports.tried and self._disks.tried
 
     @property
     def devices(self) -> tuple[BlockDevice, ...]:
         """All disks as last read; before that why there are none."""
-        if isinstance(self._devices, PlumblineError):
-            raise self._devices.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
-        return self._devices
+        return self._disks.value if self._disks.last is None else self._disks.last
+
+    def _read_network(self) -> None:
+        try:
+            self._network.refresh()
+        except PlumblineError as error:
+            log.warning("%s: %s", NETWORK_FACTS, error)
+
+    def _read_disks(self) -> tuple[BlockDevice, ...]:
+        return read_block_devices(
+            self._roots, on_skip=lambda item, reason: log.debug("%s: %s left out: %s", DISK_FACTS, item, reason)
+        )

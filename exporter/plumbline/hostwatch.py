@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping, Set
 
 from plumbline.capabilities import NEVER_USED, Capability, effective, give_up
 from plumbline.config import Config
+from plumbline.core.process import ProcessRunner
+from plumbline.core.slot import Slot
 from plumbline.diskpresence import DISK_PRESENCE, DiskPresence
 from plumbline.errors import PlumblineError
 from plumbline.healthwatch import DiskAsker, HealthWatch
 from plumbline.hostfacts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
 from plumbline.kernelwatch import KernelWatch
-from plumbline.latest import Latest
 from plumbline.osdwatch import OsdWatch
-from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.scheduler import Job
 from plumbline.sources.block import BlockDevice
@@ -82,7 +82,7 @@ class HostWatch:
         self.latency = BlockLatency(roots, keep=self.keeps_disk)
         self.osds = OsdWatch(lambda: config().ceph.admin_sockets if config().collectors.get("osd", True) else ())
         self.links = LinkFacts(roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices)
-        self.infiniband = Latest[InfinibandReading](
+        self.infiniband = Slot[InfinibandReading](
             lambda: read_infiniband(roots), what="InfiniBand counters", stale_after_s=4 * INFINIBAND_EVERY_S
         )
 
@@ -102,7 +102,7 @@ class HostWatch:
     @property
     def facts_read(self) -> bool:
         """Whether all that labels are made of has been read, or could not be."""
-        return self.facts.read_once and self.storage.users_read
+        return self.facts.read_once and self.storage.users.tried
 
     @property
     def disks(self) -> tuple[BlockDevice, ...]:

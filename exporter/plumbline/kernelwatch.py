@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.core.slot import Slot
 from plumbline.roots import Roots
 from plumbline.sources.irqbalance import IrqBalanceReader
 from plumbline.sources.squeeze import SqueezeReader
@@ -25,23 +25,20 @@ class KernelWatch:
         self, *, roots: Roots, clock: Callable[[], float], ticks_per_s: int, keep_nic: Callable[[str], bool]
     ) -> None:
         """``clock`` gives monotonic seconds, ``ticks_per_s`` is ``os.sysconf("SC_CLK_TCK")``."""
-        self._roots = roots
         self.interrupts = IrqBalanceReader(roots=roots, clock=clock, keep=keep_nic)
         self.squeezes = SqueezeReader(roots=roots, ticks_per_s=ticks_per_s)
-        self._sysctl: SysctlReading | PlumblineError = Unavailable("kernel settings have not been read yet")
+        self._sysctl = Slot[SysctlReading](
+            lambda: read_sysctl(roots, on_skip=lambda name, reason: log.debug("%s: %s", name, reason)),
+            what="kernel settings",
+        )
 
     def refresh(self, _cancel: threading.Event) -> None:
         """Read all of it again."""
         self.interrupts.refresh()
         self.squeezes.refresh()
-        try:
-            self._sysctl = read_sysctl(self._roots, on_skip=lambda name, reason: log.debug("%s: %s", name, reason))
-        except PlumblineError as error:
-            self._sysctl = error
+        self._sysctl.refresh()
 
     @property
     def sysctl(self) -> SysctlReading:
         """The settings as last read; raises what reading them raised."""
-        if isinstance(self._sysctl, PlumblineError):
-            raise self._sysctl.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
-        return self._sysctl
+        return self._sysctl.value

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.directories import remove_directory
-from plumbline.core.files import OwnDirectory, is_temporary, read_whole
+from plumbline.core.files import OwnDirectory, is_interrupted_write, is_temporary, read_whole
 from plumbline.errors import FileRefused, StateError
 from plumbline.probes import guard
 from plumbline.probes.canary_worker import FILE_NAME as CANARY
@@ -262,8 +262,7 @@ def _is_recorded(descriptor: int) -> bool:
 
 def _was_being_written(descriptor: int) -> bool:
     """A write that was interrupted: the file has at least a part of how a file of ours begins."""
-    text = os.pread(descriptor, 200, 0)
-    return any(text.startswith(each) or each.startswith(text) for each in _BEGINNINGS) or is_lock_text(descriptor)
+    return is_interrupted_write(descriptor, _BEGINNINGS) or is_lock_text(descriptor)
 
 
 _BEGINNINGS = (

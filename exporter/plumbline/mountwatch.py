@@ -15,10 +15,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.core.process import Child
+from plumbline.core.slot import Slot
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.mount_look import DEAD
-from plumbline.probes.runner import launched
 from plumbline.roots import Roots
 from plumbline.sources.mounts import Mount, MountState, is_remote, own_mounts
 
@@ -31,20 +31,6 @@ MOUNTS_MAX = 64
 _POLL_S = 0.02
 _ANSWER_MAX_BYTES = 4096
 
-Start = Callable[[str], "subprocess.Popen[bytes]"]
-
-
-def _start(mount_point: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        launched(argv_of("mount_look", mount_point)),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env={"LC_ALL": "C"},
-        start_new_session=True,
-    )
-
 
 class _Question:
     """What is known of one mount, and the process that asks it, if one does."""
@@ -53,14 +39,20 @@ class _Question:
         self.mount = mount
         self.up: bool | None = None
         self.began_s = 0.0
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Child | None = None
         self.killed = False
+
+    def ask(self, now_s: float) -> None:
+        """Start the process."""
+        self.killed, self.began_s = False, now_s
+        self.process = Child(argv_of("mount_look", self.mount.mount_point), tied=True, stdout=subprocess.PIPE)
 
     def take_answer(self) -> None:
         """See whether the process has ended, and what it said."""
         process = self.process
-        if process is None or process.poll() is None:
+        if process is None or not process.ended:
             return
+        process.reap()
         assert process.stdout is not None
         with process.stdout as pipe:
             said = os.read(pipe.fileno(), _ANSWER_MAX_BYTES)
@@ -71,27 +63,33 @@ class _Question:
         """It waits where it may wait for ever; a wait that can be killed ends now."""
         if self.process is not None and not self.killed:
             self.killed = True
-            os.killpg(self.process.pid, signal.SIGKILL)  # not reaped yet, so the number is its own
+            self.process.signal(signal.SIGKILL)
 
 
 class MountWatch:
     """The state of every mount behind a server. :meth:`refresh` is a job's; any thread may look at ``states``."""
 
-    def __init__(self, roots: Roots, *, clock: Callable[[], float] = time.monotonic, start: Start = _start) -> None:
-        self._roots, self._clock, self._start = roots, clock, start
-        self._questions: dict[str, _Question] = {}
-        self._error: PlumblineError | None = Unavailable("mounts have not been looked at yet")
+    def __init__(self, roots: Roots, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._roots, self._clock = roots, clock
+        self._questions = Slot[dict[str, _Question]](self._look, what="mounts")
         self._leaving: list[_Question] = []
 
     def refresh(self, cancel: threading.Event) -> None:
         """Ask every mount, and wait for the answers a few seconds; what hangs is looked at again next time."""
-        try:
-            mounts = own_mounts(self._roots)
-        except PlumblineError as error:
-            self._error = error
-            return
-        known, now = self._questions, dict[str, _Question]()
-        for mount in mounts:
+        self._questions.refresh()
+        questions = self._questions.last or {}
+        for each in (*self._leaving, *questions.values()):
+            each.take_answer()
+        self._leaving = [each for each in self._leaving if each.process is not None]
+        for each in questions.values():
+            if each.process is None:
+                each.ask(self._clock())
+        self._await(questions, cancel)
+
+    def _look(self) -> dict[str, _Question]:
+        """By mount point; the same question as before for a mount that stayed."""
+        known, now = self._questions.last or {}, dict[str, _Question]()
+        for mount in own_mounts(self._roots):
             if not is_remote(mount.filesystem):
                 now.pop(mount.mount_point, None)  # mounted over
             elif mount.mount_point in now or len(now) < MOUNTS_MAX:
@@ -99,22 +97,12 @@ class MountWatch:
                 same = before is not None and before.mount.mount_id == mount.mount_id
                 now[mount.mount_point] = before if before is not None and same else _Question(mount)
         self._leaving += [each for each in known.values() if each not in now.values()]
-        self._questions, self._error = now, None  # replaced whole: a scrape may be going through the old ones
-        for each in (*self._leaving, *now.values()):
-            each.take_answer()
-        self._leaving = [each for each in self._leaving if each.process is not None]
-        for each in now.values():
-            if each.process is None:
-                each.killed, each.began_s = False, self._clock()
-                each.process = self._start(each.mount.mount_point)
-        self._await(now, cancel)
+        return now
 
     @property
     def states(self) -> tuple[MountState, ...]:
         """Every mount now; :class:`Unavailable` before the first look and where the kernel does not tell of mounts."""
-        if self._error is not None:
-            raise self._error.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
-        return tuple(self._state(each) for each in self._questions.values())
+        return tuple(self._state(each) for each in self._questions.value.values())
 
     def _state(self, question: _Question) -> MountState:
         in_flight_s = max(0.0, self._clock() - question.began_s) if question.process is not None else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from plumbline.latest import Latest
+from plumbline.core.slot import Slot
 from plumbline.scheduler import Job
 from plumbline.sources.osds import TIMEOUT_S, OsdReading, OsdStore, osds_here, read_osds, read_stores
 
@@ -19,10 +19,10 @@ class OsdWatch:
 
     def __init__(self, patterns: Callable[[], Sequence[str]], *, timeout_s: float = TIMEOUT_S) -> None:
         self._patterns, self._timeout_s = patterns, timeout_s
-        self.osds = Latest[tuple[OsdReading, ...]](
+        self.osds = Slot[tuple[OsdReading, ...]](
             self._read_osds, what="the OSDs' admin sockets", stale_after_s=4 * OSDS_EVERY_S
         )
-        self.stores = Latest[tuple[OsdStore, ...]](
+        self.stores = Slot[tuple[OsdStore, ...]](
             self._read_stores, what="the OSDs' stores", stale_after_s=4 * OSD_STORES_EVERY_S
         )
 

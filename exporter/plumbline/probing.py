@@ -14,6 +14,7 @@ from plumbline.catalogue import HistogramValue
 from plumbline.config import GatesConfig
 from plumbline.config_types import Schedule
 from plumbline.core import threads
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.planning import ProbingPlan
 from plumbline.probes import gates
@@ -23,7 +24,6 @@ from plumbline.probes.model import Bounds, ClusterGuard, ContinuousProbe, Period
 from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.recent import MedianHistory, RecentHistogram
 from plumbline.probes.result import Outcome
-from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.scheduler import Job, Scheduler, splay
 from plumbline.sources.diskstats import read_diskstats

@@ -1,4 +1,4 @@
-"""Where the kernel's and the system's trees stand. Only ``app.py`` knows that they stand under ``/``."""
+"""Where the kernel's and the system's trees stand. Only ``daemon/wiring.py`` knows that they stand under ``/``."""
 
 from __future__ import annotations
 

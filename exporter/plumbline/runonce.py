@@ -14,6 +14,7 @@ from pathlib import Path
 
 from plumbline.config import GatesConfig
 from plumbline.core import threads
+from plumbline.core.process import ProcessRunner
 from plumbline.core.units import si
 from plumbline.errors import PlumblineError, ProbeRefused
 from plumbline.probes import gates
@@ -24,7 +25,6 @@ from plumbline.probes.engine import STOPPED, run_probe
 from plumbline.probes.histogram import quantile
 from plumbline.probes.model import Bounds, ClusterGuard, ContinuousJob, Identity, PeriodicProbe, Progress
 from plumbline.probes.result import ProbeResult
-from plumbline.probes.runner import ProcessRunner
 from plumbline.probing import gates_of
 from plumbline.roots import Roots
 from plumbline.sources.diskstats import read_diskstats

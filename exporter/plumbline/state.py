@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ import msgspec
 
 from plumbline import __version__
 from plumbline.core import jsontext
-from plumbline.core.files import OwnDirectory, is_temporary, read_whole
+from plumbline.core.files import OwnDirectory, is_interrupted_write, is_temporary, read_whole
 from plumbline.errors import FileRefused, StateError
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.totals import Count, OperationTotals, add_operations, without_bins
@@ -367,14 +366,9 @@ class StateStore:
         for name in own.names():
             if is_temporary(name):
                 try:
-                    own.remove(name, _was_being_written)
+                    own.remove(name, lambda fd: is_interrupted_write(fd, (_BEGINNING,), idle_s=_LEFT_AFTER_S))
                 except (OSError, FileRefused) as error:
                     log.debug("%s: stays: %s", own.where(name), error)
-
-
-def _was_being_written(descriptor: int) -> bool:
-    beginning = os.pread(descriptor, len(_BEGINNING), 0)
-    return beginning == _BEGINNING or (not beginning and time.time() - os.fstat(descriptor).st_mtime > _LEFT_AFTER_S)
 
 
 _EMPTY = ProbeRecord()

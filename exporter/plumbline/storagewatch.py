@@ -6,12 +6,11 @@ A disk that hangs holds back the one job that asked it; the others go on, and th
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
 
+from plumbline.core.slot import Slot
 from plumbline.errors import Unavailable
 from plumbline.healthwatch import LOOK_EVERY_S, HealthWatch
-from plumbline.latest import Latest
 from plumbline.mountwatch import MOUNTS, MOUNTS_EVERY_S, MountWatch
 from plumbline.roots import Roots
 from plumbline.scheduler import Job
@@ -49,26 +48,22 @@ class StorageWatch:
 
     def __init__(self, roots: Roots, *, zpool: ToolRunner | None = None, health: HealthWatch | None = None) -> None:
         self._roots, self._health = roots, health
-        self.users = Latest[DiskUsers](
-            self._read_users, what="the users of the disks", stale_after_s=4 * DISK_USERS_EVERY_S
+        self.users = Slot[DiskUsers](
+            lambda: read_disk_users(roots), what="the users of the disks", stale_after_s=4 * DISK_USERS_EVERY_S
         )
-        self.osds: Mapping[str, str] = {}
-        """Disk → its OSDs as last read, however long ago: a label must not change because a disk hangs."""
-        self.users_read = False
-        """Whether they have been looked for."""
-        self.queues = Latest[QueueReading](
+        self.queues = Slot[QueueReading](
             lambda: read_queue_settings(roots), what="disk queue settings", stale_after_s=4 * QUEUES_EVERY_S
         )
         self._unread_pci: frozenset[str] = frozenset()
-        self.pcie = Latest[PciReading](self._read_pci, what="PCI devices", stale_after_s=4 * PCIE_EVERY_S)
-        self.md = Latest[MdReading](lambda: read_md(roots), what="md arrays", stale_after_s=4 * ARRAYS_EVERY_S)
-        self.zfs = Latest[ZfsReading](lambda: read_zfs(roots), what="ZFS pools", stale_after_s=4 * ARRAYS_EVERY_S)
-        self.multipath = Latest[tuple[MultipathDisk, ...]](
+        self.pcie = Slot[PciReading](self._read_pci, what="PCI devices", stale_after_s=4 * PCIE_EVERY_S)
+        self.md = Slot[MdReading](lambda: read_md(roots), what="md arrays", stale_after_s=4 * ARRAYS_EVERY_S)
+        self.zfs = Slot[ZfsReading](lambda: read_zfs(roots), what="ZFS pools", stale_after_s=4 * ARRAYS_EVERY_S)
+        self.multipath = Slot[tuple[MultipathDisk, ...]](
             lambda: read_multipath(roots), what="multipath disks", stale_after_s=4 * ARRAYS_EVERY_S
         )
         self.mounts = MountWatch(roots)
         self._zpool_runner = zpool
-        self.zpools = Latest[tuple[PoolStatus, ...]](
+        self.zpools = Slot[tuple[PoolStatus, ...]](
             ZpoolStatus(roots, zpool).read if zpool else tuple, what="zpool status", stale_after_s=4 * ZPOOL_EVERY_S
         )
 
@@ -78,7 +73,7 @@ class StorageWatch:
         health = [Job(HEALTH, LOOK_EVERY_S, 0.0, self._health.refresh)] if self._health is not None else []
         return [
             *health,
-            Job(DISK_USERS, DISK_USERS_EVERY_S, 0.0, self._refresh_users),
+            Job(DISK_USERS, DISK_USERS_EVERY_S, 0.0, self.users.refresh),
             Job(MOUNTS, MOUNTS_EVERY_S, 0.0, self.mounts.refresh),
             Job(QUEUES, QUEUES_EVERY_S, 0.0, self.queues.refresh),
             Job(PCIE, PCIE_EVERY_S, 0.0, self.pcie.refresh),
@@ -89,20 +84,16 @@ class StorageWatch:
         ]
 
     @property
+    def osds(self) -> Mapping[str, str]:
+        """Disk → its OSDs as last read, however long ago: a label must not change because a disk hangs."""
+        return {} if self.users.last is None else self.users.last.osds()
+
+    @property
     def health(self) -> tuple[DiskState, ...]:
         """Every disk's health; :class:`Unavailable` where there is none to ask, or nobody asks."""
         if self._health is None:
             raise Unavailable("nobody asks disks for their health")
         return self._health.states
-
-    def _refresh_users(self, cancel: threading.Event) -> None:
-        self.users.refresh(cancel)
-        self.users_read = True
-
-    def _read_users(self) -> DiskUsers:
-        users = read_disk_users(self._roots)
-        self.osds = users.osds()
-        return users
 
     def _read_pci(self) -> PciReading:
         reading = read_pci(self._roots)

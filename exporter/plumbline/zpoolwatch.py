@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from plumbline.core.process import Completed, Runner
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.probes.runner import Completed, Runner
 from plumbline.roots import Roots
 from plumbline.sources.zfs import SUSPENDED, read_zfs
 from plumbline.sources.zpool_status import PoolStatus, parse_json, parse_text

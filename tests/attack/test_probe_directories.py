@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 
 from plumbline.config_types import Duration, Size
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes import guard, metadata_worker
 from plumbline.probes.canary_worker import FILE_NAME as CANARY
-from plumbline.probes.fio import FioPlan, FioTool, remove_surplus, run_fio
-from plumbline.probes.runner import ProcessRunner
+from plumbline.probes.fio import FioPlan, remove_surplus, run_fio
+from plumbline.probes.tool import FIO
 from plumbline.workloads import load_catalogue
 from support.disks import disk_folder
 from support.filesystems import skip_without_root
@@ -162,11 +163,11 @@ def canary(place: Place) -> None:
 
 
 def fio(place: Place) -> None:
-    run_fio(place.plan(), runner=ProcessRunner(os.environ), tool=FioTool(), clock=time.time)
+    run_fio(place.plan(), runner=ProcessRunner(os.environ), tool=FIO, clock=time.time)
 
 
 def fio_of_four(place: Place) -> None:
-    run_fio(place.plan("randrw75-4k-qd16-j4"), runner=ProcessRunner(os.environ), tool=FioTool(), clock=time.time)
+    run_fio(place.plan("randrw75-4k-qd16-j4"), runner=ProcessRunner(os.environ), tool=FIO, clock=time.time)
 
 
 def tidying(place: Place) -> None:

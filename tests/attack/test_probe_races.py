@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from plumbline.config_types import Duration, Size
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes import guard, metadata_worker
-from plumbline.probes.fio import FioPlan, FioTool, remove_surplus, run_fio
-from plumbline.probes.runner import ProcessRunner
+from plumbline.probes.fio import FioPlan, remove_surplus, run_fio
+from plumbline.probes.tool import FIO
 from plumbline.workloads import load_catalogue
 from support.disks import disk_folder
 from support.exchanging import exchanging
@@ -84,7 +85,7 @@ def canary(directory: Path) -> None:
 
 
 def fio(directory: Path) -> None:
-    run_fio(plan(directory), runner=ProcessRunner(os.environ), tool=FioTool(), clock=time.time)
+    run_fio(plan(directory), runner=ProcessRunner(os.environ), tool=FIO, clock=time.time)
 
 
 def tidying(directory: Path) -> None:

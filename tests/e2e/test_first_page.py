@@ -13,6 +13,7 @@ import pytest
 from plumbline import app
 from plumbline.config import Config
 from plumbline.roots import Roots
+from plumbline.running import World
 from plumbline.scheduler import Job
 from plumbline.state import StateStore
 from plumbline.workloads import load_catalogue
@@ -57,10 +58,9 @@ def answers_until_there_is_a_page(daemon: Daemon) -> list[Answer]:
 
 
 def made(folder: Path) -> app.Daemon:
-    return app.Daemon(
-        Config(), reread=Config, config_file=None, store=StateStore(folder / "state"),
-        roots=Roots.under(folder), catalogue=load_catalogue(), environment={},
-    )  # fmt: skip
+    store = StateStore(folder / "state")
+    world = World(None, store.directory, Roots.under(folder), load_catalogue(), {}, "node")
+    return app.Daemon(Config(), world, store, reread=Config)
 
 
 def test_what_hangs_is_named_and_the_first_page_comes_without_it(

@@ -16,10 +16,10 @@ from plumbline.baseline.book import Book, load_book
 from plumbline.baseline.model import Target
 from plumbline.catalogue import HistogramValue
 from plumbline.config import BaselineConfig, Config, DevicesConfig
+from plumbline.core.slot import Slot
 from plumbline.diskpresence import DiskPresence
 from plumbline.exposition import Exposition
 from plumbline.healthwatch import HealthWatch
-from plumbline.latest import Latest
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.cluster import ClusterView
 from plumbline.probes.histogram import latency_edges
@@ -298,7 +298,7 @@ def array_node(tmp_path: Path) -> str:
     """Arrays and paths of every kind, many of them in trouble; ZFS's tool says what stands in the fixture."""
     roots = tree(tmp_path / "host", "arrays-storage-node")
     storage = StorageWatch(roots)
-    storage.zpools = Latest(
+    storage.zpools = Slot(
         lambda: parse_text((tmp_path / "host" / "zpool_status.txt").read_text()), what="zpool", stale_after_s=60.0
     )
     for job in storage.jobs():

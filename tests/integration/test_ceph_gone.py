@@ -41,12 +41,13 @@ STEADY, BENCH = "steady", "bench"
 RESTLESS = tuple(f"restless-{number}" for number in range(12))
 HURRIED = """
 import sys
-from plumbline import app, cephmapwatch
+from plumbline import cephmapwatch
+from plumbline.daemon import wiring
 from plumbline.core.backoff import Backoff
 from plumbline.probes.cluster import CephGuard
 
 Backoff.FIRST_S = Backoff.LAST_S = 0.0
-app.CEPH_EVERY_S = cephmapwatch.CEPH_MAP_EVERY_S = 2.0
+wiring.CEPH_EVERY_S = cephmapwatch.CEPH_MAP_EVERY_S = 2.0
 cephmapwatch.KEPT_S = 4.0
 CephGuard.__init__.__kwdefaults__["lease_s"] = 9.0
 from plumbline.cli import main

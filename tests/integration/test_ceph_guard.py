@@ -17,6 +17,7 @@ import pytest
 
 from plumbline.config import CephConfig, GatesConfig
 from plumbline.config_types import Duration
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probe_configs.network import RttConfig
 from plumbline.probes.ceph_access import NAMESPACE
@@ -25,7 +26,6 @@ from plumbline.probes.engine import Gates, run_probe
 from plumbline.probes.gates import HeavyLock
 from plumbline.probes.model import Identity, Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import ProcessRunner
 from support.ceph_cluster import CephCluster
 from support.ceph_probes import set_up
 from support.daemon import eventually, freeze, running

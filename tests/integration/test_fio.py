@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 
 from plumbline.config_types import Duration, Size
+from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probe_configs.disk import FioConfig
-from plumbline.probes.fio import FioPlan, FioTool, run_fio
+from plumbline.probes.fio import FioPlan, run_fio
 from plumbline.probes.guard import prepare_directory
 from plumbline.probes.histogram import quantile
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Completed, ProcessRunner
+from plumbline.probes.tool import FIO
 from plumbline.probes.totals import OperationTotals
 from plumbline.workloads import load_catalogue
 from support.filesystems import Mounts, shut_down, skip_without_root
@@ -57,7 +58,7 @@ def run(of: FioPlan, runner: object = None) -> ProbeResult:
     return run_fio(
         of,
         runner=runner or ProcessRunner(os.environ),
-        tool=FioTool(),
+        tool=FIO,
         clock=time.time,
     )
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import PlumblineError
 from plumbline.probe_configs.filesystem import FilesystemConfig
 from plumbline.probes.filesystem import FilesystemProbe
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.state import ProbeRecord, StateStore
 from plumbline.workloads import load_catalogue

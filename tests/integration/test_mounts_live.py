@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from plumbline.config_types import Duration, Size
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.mountwatch import ANSWER_WITHIN_S, MountWatch
 from plumbline.probe_configs.filesystem import FilesystemConfig
 from plumbline.probes.filesystem import FilesystemProbe
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.workloads import load_catalogue
 from support.bindfs import Fuse

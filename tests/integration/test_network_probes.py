@@ -19,6 +19,7 @@ import pytest
 
 from plumbline.config import Config
 from plumbline.config_types import Duration, Endpoint, LocalAddress, Size
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.planning import make_plan
 from plumbline.probe_configs import ProbeConfig
@@ -26,7 +27,6 @@ from plumbline.probe_configs.network import IperfConfig, PathMtuConfig, RttConfi
 from plumbline.probes.iperf3_server import IperfServer, ServerPlan
 from plumbline.probes.model import PeriodicProbe, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.workloads import load_catalogue
 from support.netns import Namespace, namespace

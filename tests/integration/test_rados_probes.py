@@ -18,6 +18,8 @@ import pytest
 
 from plumbline.config import CephConfig
 from plumbline.config_types import Duration
+from plumbline.core import process
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probe_configs.ceph import OsdBenchConfig, RadosBenchConfig, RadosCanaryConfig
 from plumbline.probes import osd_bench, rados_bench
@@ -27,7 +29,6 @@ from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import ContinuousProbe, Host, Progress, Run
 from plumbline.probes.osd_lookup import ask_cluster
 from plumbline.probes.result import Outcome
-from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.workloads import load_catalogue
 from support.ceph_cluster import CephCluster
@@ -352,7 +353,7 @@ class TestRadosBench:
         for name in foreign:
             ceph.run("rados", "-p", POOL, "-N", NAMESPACE, "put", name, ceph.conf)
         before, probe = objects(ceph), bench(host, runtime=Duration(60.0), max_objects=100_000)
-        launch = Path(rados_bench.__file__).with_name("launch.py")
+        launch = Path(process.__file__).with_name("launch.py")
         parent = (
             "import os, subprocess, sys; subprocess.run([sys.executable, '-I', '-S', sys.argv[1], "
             "str(os.getpid()), 'drop', *sys.argv[2:]])"

@@ -21,6 +21,7 @@ import pytest
 from plumbline.cephadmin import wanted
 from plumbline.config import CephConfig, GatesConfig
 from plumbline.config_types import Duration, Size
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probe_configs.ceph import RbdBenchConfig, RbdFioConfig
 from plumbline.probes.cluster import CephGuard
@@ -32,7 +33,6 @@ from plumbline.probes.pool_class import ask_pool_class
 from plumbline.probes.rbd_bench import RbdBenchProbe
 from plumbline.probes.rbd_fio import RbdFioProbe
 from plumbline.probes.result import Outcome
-from plumbline.probes.runner import ProcessRunner
 from plumbline.roots import Roots
 from plumbline.scheduler import splay
 from plumbline.workloads import BlockWorkload, Pattern, RbdBench, WorkloadCatalogue, load_catalogue

@@ -87,7 +87,7 @@ def test_facts_are_there_once_both_parts_have_been_read(tmp_path: Path) -> None:
     roots = tree(tmp_path, "disks-virtio-vm", "net-virtio-guest")
     network = parts(roots, recorded_network("net-virtio-guest")).network
     facts = HostFacts(network, roots)
-    with pytest.raises(Unavailable, match="the disks have not answered yet"):
+    with pytest.raises(Unavailable, match="the disks have not been read yet"):
         _ = facts.devices
     run(facts, NETWORK_FACTS)
     assert not network.wants_refresh
@@ -130,10 +130,9 @@ def test_osds_that_come_and_go_plan_anew_and_are_no_reload(
     file.write_text("probes: [{type: canary, name: canary, enabled: false}]")
     store = StateStore(tmp_path / "state")
     store.open()
-    daemon = Daemon(
-        read_config(file, Overrides(), CATALOGUE), reread=lambda: read_config(file, Overrides(), CATALOGUE),
-        config_file=file, store=store, roots=tree(tmp_path, "disks-virtio-vm"), catalogue=CATALOGUE, environment={},
-    )  # fmt: skip
+    world = World(file, store.directory, tree(tmp_path, "disks-virtio-vm"), CATALOGUE, {}, "node")
+    config = read_config(file, Overrides(), CATALOGUE)
+    daemon = Daemon(config, world, store, reread=lambda: read_config(file, Overrides(), CATALOGUE))
 
     def outdated(_probing: Probing) -> bool:
         daemon._signals.stop = True  # the last round of the loop
@@ -148,12 +147,12 @@ def test_osds_that_come_and_go_plan_anew_and_are_no_reload(
 
     monkeypatch.setattr(Probing, "outdated", property(outdated))
     monkeypatch.setattr(World, "prepare", counted)
-    running = daemon._running
+    running = daemon._wired.running
     file.write_text("probes: [{type: cana")
     daemon._loop()
     eventually(lambda: prepared)
     assert prepared == [running.config], "planned anew, with the configuration in force"
-    assert daemon._running is running
+    assert daemon._wired.running is running
     assert daemon._state().reload_ok
     assert "refused" not in caplog.text
     store.close()

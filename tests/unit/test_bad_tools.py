@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +24,21 @@ import pytest
 from plumbline import cephmapwatch
 from plumbline.config import CephConfig, Config
 from plumbline.config_types import Duration, Endpoint, Size
+from plumbline.core import process
+from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import PlumblineError
 from plumbline.probe_configs.ceph import OsdBenchConfig, RadosBenchConfig, RbdBenchConfig
 from plumbline.probe_configs.disk import FioConfig
 from plumbline.probe_configs.network import IperfConfig
-from plumbline.probes import runner as runner_module
 from plumbline.probes.cluster_osds import ClusterOsds, Osd
-from plumbline.probes.fio import FioPlan, FioTool, run_fio
+from plumbline.probes.fio import FioPlan, run_fio
 from plumbline.probes.guard import prepare_directory
-from plumbline.probes.iperf3 import IperfProbe, IperfTool
+from plumbline.probes.iperf3 import IperfProbe
 from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host, PeriodicProbe, Run
 from plumbline.probes.peer import Peer
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Completed, ProcessRunner
+from plumbline.probes.tool import FIO, IPERF3
 from plumbline.roots import Roots
 from plumbline.sources.smartctl import read_smartctl
 from plumbline.workloads import load_catalogue
@@ -153,14 +155,14 @@ def fio(imposter: Imposter, folder: Path) -> ProbeResult:
     plan = FioPlan.of(config, workload, directory=folder / "probe", device_class="ssd")  # type: ignore[arg-type]
     with prepare_directory(plan.directory, size_bytes=plan.total_bytes) as directory:
         os.close(directory.open_file("fio.0", plan.file_size, direct=False, dsync=False))
-    return run_fio(plan, runner=imposter, tool=FioTool(which=lambda _: "/bin/true"), clock=time.time)
+    return run_fio(plan, runner=imposter, tool=replace(FIO, which=lambda _: "/bin/true"), clock=time.time)
 
 
 def iperf3(imposter: Imposter, _folder: Path) -> ProbeResult:
     config = IperfConfig(name="net", targets=(Endpoint("10.0.0.2"),), runtime=Duration(2.0))
     workload = CATALOGUE.by_id["tcp-throughput-s1"]
     peer = Peer(config.targets[0], config.bind, "eth0", "10g")
-    return IperfProbe(config, workload, peer, IperfTool(which=lambda _: "/x")).run(a_run(imposter))
+    return IperfProbe(config, workload, peer, replace(IPERF3, which=lambda _: "/x")).run(a_run(imposter))
 
 
 def rados(imposter: Imposter, folder: Path) -> ProbeResult:
@@ -229,7 +231,7 @@ def sleepers() -> list[int]:
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_module, "_TERM_GRACE_S", 0.1)
+    monkeypatch.setattr(process, "_TERM_GRACE_S", 0.1)
     monkeypatch.setattr(shutil, "which", lambda name, **_: f"/usr/bin/{name}")
 
 

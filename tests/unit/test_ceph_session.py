@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,19 +69,22 @@ def test_the_worker_ends_with_the_session(session: CephSession) -> None:
 
 
 def test_the_worker_ends_when_nobody_holds_the_other_end(tmp_path: Path) -> None:
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:  # a daemon that is killed
-        made = CephSession(Access("client.x", str(tmp_path / "none"), connect_timeout_s=1, operation_timeout_s=1))
-        try:
-            made.ask("status")
-        except OSError:
-            os.write(writer, str(made.pid).encode())
-        time.sleep(60)
-        os._exit(0)
-    pid = int(os.read(reader, 20))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    daemon = """
+import sys, time
+from plumbline.probes.ceph_session import CephSession
+from plumbline.probes.librados import Access
+made = CephSession(Access("client.x", sys.argv[1], connect_timeout_s=1, operation_timeout_s=1))
+try:
+    made.ask("status")
+except OSError:
+    print(made.pid, flush=True)
+time.sleep(60)
+"""
+    argv = (sys.executable, "-c", daemon, str(tmp_path / "none"))
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        pid = int(killed.stdout.readline())
+        killed.kill()
 
     def ended() -> bool:
         try:
@@ -88,5 +93,3 @@ def test_the_worker_ends_when_nobody_holds_the_other_end(tmp_path: Path) -> None
             return True
 
     eventually(ended)
-    os.close(reader)
-    os.close(writer)

@@ -11,9 +11,9 @@ import pytest
 
 from plumbline.cephmapwatch import CEPH_MAP_EVERY_S, KEPT_S, CephMapWatch
 from plumbline.config import CephConfig, Config
+from plumbline.core.process import Completed
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.probes.cluster_map import ask_map
-from plumbline.probes.runner import Completed
 from plumbline.roots import Roots
 from plumbline.sources.ceph_daemons import head_daemon
 from support.ceph_map import answers, said
@@ -33,11 +33,10 @@ class Cluster:
         argv: Sequence[str],
         *,
         timeout_s: float,
-        cwd_fd: int | None = None,
         keep_fds: Sequence[int] = (),
         max_output_bytes: int = 0,
     ) -> Completed:
-        del cwd_fd, keep_fds
+        del keep_fds
         assert max_output_bytes > 1 << 24, "a big cluster's map is some MiB"
         assert 5 < timeout_s < CEPH_MAP_EVERY_S
         self.asked.append(tuple(argv))

@@ -11,7 +11,7 @@ from plumbline.baseline.book import load_book
 from plumbline.catalogue import Sample
 from plumbline.collectors import array as metrics
 from plumbline.config import Config
-from plumbline.probes.runner import ProcessRunner
+from plumbline.core.process import ProcessRunner
 from plumbline.registry import configured
 from plumbline.roots import Roots
 from plumbline.sources.md import MdArray, MdReading, read_md

@@ -21,12 +21,12 @@ import pytest
 import plumbline
 from plumbline.config_types import Duration
 from plumbline.core.memory import limit_memory
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probe_configs.object import S3Config
 from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import ProcessRunner
 from plumbline.probes.s3 import S3Probe
 from plumbline.workloads import load_catalogue
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from plumbline.config_types import Duration, Endpoint
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probe_configs.network import RttConfig
 from plumbline.probes.engine import Gates, run_probe
 from plumbline.probes.gates import HeavyLock, check_quiet_hours
 from plumbline.probes.model import Identity, Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import ProcessRunner
 
 NOW = 1_700_000_000.0
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.config import parse
+from plumbline.core.process import Completed
 from plumbline.errors import ConfigError, ParseError, ProbeRefused
 from plumbline.mountwatch import verdict
 from plumbline.probe_configs.filesystem import FilesystemConfig
@@ -18,7 +19,6 @@ from plumbline.probes.filesystem import FilesystemProbe, MetadataDone, MountAnsw
 from plumbline.probes.latencies import summarise
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome
-from plumbline.probes.runner import Completed
 from plumbline.roots import Roots
 from plumbline.sources.mounts import is_remote, mount_named, parse_mountinfo
 from plumbline.workloads import load_catalogue

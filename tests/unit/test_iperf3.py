@@ -5,18 +5,20 @@ from __future__ import annotations
 import ipaddress
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from plumbline.config_types import Duration, Endpoint, LocalAddress, Size
+from plumbline.core.process import Completed
 from plumbline.errors import ProbeRefused
 from plumbline.probe_configs.network import IperfConfig
-from plumbline.probes.iperf3 import IperfPlan, IperfProbe, IperfTool
+from plumbline.probes.iperf3 import IperfPlan, IperfProbe
 from plumbline.probes.model import Progress, Run
 from plumbline.probes.peer import Peer
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import Completed
+from plumbline.probes.tool import IPERF3
 from plumbline.workloads import load_catalogue
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "iperf3"
@@ -44,7 +46,7 @@ def probe(**more: object) -> IperfProbe:
     settings = {"name": "net", "targets": (Endpoint("10.0.0.2"),), "runtime": Duration(2.0)} | more
     config = IperfConfig(**settings)  # type: ignore[arg-type]
     return IperfProbe(
-        config, WORKLOAD, Peer(config.targets[0], config.bind, "eth0", "10g"), IperfTool(which=lambda _: "/x")
+        config, WORKLOAD, Peer(config.targets[0], config.bind, "eth0", "10g"), replace(IPERF3, which=lambda _: "/x")
     )
 
 
@@ -139,7 +141,7 @@ def test_words_instead_of_a_report() -> None:
 
 
 def test_no_iperf3() -> None:
-    made = IperfProbe(probe().config, WORKLOAD, probe().peer, IperfTool(which=lambda _: None))
+    made = IperfProbe(probe().config, WORKLOAD, probe().peer, replace(IPERF3, which=lambda _: None))
     with pytest.raises(ProbeRefused, match="apt-get install iperf3") as refused:
         run(Runner(VERSION), made)
     assert refused.value.reason == "tool-missing"
@@ -147,7 +149,9 @@ def test_no_iperf3() -> None:
 
 def test_a_name_that_nobody_knows() -> None:
     config = probe(targets=(Endpoint("no-such-host.invalid"),)).config
-    made = IperfProbe(config, WORKLOAD, Peer(config.targets[0], None, "", "unknown"), IperfTool(which=lambda _: "/x"))
+    made = IperfProbe(
+        config, WORKLOAD, Peer(config.targets[0], None, "", "unknown"), replace(IPERF3, which=lambda _: "/x")
+    )
     with pytest.raises(ProbeRefused, match=r"no-such-host\.invalid: the name can't be resolved") as refused:
         run(Runner(VERSION), made)
     assert refused.value.reason == "unresolved"

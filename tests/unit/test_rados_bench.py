@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket as sockets
 import threading
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ import pytest
 
 from plumbline.config import CephConfig
 from plumbline.config_types import Duration, FieldError
+from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probe_configs.ceph import OsdBenchConfig, RadosBenchConfig
 from plumbline.probes import osd_bench, rados_bench
@@ -21,7 +23,6 @@ from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host, Run
 from plumbline.probes.osd_lookup import look_up, only_class, remember
 from plumbline.probes.result import Outcome
-from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.roots import Roots
 from plumbline.workloads import load_catalogue
 
@@ -56,7 +57,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     conf, keyring = tmp_path / "ceph.conf", tmp_path / "keyring"
     conf.write_text("[global]\nmon_host = 127.0.0.1\n")
     keyring.write_text("[client.plumbline]\n key = AAAA\n[client.bench]\n key = AAAA\n")
-    monkeypatch.setattr(rados_bench.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     return Host(
         storage=tmp_path,
         roots=Roots.under(tmp_path),
@@ -178,7 +179,7 @@ class TestRadosBench:
             bench(host).run(a_run(programs))
         assert refused.value.reason == "no-key"
         Path(host.ceph.keyring or "").write_text("[client.plumbline]\n")
-        monkeypatch.setattr(rados_bench.shutil, "which", lambda _name: None)
+        monkeypatch.setattr(shutil, "which", lambda _name: None)
         with pytest.raises(ProbeRefused) as refused:
             bench(host).run(a_run(programs))
         assert refused.value.reason == "tool-missing"

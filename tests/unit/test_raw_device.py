@@ -7,6 +7,8 @@ import fcntl
 import mmap
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -243,17 +245,23 @@ class TestOtherTrouble:
         assert reason(lambda: opened(name, block_bytes=512)) == "no-direct-io"
 
     def test_a_disk_that_may_not_be_read(self, disk: str) -> None:
-        pid = os.fork()
-        if pid == 0:
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
-            try:
-                opened(disk)
-            except ProbeRefused as refusal:
-                os._exit(7 if refusal.reason == "permission" and "raw-devices.conf" in str(refusal) else 1)
-            os._exit(2)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+        attempt = """
+import os, sys
+from plumbline.errors import ProbeRefused
+from plumbline.probes.raw_device import open_device
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+try:
+    open_device(sys.argv[1], dev="/dev", sys="/sys", block_bytes=4096)
+except ProbeRefused as refusal:
+    print(refusal.reason, refusal)
+"""
+        said = subprocess.run(
+            (sys.executable, "-c", attempt, disk), stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
+        assert said.startswith("permission ")
+        assert "raw-devices.conf" in said
 
     def test_no_descriptor_is_left(self, disk: str, tmp_path: Path) -> None:
         before = open_descriptors()

@@ -15,10 +15,10 @@ import pytest
 
 from plumbline.config import CephConfig
 from plumbline.config_types import Duration, Size
+from plumbline.core.process import Completed
 from plumbline.errors import ProbeRefused
 from plumbline.probe_configs.ceph import RbdBenchConfig, RbdFioConfig
 from plumbline.probes import rbd_fio
-from plumbline.probes.fio import FioTool
 from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host, Progress, Run
 from plumbline.probes.rbd_bench import RbdBenchProbe, bench_argv
@@ -26,7 +26,7 @@ from plumbline.probes.rbd_commands import Commands
 from plumbline.probes.rbd_fio import RbdFioProbe, measure_argv
 from plumbline.probes.rbd_image import layout_argv
 from plumbline.probes.result import Outcome
-from plumbline.probes.runner import Completed
+from plumbline.probes.tool import FIO, RBD
 from plumbline.roots import Roots
 from plumbline.workloads import BlockWorkload, Pattern, WorkloadCatalogue, load_catalogue
 
@@ -87,7 +87,9 @@ def named(probe: P) -> P:
         return "/dev/null"
 
     image = replace(probe.plan.image, host="node-1")
-    return replace(probe, plan=replace(probe.plan, image=image), tool=FioTool(which=there), which=there)
+    return replace(
+        probe, plan=replace(probe.plan, image=image), tool=replace(FIO, which=there), rbd=replace(RBD, which=there)
+    )
 
 
 @dataclass
@@ -373,7 +375,7 @@ def test_a_fio_without_the_engine_is_a_missing_tool(here: Host) -> None:
 def test_without_rbd_nothing_is_asked(here: Host) -> None:
     cluster = Cluster()
     for probe in (fio_probe(here), bench_probe(here)):
-        refused = refusal(replace(probe, which=lambda _name: None), cluster)
+        refused = refusal(replace(probe, rbd=replace(RBD, which=lambda _name: None)), cluster)
         assert refused.reason == "tool-missing"
         assert "apt-get install ceph-common" in str(refused)
     assert cluster.asked == []

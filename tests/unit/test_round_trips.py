@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes import path_mtu, rtt
 from plumbline.probes.echo_packet import (
@@ -28,7 +29,6 @@ from plumbline.probes.model import Progress, Run
 from plumbline.probes.path_mtu_search import Verdict, biggest
 from plumbline.probes.peer import Findings
 from plumbline.probes.result import Outcome
-from plumbline.probes.runner import ProcessRunner
 from plumbline.sources.routes import Way
 
 

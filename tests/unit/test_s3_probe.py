@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.config import parse
+from plumbline.core.process import Completed
 from plumbline.errors import ConfigError, ParseError, ProbeRefused
 from plumbline.probe_configs.object import S3Config
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Completed
 from plumbline.probes.s3 import S3Probe
 from plumbline.probes.s3_credentials import open_credentials, parse_credentials
 from plumbline.workloads import load_catalogue

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ParseError
-from plumbline.probes.runner import Completed, ProcessRunner
 from plumbline.sources import diskhealth
 from plumbline.sources.diskhealth import Asleep, DiskHealth, NoHealth
 from plumbline.sources.smartctl import MAX_OUTPUT_BYTES, command, read_smartctl

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.core.process import MAX_OUTPUT_BYTES, Completed, ProcessRunner
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.probes.runner import MAX_OUTPUT_BYTES, Completed, ProcessRunner
 from plumbline.roots import Roots
 from plumbline.zpoolwatch import ZpoolStatus
 
@@ -37,12 +37,11 @@ class Tool:
         argv: Sequence[str],
         *,
         timeout_s: float,
-        cwd_fd: int | None = None,
         keep_fds: Sequence[int] = (),
         max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> Completed:
         assert 0 < timeout_s < 60
-        assert (cwd_fd, keep_fds, max_output_bytes) == (None, (), MAX_OUTPUT_BYTES)
+        assert (keep_fds, max_output_bytes) == ((), MAX_OUTPUT_BYTES)
         self.asked.append(tuple(argv))
         return self.answers.pop(0)
 

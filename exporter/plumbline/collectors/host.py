@@ -10,10 +10,10 @@ from plumbline.baseline.book import Book
 from plumbline.catalogue import Sample
 from plumbline.checks.model import Finding
 from plumbline.collection import SkipHook
+from plumbline.core.slot import Slot
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.fingerprint import Fingerprint
 from plumbline.kernelwatch import KernelWatch
-from plumbline.latest import Latest
 from plumbline.osdwatch import OsdWatch
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.cluster import ClusterView
@@ -87,7 +87,7 @@ class Host:
     """The book's own figures: they stay until it is another one."""
 
 
-def slot_value(slot: Latest[T], item: str, skip: SkipHook) -> T | None:
+def slot_value(slot: Slot[T], item: str, skip: SkipHook) -> T | None:
     """What is there of it; a fault counts as a skipped item."""
     try:
         return slot.value

@@ -12,8 +12,10 @@ may block for as long as the disk below does.
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import stat
+import time
 
 from plumbline.core.refusals import refused
 from plumbline.core.renaming import exchange, rename_new
@@ -378,6 +380,13 @@ def is_temporary(name: str) -> bool:
     middle = name[len(_TEMPORARY) : -4]
     ours = name.startswith(_TEMPORARY) and name.endswith((".new", ".old")) and len(middle) == 16
     return ours and all(each in "0123456789abcdef" for each in middle)
+
+
+def is_interrupted_write(fd: int, beginnings: tuple[bytes, ...], *, idle_s: float = -math.inf) -> bool:
+    """Whether it begins as one of ours; or as far as it goes, and nobody has written to it for ``idle_s`` seconds."""
+    text = os.pread(fd, 200, 0)
+    part = any(each.startswith(text) for each in beginnings)
+    return text.startswith(beginnings) or (part and time.time() - os.fstat(fd).st_mtime > idle_s)
 
 
 def temporary_name(kind: str) -> str:

@@ -1,1 +1,1 @@
-"""The daemon's parts, put together."""
+"""The daemon: what it is made of, and its life from start to reload to stop."""

@@ -1,7 +1,7 @@
 """Code of ours in a process of its own: what may hang in the kernel, or is too heavy for the daemon.
 
-The daemon starts it through a :class:`.runner.Runner`, so that it is bounded in time and killed as a group, and reads
-one JSON document from its standard output. Arguments stand in the process list: no secret among them.
+The daemon starts it through a :class:`~plumbline.core.process.Runner`, so that it is bounded in time and killed as a
+group, and reads one JSON document from its standard output. Arguments stand in the process list: no secret among them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.runner import Completed
+from plumbline.core.process import Completed
+from plumbline.errors import ParseError
 
 _NOTE_MAX = 300
 
@@ -36,12 +36,6 @@ def parse_answer(output: bytes, kind: Any, *, source: str) -> Any:
         return msgspec.json.decode(output, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ParseError(source, f"not the expected answer: {' '.join(str(error).split())[:_NOTE_MAX]}") from error
-
-
-def refuse_if_stopped(completed: Completed) -> None:
-    """A command that was ended from outside is a refusal, no result."""
-    if completed.cancelled:
-        raise ProbeRefused("stopped", "ended from outside; the next start runs it again")
 
 
 def last_line(completed: Completed) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import psutil
 
 from plumbline.core.backoff import Backoff
+from plumbline.core.process import Child
 from plumbline.probes import canary_memory
 from plumbline.probes.canary_reading import CanaryState
 from plumbline.probes.canary_snapshot import Snapshot
@@ -44,16 +45,8 @@ class WorkerProcess:
         stderr = os.memfd_create("plumbline-canary-stderr")
         theirs, ours = os.pipe()
         try:
-            self.process = subprocess.Popen(
-                argv_of(module, str(theirs), *arguments, interpreter=interpreter),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=stderr,
-                cwd="/",
-                env={"LC_ALL": "C"},
-                pass_fds=(*keep_fds, theirs),
-                start_new_session=True,
-            )
+            worker = argv_of(module, str(theirs), *arguments, interpreter=interpreter)
+            self._process = Child(worker, tied=False, stderr=stderr, keep_fds=(*keep_fds, theirs))
         except OSError:
             os.close(ours)
             os.close(stderr)
@@ -64,36 +57,30 @@ class WorkerProcess:
         # best effort, lowest: the idle class would measure starvation instead of the service.
         # Fails when it died at once (its end will say) or in a sandbox, where nice 10 lowers it, too.
         with contextlib.suppress(psutil.Error, OSError):
-            psutil.Process(self.process.pid).ionice(psutil.IOPRIO_CLASS_BE, 7)
+            psutil.Process(self.pid).ionice(psutil.IOPRIO_CLASS_BE, 7)
 
     @property
     def pid(self) -> int:
         """Its process id."""
-        return self.process.pid
+        return self._process.pid
 
     @property
     def ended(self) -> bool:
         """Whether it is to be buried."""
-        return self.process.poll() is not None
+        return self._process.ended
 
     def replace(self) -> None:
         """Ask it to end, and wait for nothing: the next one does more."""
-        self.process.terminate()
+        self._process.signal(signal.SIGTERM)
 
     def end(self, timeout_s: float, *, asked_share: float) -> bool:
         """SIGTERM, with ``asked_share`` of the time to tidy up, then SIGKILL; False when it hangs in the kernel all the
         same."""
-        for end, share in ((self.process.terminate, asked_share), (self.process.kill, 0.95 - asked_share)):
-            end()
-            try:
-                self.process.wait(timeout_s * share)
-            except subprocess.TimeoutExpired:
-                continue
-            return True
-        return False
+        return self._process.end(timeout_s * asked_share, killed_within_s=timeout_s * (0.95 - asked_share))
 
     def bury(self) -> str:
-        """Close what was its, and give its last words. Only when it has ended."""
+        """Reap it, close what was its, and give its last words. Only when it has ended."""
+        self._process.reap()
         os.close(self._lifeline)
         words = os.pread(self._stderr, 2**16, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
         os.close(self._stderr)
@@ -101,7 +88,7 @@ class WorkerProcess:
 
     def why(self, last_words: str, said: Snapshot) -> Trouble:
         """Why it ended: what it says in its memory, or how the kernel ended it."""
-        code = self.process.returncode
+        code = self._process.reap() or 0
         if code == canary_memory.EXIT_REFUSED and said.state == canary_memory.REFUSED:
             reason, _, message = said.text.partition("\n")
             return Trouble(CanaryState.REFUSED, reason, message)
@@ -129,8 +116,7 @@ class Workplace:
             worker = WorkerProcess(self._interpreter, module, arguments, keep_fds=keep_fds, started=self._clock())
         except OSError as error:
             self.failed()
-            message = f"{self._interpreter}: can't be started: {error.strerror}"
-            return Trouble(CanaryState.RESTARTING, "died", message)
+            return Trouble(CanaryState.RESTARTING, "died", error.strerror or "")
         self.runs += 1
         return worker
 

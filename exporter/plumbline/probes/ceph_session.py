@@ -14,7 +14,6 @@ import logging
 import os
 import select
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -22,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plumbline.core.backoff import Backoff
+from plumbline.core.process import Child
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.librados import Access
 
@@ -41,7 +41,7 @@ class CephSession:
         self.access = access
         self._clock, self._interpreter = clock, interpreter
         self._turn = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._socket: socket.socket | None = None
         self._connected = False
         self._backoff, self._retry_at = Backoff(), 0.0
@@ -51,7 +51,7 @@ class CephSession:
     def pid(self) -> int | None:
         """The worker's process id while there is one."""
         process = self._process
-        return process.pid if process is not None and process.poll() is None else None
+        return process.pid if process is not None and not process.ended else None
 
     @property
     def limit_s(self) -> float:
@@ -81,8 +81,7 @@ class CephSession:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         if process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout_s)
+            process.wait(timeout_s)
         if self._turn.acquire(timeout=0.2):
             try:
                 self._end()
@@ -114,19 +113,11 @@ class CephSession:
             raise TimeoutError(errno.ETIMEDOUT, f"{self.access}: no answer; it is asked again in {wait_s:.0f} s")
         ours, theirs = socket.socketpair()
         try:
-            self._process = subprocess.Popen(
-                argv_of("ceph_worker", str(theirs.fileno()), interpreter=self._interpreter),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env={"LC_ALL": "C"},
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
-        except OSError as error:
+            worker = argv_of("ceph_worker", str(theirs.fileno()), interpreter=self._interpreter)
+            self._process = Child(worker, tied=False, keep_fds=(theirs.fileno(),))
+        except OSError:
             ours.close()
-            raise OSError(error.errno, f"{self._interpreter}: can't be started: {error.strerror}") from error
+            raise
         finally:
             theirs.close()
         self._socket = ours
@@ -153,10 +144,8 @@ class CephSession:
         self._socket = self._process = None
         if connection is not None:
             connection.close()
-        if process is not None and process.poll() is None:
-            process.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(1.0)
+        if process is not None:
+            process.end(killed_within_s=1.0)
 
 
 def strerror(error: OSError) -> str:

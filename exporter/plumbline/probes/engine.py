@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from plumbline.core import threads
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probes.gates import Gate, HeavyLock
 from plumbline.probes.model import ClusterGuard, PeriodicProbe, Progress, Run
 from plumbline.probes.result import ProbeResult
-from plumbline.probes.runner import ProcessRunner
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,10 @@ import msgspec
 
 from plumbline import __version__
 from plumbline.core.kernel import read_kernel
+from plumbline.core.process import Completed
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused
 from plumbline.probe_configs.filesystem import FilesystemConfig
-from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
+from plumbline.probes.apart import Failed, Refused, last_line, parse_answer
 from plumbline.probes.filesystem_worker import Done, Task
 from plumbline.probes.fio_job import FioPlan
 from plumbline.probes.identify import identify
@@ -26,7 +27,7 @@ from plumbline.probes.latencies import summarise
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.mount_look import DEAD
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Completed
+from plumbline.probes.tool import refuse_if_stopped
 from plumbline.roots import Roots
 from plumbline.sources.mounts import Mount, mount_named, own_mounts
 from plumbline.workloads import BlockWorkload, Metadata
@@ -133,7 +134,7 @@ class FilesystemProbe:
             timeout_s=plan.timeout_s + _MORE_S,
             keep_fds=run.keep_fds,
         )
-        refuse_if_stopped(completed)
+        refuse_if_stopped(completed.cancelled)
         answer: Done | Refused | Failed = _answer(completed, Done | Refused | Failed, "fio")
         if isinstance(answer, Refused):
             if answer.reason == "no-direct-io":
@@ -165,7 +166,7 @@ class FilesystemProbe:
             timeout_s=timeout_s + _MORE_S,
             keep_fds=run.keep_fds,
         )
-        refuse_if_stopped(completed)
+        refuse_if_stopped(completed.cancelled)
         answer: MetadataDone | Refused | Failed = _answer(
             completed, MetadataDone | Refused | Failed, "files made and removed"
         )
@@ -232,7 +233,7 @@ def look_at(directory: Path, expected: str | None, *, run: Run, roots: Roots) ->
     than it should: a probe must not fill the root disk because what it was meant for is not mounted.
     """
     completed = run.runner.run(argv_of("mount_look", str(directory)), timeout_s=LOOK_WITHIN_S, keep_fds=run.keep_fds)
-    refuse_if_stopped(completed)
+    refuse_if_stopped(completed.cancelled)
     if completed.timed_out:
         by_name = _mount_by_name(str(directory), roots)
         kind = f" ({by_name.filesystem} on {by_name.mount_point})" if by_name else ""

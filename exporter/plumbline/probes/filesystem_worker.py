@@ -14,12 +14,13 @@ from typing import TypeAlias
 
 import msgspec
 
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import PlumblineError, ProbeRefused
 from plumbline.probes.apart import Failed, Refused
-from plumbline.probes.fio import FioTool, remove_surplus, run_fio
+from plumbline.probes.fio import remove_surplus, run_fio
 from plumbline.probes.fio_job import FioPlan
 from plumbline.probes.result import ProbeResult
-from plumbline.probes.runner import ProcessRunner
+from plumbline.probes.tool import FIO
 from plumbline.workloads import BlockWorkload
 
 
@@ -86,7 +87,7 @@ def main(argv: list[str]) -> int:
             answer = Done()
         else:
             runner = ProcessRunner(os.environ)
-            result = run_fio(task.plan(), runner=runner, tool=FioTool(), clock=time.time, keep_fds=task.keep_fds)
+            result = run_fio(task.plan(), runner=runner, tool=FIO, clock=time.time, keep_fds=task.keep_fds)
             answer = Done(result)
     except ProbeRefused as refusal:
         answer = Refused(refusal.reason, str(refusal))

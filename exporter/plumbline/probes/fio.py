@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
+from plumbline.core.process import Completed, Runner
 from plumbline.errors import FileRefused, ParseError, ProbeRefused
 from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes.apart import Failed, Refused, parse_answer
@@ -27,40 +27,14 @@ from plumbline.probes.identify import identify
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import Completed, Runner
-from plumbline.visible import excerpt
+from plumbline.probes.tool import FIO, Tool, first_line, refuse_if_stopped
 from plumbline.workloads import BlockWorkload
 
-__all__ = ["FioPlan", "FioTool", "run_fio"]
+__all__ = ["FioPlan", "run_fio"]
 
 _EARLIER = re.compile(rf"{re.escape(REPORT)}|{re.escape(PARTIAL)}\.[0-9]{{1,4}}")
 _FILE = re.compile(rf"{re.escape(FILE)}\.([0-9]{{1,4}})")
 _OPEN_FILE = re.compile(r"/proc/self/fd/([0-9]+)")
-
-
-class FioTool:
-    """Where fio is and which version, asked once and again only when the program file changes."""
-
-    def __init__(self, *, which: Callable[[str], str | None] = shutil.which) -> None:
-        self._which = which
-        self._known: tuple[str, int, str] | None = None
-
-    def version(self, runner: Runner) -> str:
-        """``3.33``; refuses (``tool-missing``) where there is no fio that runs."""
-        path = self._which("fio")
-        if path is None:
-            raise ProbeRefused("tool-missing", "fio is not installed; on Debian: apt-get install fio")
-        changed = Path(path).stat().st_mtime_ns
-        if self._known is None or self._known[:2] != (path, changed):
-            completed = runner.run(("fio", "--version"), timeout_s=10.0)
-            refuse_if_stopped(completed)
-            version = completed.stdout.decode("utf-8", "replace").strip().removeprefix("fio-")
-            if completed.returncode != 0 or not version:
-                said = _first_line(completed) or f"exit status {completed.returncode}"
-                said = "no answer" if completed.timed_out else said
-                raise ProbeRefused("tool-missing", f"{path} --version failed: {said}; reinstall fio")
-            self._known = (path, changed, version)
-        return self._known[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +45,7 @@ class FioProbe:
     plan: FioPlan
     device: str
     """The disk below, empty where it is not known."""
-    tool: FioTool = field(default_factory=FioTool, compare=False)
+    tool: Tool = field(default=FIO, compare=False)
 
     heavy = True
 
@@ -119,7 +93,7 @@ def run_fio(
     plan: FioPlan,
     *,
     runner: Runner,
-    tool: FioTool,
+    tool: Tool,
     clock: Callable[[], float],
     keep_fds: Sequence[int] = (),
     progress: Callable[[Progress], None] = lambda _progress: None,
@@ -232,7 +206,7 @@ class _Run:
         )
         self.spent_s += completed.duration_s
         self._hangs = completed.returncode is None
-        refuse_if_stopped(completed)
+        refuse_if_stopped(completed.cancelled)
         outcome, message = judge(completed, what, plan.timeout_s)
         if outcome is not Outcome.SUCCESS:
             return outcome, message
@@ -275,7 +249,7 @@ def measure(
         completed = runner.run(
             argv(f"/proc/self/fd/{report_fd}"), timeout_s=left_s, keep_fds=(*keep_fds, *files, report_fd)
         )
-        refuse_if_stopped(completed)
+        refuse_if_stopped(completed.cancelled)
         written = os.pread(report_fd, REPORT_MAX_BYTES, 0)
     finally:
         os.close(report_fd)
@@ -305,9 +279,9 @@ def judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str
         )
         return Outcome.TIMEOUT, f"{what}: not finished in time{hung}"
     if completed.truncated:
-        return Outcome.FAILURE, f"{what}: ended for writing too much, first: {_first_line(completed)}"
+        return Outcome.FAILURE, f"{what}: ended for writing too much, first: {first_line(completed)}"
     if completed.returncode != 0:
-        said = next(iter(notes), "") or _first_line(completed)
+        said = next(iter(notes), "") or first_line(completed)
         status = completed.returncode
         how = f"signal {-status}" if status is not None and status < 0 else f"exit status {status}"
         return Outcome.FAILURE, f"{what}: {said.removeprefix('fio: ') or 'no message'} ({how})"
@@ -323,21 +297,6 @@ def judge_report(report: FioReport, workload: BlockWorkload) -> tuple[Outcome, s
     if not all(_of(report, name) for name in workload.operations):
         return Outcome.FAILURE, "fio finished without one operation; give it a longer runtime"
     return Outcome.SUCCESS, ""
-
-
-def _first_line(completed: Completed) -> str:
-    """The first line a person can use, of stderr before stdout."""
-    for output in (completed.stderr, completed.stdout):
-        for line in output.decode("utf-8", "replace").splitlines():
-            if text := line.strip():
-                return excerpt(text)
-    return ""
-
-
-def refuse_if_stopped(completed: Completed) -> None:
-    """A command that was ended from outside is no result."""
-    if completed.cancelled:
-        raise ProbeRefused("stopped", "the daemon is ending; the next start runs it again")
 
 
 def operations_of(workload: BlockWorkload, report: FioReport) -> Iterator[OperationResult]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from plumbline.core.process import Runner
 from plumbline.probe_configs.disk import FioConfig
 from plumbline.probes import fio
 from plumbline.probes.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
@@ -28,7 +29,7 @@ from plumbline.probes.model import Host, Identity, Plan, Run
 from plumbline.probes.raw_device import RawDevice, open_device
 from plumbline.probes.raw_disks import raw_disks
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Runner
+from plumbline.probes.tool import FIO, Tool
 from plumbline.workloads import BlockWorkload, Pattern
 
 _ALIGNED = 2**20
@@ -66,7 +67,7 @@ class RawFioProbe:
 
     config: FioConfig
     plan: RawFioPlan
-    tool: fio.FioTool = field(default_factory=fio.FioTool, compare=False)
+    tool: Tool = field(default=FIO, compare=False)
 
     heavy = True
 
@@ -97,7 +98,6 @@ def build(config: FioConfig, workload: BlockWorkload, host: Host) -> Plan:
     """A probe of each disk; without disks the one in a directory."""
     if not config.devices:
         return fio.build(config, workload, host)
-    tool = fio.FioTool()
     probes = []
     for name, disk in raw_disks(config.devices, host):
         plan = RawFioPlan(
@@ -111,7 +111,7 @@ def build(config: FioConfig, workload: BlockWorkload, host: Host) -> Plan:
             timeout_s=float(config.timeout),
             rate_iops=config.rate_iops,
         )
-        probes.append(RawFioProbe(config, plan, tool))
+        probes.append(RawFioProbe(config, plan))
     return Plan(periodic=tuple(probes))
 
 
@@ -119,7 +119,7 @@ def run_raw_fio(
     plan: RawFioPlan,
     *,
     runner: Runner,
-    tool: fio.FioTool,
+    tool: Tool,
     clock: Callable[[], float],
     keep_fds: Sequence[int] = (),
 ) -> ProbeResult:

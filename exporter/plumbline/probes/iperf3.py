@@ -6,25 +6,22 @@ what arrived. Retransmits are the sender's.
 
 from __future__ import annotations
 
-import re
-import shutil
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from plumbline.core.process import Completed
 from plumbline.core.units import si
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_configs.network import NETWORK_SERVER_PORT, PEER_ANSWERS_WITHIN_S, IperfConfig
 from plumbline.probes import peer as peers_
 from plumbline.probes.iperf3_output import Report, Transfer, parse_report
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
-from plumbline.probes.peer import Findings, IpAddress, Peer, failure, refuse_if_stopped
+from plumbline.probes.peer import Findings, IpAddress, Peer, failure
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import Completed, Runner
+from plumbline.probes.tool import IPERF3, Tool, refuse_if_stopped
 from plumbline.visible import excerpt
 from plumbline.workloads import TcpThroughput
 
-INSTALL = "iperf3 is not installed; on Debian: apt-get install iperf3"
 _BUSY = "server is busy"
 _NOBODY = "unable to connect"
 _SERVER_RETURNS_WITHIN_S = (2.0, 5.0)
@@ -33,27 +30,6 @@ second one comes a moment after the first."""
 _RETRY_S = 0.25
 _ENDING_S = 5.0
 """What a transfer may take beyond its run time: both sides exchange their figures."""
-_VERSION = re.compile(r"iperf ([0-9][^\s]{0,20})")
-
-
-class IperfTool:
-    """Which iperf3 there is, asked at each run: it costs a millisecond."""
-
-    def __init__(self, *, which: Callable[[str], str | None] = shutil.which) -> None:
-        self._which = which
-
-    def version(self, runner: Runner) -> str:
-        """``3.12``; refuses (``tool-missing``) where there is no iperf3 that runs."""
-        path = self._which("iperf3")
-        if path is None:
-            raise ProbeRefused("tool-missing", INSTALL)
-        completed = runner.run((path, "--version"), timeout_s=10.0)
-        if completed.cancelled:
-            raise ProbeRefused("stopped", "the daemon is ending; the next start runs it again")
-        match = _VERSION.match(completed.stdout.decode("utf-8", "replace"))
-        if completed.returncode != 0 or not match:
-            raise ProbeRefused("tool-missing", f"{path} --version failed; reinstall iperf3")
-        return match[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +63,7 @@ class IperfProbe:
     config: IperfConfig
     workload: TcpThroughput
     peer: Peer
-    tool: IperfTool = field(default_factory=IperfTool, compare=False)
+    tool: Tool = field(default=IPERF3, compare=False)
 
     heavy = True
 
@@ -144,9 +120,7 @@ def _transfer(plan: IperfPlan, operation: str, run: Run, deadline: float, *, fir
         if limit_s <= 0:
             return Findings(Outcome.TIMEOUT, message=f"{operation}: no time left")
         completed = run.runner.run(plan.argv(operation), timeout_s=limit_s, keep_fds=run.keep_fds)
-        refuse_if_stopped(run)
-        if completed.cancelled:
-            raise ProbeRefused("stopped", "the daemon is ending; the next start runs it again")
+        refuse_if_stopped(run.stopping.is_set() or completed.cancelled)
         if completed.timed_out:
             return Findings(
                 Outcome.TIMEOUT, message=f"{operation}: iperf3 did not end within {limit_s:.0f} s; is the peer gone?"

@@ -13,15 +13,12 @@ for that; never is there more than one.
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import logging
 import os
 import re
 import select
 import shutil
-import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -30,9 +27,9 @@ from dataclasses import dataclass
 from plumbline.config import NetworkServerConfig, split_address
 from plumbline.core import threads
 from plumbline.core.backoff import Backoff
+from plumbline.core.process import Child, named_environment
 from plumbline.errors import PlumblineError
-from plumbline.probes.iperf3 import INSTALL
-from plumbline.probes.runner import launched
+from plumbline.probes.tool import IPERF3
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +102,7 @@ class IperfServer:
         listens_within_s: float = LISTENS_WITHIN_S,
     ) -> None:
         self.plan = plan
-        self._env = {key: environment[key] for key in ("PATH", "HOME") if key in environment} | {"LC_ALL": "C"}
+        self._env = named_environment(environment)
         self._networks, self._which = networks, which
         self._longest_test_s, self._silent_client_s = longest_test_s, silent_client_s
         self._listens_within_s = listens_within_s
@@ -167,7 +164,7 @@ class IperfServer:
         """One server from start to end."""
         program = self._which("iperf3")
         if program is None:
-            return _End(INSTALL, ours=True)
+            return _End(IPERF3.missing, ours=True)
         try:
             allowed = self.plan.allow or self._networks(self.plan.address)
         except PlumblineError as error:
@@ -177,25 +174,16 @@ class IperfServer:
         # a terminal, because the C library writes line by line to nothing else: whom it serves must be known at once
         ours, theirs = os.openpty()
         try:
-            process = subprocess.Popen(
-                launched(self.plan.argv(program)),
-                stdin=subprocess.DEVNULL,
-                stdout=theirs,
-                stderr=theirs,
-                cwd="/",
-                env=self._env,
-                start_new_session=True,
-                umask=0o077,
-            )
+            process = Child(self.plan.argv(program), tied=True, env=self._env, stdout=theirs, stderr=theirs)
         except OSError as error:
             os.close(ours)
-            return _End(f"{program}: can't be started: {error.strerror}", ours=True)
+            return _End(error.strerror or "", ours=True)
         finally:
             os.close(theirs)
         try:
             return _Service(self, process, ours, allowed).follow()
         finally:
-            _end(process)
+            process.end(_END_WITHIN_S / 2, killed_within_s=_END_WITHIN_S)
             os.close(ours)
 
     def _listening(self) -> None:
@@ -205,9 +193,7 @@ class IperfServer:
 class _Service:
     """Follows one server process by what it prints."""
 
-    def __init__(
-        self, server: IperfServer, process: subprocess.Popen[bytes], output: int, allowed: tuple[IpNetwork, ...]
-    ) -> None:
+    def __init__(self, server: IperfServer, process: Child, output: int, allowed: tuple[IpNetwork, ...]) -> None:
         self._server, self._process, self._output, self._allowed = server, process, output, allowed
         self._begun = time.monotonic()
         self._rest = b""
@@ -289,17 +275,3 @@ def _open_files(pid: int) -> int | None:
         return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208  (pathlib would stat each)
     except OSError:
         return None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM, so that a client hears of it; then SIGKILL. A process that has ended is collected."""
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(_END_WITHIN_S / 2)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_END_WITHIN_S)

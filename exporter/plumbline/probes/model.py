@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from plumbline.config import CephConfig
+from plumbline.core.process import Runner
 from plumbline.probe_configs.base import Periodic
 from plumbline.probes.canary_reading import CanaryReading
 from plumbline.probes.cluster_osds import ClusterOsds
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import Runner
 from plumbline.roots import Roots
 from plumbline.sources.block import BlockDevice
 from plumbline.sources.routes import Way

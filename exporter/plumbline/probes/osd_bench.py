@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_configs.ceph import OsdBenchConfig
 from plumbline.probes.ceph_access import CephAccess
@@ -28,9 +29,9 @@ from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.osd_bench_output import OsdBenchReport, parse_osd_bench
 from plumbline.probes.osd_lookup import FoundOsd, look_up
-from plumbline.probes.rados_bench import CephTool, first_line, judge, refuse_if_stopped
+from plumbline.probes.rados_bench import first_line, judge
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import Completed
+from plumbline.probes.tool import CEPH, refuse_if_stopped
 from plumbline.workloads import OsdBench
 
 _DENIED = (errno.EACCES, errno.EPERM)
@@ -79,7 +80,7 @@ class OsdBenchProbe:
         """Drop the caches, and bench."""
         if self._socket() is None:
             self.access.for_osd_bench().check()
-        version = CephTool("ceph").version(run.runner)
+        version = CEPH.version(run.runner)
         started = run.clock()
         run.progress(Progress("dropping the OSD's caches", 0.0))
         done = self._command(run, self.argv("cache", "drop"), float(self.config.timeout))
@@ -112,7 +113,7 @@ class OsdBenchProbe:
 
     def _command(self, run: Run, argv: Sequence[str], timeout_s: float) -> Completed:
         done = run.runner.run(argv, timeout_s=timeout_s, keep_fds=run.keep_fds)
-        refuse_if_stopped(done)
+        refuse_if_stopped(done.cancelled)
         said = first_line(done)
         if done.returncode in _DENIED or any(word in said for word in ("EACCES", "EPERM", "Permission denied")):
             raise ProbeRefused(

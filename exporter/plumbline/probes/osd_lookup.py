@@ -16,13 +16,13 @@ from pathlib import Path
 
 from plumbline.config import CephConfig
 from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import FileRefused, ProbeRefused, Unavailable
 from plumbline.probe_configs.ceph import OSD_NAME
 from plumbline.probes import ceph_task
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.cluster_osds import ALL, HOST, ClusterOsds, from_json, to_json
 from plumbline.probes.model import Host
-from plumbline.probes.runner import ProcessRunner
 from plumbline.storage_names import OSDS_FILE
 
 log = logging.getLogger(__name__)

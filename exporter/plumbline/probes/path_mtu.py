@@ -21,8 +21,9 @@ from plumbline.probes.echo import EchoSocket
 from plumbline.probes.echo_packet import ECHO_BYTES, IP_BYTES, Answer, Reply, TooBig, Unreachable
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.path_mtu_search import Verdict, biggest
-from plumbline.probes.peer import Findings, IpAddress, Peer, failure, refuse_if_stopped
+from plumbline.probes.peer import Findings, IpAddress, Peer, failure
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.tool import refuse_if_stopped
 from plumbline.roots import Roots
 from plumbline.sources.routes import Way, read_way
 from plumbline.workloads import PathMtu
@@ -149,7 +150,7 @@ class _Asker:
             if time.monotonic() >= self._deadline:
                 raise _TimeOver
             reply = self._exchange(size - self._header, self._patience_s)
-            refuse_if_stopped(self._run)
+            refuse_if_stopped(self._run.stopping.is_set())
             if isinstance(reply, Answer | TooBig):
                 break
             if isinstance(reply, Unreachable):

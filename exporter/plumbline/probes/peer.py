@@ -96,9 +96,3 @@ def timed(run: Run, identity: Identity, tool_version: str, measure: Callable[[],
         operations=found.operations,
         message=found.message,
     )
-
-
-def refuse_if_stopped(run: Run) -> None:
-    """:class:`ProbeRefused` (``stopped``) when the run is to end."""
-    if run.stopping.is_set():
-        raise ProbeRefused("stopped", "the daemon is ending; the next start runs it again")

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from plumbline.config import CephConfig
+from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused, Unavailable
 from plumbline.probes.ceph_access import CephAccess
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.librados import Access
-from plumbline.probes.runner import ProcessRunner
 
 log = logging.getLogger(__name__)
 

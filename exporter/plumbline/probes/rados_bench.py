@@ -10,11 +10,11 @@ The program tells mean and maximum of the latency, and no percentiles.
 
 from __future__ import annotations
 
-import shutil
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from plumbline.core.process import Completed, ProcessRunner, Runner
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_configs.ceph import RadosBenchConfig
 from plumbline.probes import ceph_task
@@ -24,33 +24,13 @@ from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.osd_lookup import only_class
 from plumbline.probes.rados_bench_output import RadosBenchReport, parse_rados_bench
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.runner import Completed, ProcessRunner, Runner
+from plumbline.probes.tool import RADOS, refuse_if_stopped
 from plumbline.visible import excerpt
 from plumbline.workloads import RadosBench
 
 _HOST_BYTES = 29
 """Ceph cuts the host's name after so many."""
 SWEEP_TIMEOUT_S = 90.0
-
-
-class CephTool:
-    """The version of one of Ceph's programs."""
-
-    def __init__(self, program: str) -> None:
-        self._program = program
-
-    def version(self, runner: Runner) -> str:
-        """``16.2.15``; refuses (``tool-missing``) where there is no such program."""
-        if shutil.which(self._program) is None:
-            raise ProbeRefused(
-                "tool-missing", f"{self._program} is not installed; on Debian: apt-get install ceph-common"
-            )
-        done = runner.run((self._program, "--version"), timeout_s=20.0)
-        refuse_if_stopped(done)
-        words = done.stdout.decode("utf-8", "replace").split()
-        if done.returncode != 0 or words[:2] != ["ceph", "version"]:
-            raise ProbeRefused("tool-missing", f"{self._program} --version failed: {first_line(done)}; reinstall it")
-        return words[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +90,7 @@ class RadosBenchProbe:
     def run(self, run: Run) -> ProbeResult:
         """Write, or write and read; the objects are gone afterwards."""
         self.access.check()
-        version = CephTool("rados").version(run.runner)
+        version = RADOS.version(run.runner)
         started = run.clock()
         try:
             outcome, message, report, spent_s = self._measure(run)
@@ -143,7 +123,7 @@ class RadosBenchProbe:
             timeout_s = float(self.config.timeout) - spent_s
             done = run.runner.run(self.argv(mode), timeout_s=timeout_s, keep_fds=run.keep_fds)
             spent_s += done.duration_s
-            refuse_if_stopped(done)
+            refuse_if_stopped(done.cancelled)
             outcome, message = judge(done, f"rados bench {mode}", float(self.config.timeout))
             if outcome is not Outcome.SUCCESS:
                 return outcome, message, None, spent_s
@@ -194,12 +174,6 @@ def judge(done: Completed, what: str, timeout_s: float) -> tuple[Outcome, str]:
         how = f"signal {-status}" if status is not None and status < 0 else f"exit status {status}"
         return Outcome.FAILURE, f"{what}: {first_line(done) or 'no message'} ({how})"
     return Outcome.SUCCESS, ""
-
-
-def refuse_if_stopped(done: Completed) -> None:
-    """:class:`ProbeRefused` (``stopped``) when the run was to end."""
-    if done.cancelled:
-        raise ProbeRefused("stopped", "ended before it was finished; the next start runs it again")
 
 
 def first_line(done: Completed) -> str:

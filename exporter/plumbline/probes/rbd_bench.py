@@ -6,21 +6,19 @@ and overwrites the image from its start, so an image is shared with nothing, not
 
 from __future__ import annotations
 
-import shutil
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from plumbline.errors import ParseError
 from plumbline.probe_configs.ceph import RbdBenchConfig
 from plumbline.probes.ceph_access import CephAccess
-from plumbline.probes.fio import FioTool
 from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.rbd_bench_output import RbdBenchReport, parse_rbd_bench
 from plumbline.probes.rbd_commands import Commands, words
 from plumbline.probes.rbd_image import ImagePlan, lay_out, prepare
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.tool import FIO, RBD, Tool
 from plumbline.workloads import RbdBench
 
 _LEAST_S = 2.0
@@ -58,9 +56,9 @@ class RbdBenchProbe:
 
     config: RbdBenchConfig
     plan: RbdBenchPlan
-    tool: FioTool = field(default_factory=FioTool, compare=False)
+    tool: Tool = field(default=FIO, compare=False)
     """It lays the image out: rbd itself writes at full speed only."""
-    which: Callable[[str], str | None] = field(default=shutil.which, compare=False)
+    rbd: Tool = field(default=RBD, compare=False)
 
     heavy = True
 
@@ -74,8 +72,8 @@ class RbdBenchProbe:
         """Make sure of the image, lay out what is missing, measure."""
         plan, identity = self.plan, self.identity
         started = run.clock()
-        commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s, which=self.which)
-        version = commands.rbd_version()
+        commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s)
+        version = self.rbd.version(run.runner, limit_s=commands.left_s)
         done = prepare(plan.image, commands, run.progress)
         if done < plan.image.size_bytes:
             self.tool.version(run.runner)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import errno
 import re
-import shutil
 import time
 from collections.abc import Callable, Sequence
 
+from plumbline.core.process import Completed
 from plumbline.errors import ProbeRefused
 from plumbline.probes.ceph_access import SETUP, CephAccess
 from plumbline.probes.model import Run
-from plumbline.probes.runner import Completed
+from plumbline.probes.tool import refuse_if_stopped
 
 UNREACHABLE, NO_POOL, PERMISSION, FULL, FAILED = "unreachable", "no-pool", "permission", "full", "rbd-failed"
 
@@ -34,26 +34,15 @@ class Commands:
         *,
         timeout_s: float,
         clock: Callable[[], float] = time.monotonic,
-        which: Callable[[str], str | None] = shutil.which,
     ) -> None:
         self.access = access
-        self._run, self._clock, self._which = run, clock, which
+        self._run, self._clock = run, clock
         self._until = clock() + timeout_s
 
     @property
     def left_s(self) -> float:
         """What is left of the run's time."""
         return max(0.0, self._until - self._clock())
-
-    def rbd_version(self) -> str:
-        """``16.2.15``; refuses (``tool-missing``) where there is no ``rbd`` that runs."""
-        if self._which("rbd") is None:
-            raise ProbeRefused("tool-missing", "rbd is not installed; on Debian: apt-get install ceph-common")
-        said = self.run(("rbd", "--version"), limit_s=10.0)
-        match = re.match(rb"ceph version (\S+)", said.stdout)
-        if said.returncode != 0 or match is None:
-            raise ProbeRefused("tool-missing", f"rbd --version failed: {words(said)}; reinstall ceph-common")
-        return match[1].decode("ascii", "replace")
 
     def rbd(self, *arguments: str) -> Completed:
         """A short question or change; every failure but "no such image" is :class:`ProbeRefused`."""
@@ -68,19 +57,12 @@ class Commands:
         done = self._run.runner.run(
             argv, timeout_s=left, keep_fds=self._run.keep_fds, max_output_bytes=max_output_bytes
         )
-        if done.cancelled:
-            raise stopped()
+        refuse_if_stopped(done.cancelled)
         return done
 
     def wait(self, seconds: float) -> None:
         """Wait, but not when the run is to end."""
-        if self._run.stopping.wait(min(seconds, self.left_s)):
-            raise stopped()
-
-
-def stopped() -> ProbeRefused:
-    """The run is ended from outside."""
-    return ProbeRefused("stopped", "ended under way; the next start runs it again")
+        refuse_if_stopped(self._run.stopping.wait(min(seconds, self.left_s)))
 
 
 def is_missing_image(done: Completed) -> bool:

@@ -7,15 +7,14 @@ run and the percentiles are as in ``fio_job.py``.
 
 from __future__ import annotations
 
-import shutil
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_configs.ceph import RbdFioConfig
 from plumbline.probes.ceph_access import CephAccess
-from plumbline.probes.fio import FioTool, judge_report, operations_of
+from plumbline.probes.fio import judge_report, operations_of
 from plumbline.probes.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
 from plumbline.probes.fio_output import REPORT_MAX_BYTES, FioReport, parse_report, split_notes
 from plumbline.probes.identify import identify
@@ -23,7 +22,7 @@ from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.rbd_commands import Commands, words
 from plumbline.probes.rbd_image import ImagePlan, fio_argv, lay_out, prepare
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Completed
+from plumbline.probes.tool import FIO, RBD, Tool
 from plumbline.workloads import BlockWorkload, Pattern
 
 
@@ -71,8 +70,8 @@ class RbdFioProbe:
 
     config: RbdFioConfig
     plan: RbdFioPlan
-    tool: FioTool = field(default_factory=FioTool, compare=False)
-    which: Callable[[str], str | None] = field(default=shutil.which, compare=False)
+    tool: Tool = field(default=FIO, compare=False)
+    rbd: Tool = field(default=RBD, compare=False)
 
     heavy = True
 
@@ -93,9 +92,9 @@ class RbdFioProbe:
         """Make sure of the image, lay out what is missing, measure."""
         plan, identity = self.plan, self.identity
         started = run.clock()
-        commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s, which=self.which)
+        commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s)
         version = self.tool.version(run.runner)
-        commands.rbd_version()
+        self.rbd.version(run.runner, limit_s=commands.left_s)
         done = prepare(plan.image, commands, run.progress)
         outcome, message, report = _measure(plan, commands, run, done)
         return identity.result(

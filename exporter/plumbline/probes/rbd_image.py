@@ -27,6 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph_access import IMAGE_PREFIX, CephAccess
 from plumbline.probes.guard import FILL_BYTES_PER_SECOND
@@ -40,7 +41,6 @@ from plumbline.probes.rbd_answers import (
     parse_watchers,
 )
 from plumbline.probes.rbd_commands import FAILED, Commands, is_missing_image, words
-from plumbline.probes.runner import Completed
 
 OWNER, LAID_OUT = "plumbline.owner", "plumbline.laid-out"
 NOT_OURS, IN_USE, OTHER_SIZE = "not-ours", "in-use", "other-size"

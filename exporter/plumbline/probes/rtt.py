@@ -20,8 +20,9 @@ from plumbline.probes.echo import EchoSocket
 from plumbline.probes.echo_packet import Answer, Reply, Unreachable
 from plumbline.probes.handshake import handshake
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
-from plumbline.probes.peer import Findings, Peer, failure, refuse_if_stopped
+from plumbline.probes.peer import Findings, Peer, failure
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.tool import refuse_if_stopped
 from plumbline.workloads import RoundTrip
 
 LOST_AFTER_S = 1.0
@@ -91,7 +92,7 @@ def measure(
     while asked < packets and time.monotonic() < deadline:
         run.stopping.wait(gap_s)
         reply = ask()
-        refuse_if_stopped(run)
+        refuse_if_stopped(run.stopping.is_set())
         asked += 1
         if isinstance(reply, Answer):
             seconds.append(reply.seconds)

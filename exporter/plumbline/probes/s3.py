@@ -8,17 +8,18 @@ from dataclasses import dataclass
 
 import msgspec
 
+from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probe_configs.object import S3Config
-from plumbline.probes.apart import Failed, Refused, last_line, parse_answer, refuse_if_stopped
+from plumbline.probes.apart import Failed, Refused, last_line, parse_answer
 from plumbline.probes.identify import identify
 from plumbline.probes.isolated import argv_of
 from plumbline.probes.latencies import summarise
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.runner import Completed
 from plumbline.probes.s3_credentials import open_credentials
 from plumbline.probes.s3_worker import Answer, Done, Task
+from plumbline.probes.tool import refuse_if_stopped
 from plumbline.workloads import S3Ops
 
 DEVICE_CLASS = "s3"
@@ -113,7 +114,7 @@ class S3Probe:
             )
         finally:
             os.close(credentials)
-        refuse_if_stopped(completed)
+        refuse_if_stopped(completed.cancelled)
         if completed.timed_out:
             return completed, Failed(f"{config.endpoint}: not done in time", timeout=True)
         answer: Answer

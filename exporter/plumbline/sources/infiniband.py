@@ -23,7 +23,7 @@ the InfiniBand specification (PortCounters) and stay at their maximum until some
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -167,8 +167,8 @@ def read_infiniband(roots: Roots) -> InfinibandReading:
 
 def _read_port(device_path: Path, device: str, port: str, netdevs: Mapping[str, int]) -> InfinibandPort | None:
     path = device_path / "ports" / port
-    state = _parsed(path / "state", parse_state)
-    physical_state = _parsed(path / "phys_state", parse_state)
+    state = sysfs.read_parsed(path / "state", parse_state)
+    physical_state = sysfs.read_parsed(path / "phys_state", parse_state)
     if state is None and physical_state is None:
         return None  # the adapter is gone or its firmware is dead: every file is an error
     return InfinibandPort(
@@ -180,7 +180,7 @@ def _read_port(device_path: Path, device: str, port: str, netdevs: Mapping[str, 
         next((name for name, number in netdevs.items() if str(number + 1) == port), ""),
         state,
         physical_state,
-        _parsed(path / "rate", parse_rate),
+        sysfs.read_parsed(path / "rate", parse_rate),
         _counters(path / "counters", (*TRAFFIC, *ERRORS, WAIT)),
         _counters(path / "hw_counters", EVENTS),
     )
@@ -188,13 +188,8 @@ def _read_port(device_path: Path, device: str, port: str, netdevs: Mapping[str, 
 
 def _counters(directory: Path, names: tuple[str, ...]) -> dict[str, int]:
     present = set(sysfs.entries(directory))
-    found = {name: _parsed(directory / name, parse_counter) for name in names if name in present}
+    found = {name: sysfs.read_parsed(directory / name, parse_counter) for name in names if name in present}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _parsed(path: Path, parse: Callable[..., int | None]) -> int | None:
-    text = sysfs.read_text(path)
-    return None if text is None else parse(text, source=str(path))
 
 
 def _netdevs(device_path: Path) -> dict[str, int]:

@@ -15,10 +15,9 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
@@ -27,7 +26,6 @@ from plumbline.sources.pcichipsets import Bridge, behind_chipset
 from plumbline.sources.pciconfig import PciConfig
 from plumbline.sources.udevdb import read_properties
 
-T = TypeVar("T")
 _NVME_PATH = re.compile(r"(nvme[0-9]+)c[0-9]+(n[0-9]+)")
 _SUSPENDED = frozenset({"suspended", "suspending"})
 _ASLEEP = frozenset({"D3hot", "D3cold"})
@@ -156,11 +154,11 @@ class _Reader:
         return found
 
     def _class(self, address: str) -> int | None:
-        return _parsed(self.root / address / "class", pci.parse_class)
+        return sysfs.read_parsed(self.root / address / "class", pci.parse_class)
 
     def _bridge(self, address: str) -> Bridge:
         path = self.root / address
-        vendor, device = (_parsed(path / each, pci.parse_id) for each in ("vendor", "device"))
+        vendor, device = (sysfs.read_parsed(path / each, pci.parse_id) for each in ("vendor", "device"))
         properties = read_properties(self._roots, f"+pci:{address}")
         words = (sysfs.clean(properties.get(f"ID_{each}_FROM_DATABASE", b"")) for each in ("VENDOR", "MODEL"))
         return Bridge(vendor or 0, device or 0, " ".join(word for word in words if word))
@@ -223,16 +221,11 @@ def _read_config(file: int, *, extended: bool) -> bytes:
 
 
 def _speed(path: Path, which: str) -> int | None:
-    return _parsed(path / f"{which}_link_speed", pci.parse_speed)
+    return sysfs.read_parsed(path / f"{which}_link_speed", pci.parse_speed)
 
 
 def _lanes(path: Path, which: str) -> int | None:
-    return _parsed(path / f"{which}_link_width", pci.parse_lanes)
-
-
-def _parsed(path: Path, parse: Callable[..., T | None]) -> T | None:
-    text = sysfs.read_text(path)
-    return None if text is None else parse(text, source=str(path))
+    return sysfs.read_parsed(path / f"{which}_link_width", pci.parse_lanes)
 
 
 def _state(told: bool | None, path: Path) -> bool | None:

@@ -24,16 +24,12 @@ hangs these reads may hang, so they are no work for a scrape.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from plumbline.errors import ParseError, Unavailable
 from plumbline.roots import Roots
 from plumbline.sources import sysfs
-
-T = TypeVar("T")
 
 WRITE_BACK, WRITE_THROUGH = "write back", "write through"
 
@@ -145,26 +141,21 @@ def _read_queue(device: str, directory: Path) -> QueueSettings:
     queue = directory / "queue"
     return QueueSettings(
         device=device,
-        scheduler=_parsed(queue / "scheduler", parse_scheduler),
-        write_cache=_parsed(queue / "write_cache", parse_cache),
+        scheduler=sysfs.read_parsed(queue / "scheduler", parse_scheduler),
+        write_cache=sysfs.read_parsed(queue / "write_cache", parse_cache),
         device_cache=_read_device_cache(directory / "device" / "scsi_disk"),
-        zoned=_parsed(queue / "zoned", parse_zoned),
+        zoned=sysfs.read_parsed(queue / "zoned", parse_zoned),
         requests=sysfs.read_number(queue / "nr_requests"),
         read_ahead_kib=sysfs.read_number(queue / "read_ahead_kb"),
         rq_affinity=sysfs.read_number(queue / "rq_affinity"),
         nomerges=sysfs.read_number(queue / "nomerges"),
-        add_random=_parsed(queue / "add_random", parse_switch),
+        add_random=sysfs.read_parsed(queue / "add_random", parse_switch),
         max_io_kib=sysfs.read_number(queue / "max_sectors_kb"),
-        writeback_throttle_us=_parsed(queue / "wbt_lat_usec", parse_throttle),
-        io_poll=_parsed(queue / "io_poll", parse_switch),
+        writeback_throttle_us=sysfs.read_parsed(queue / "wbt_lat_usec", parse_throttle),
+        io_poll=sysfs.read_parsed(queue / "io_poll", parse_switch),
     )
 
 
 def _read_device_cache(directory: Path) -> str | None:
     address = next(iter(sysfs.entries(directory)), None)
-    return None if address is None else _parsed(directory / address / "cache_type", parse_cache)
-
-
-def _parsed(path: Path, parse: Callable[..., T]) -> T | None:
-    text = sysfs.read_text(path)
-    return None if text is None else parse(text, source=str(path))
+    return None if address is None else sysfs.read_parsed(directory / address / "cache_type", parse_cache)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from plumbline.probes.runner import Completed
+from plumbline.core.process import Completed
 from plumbline.sources.diskhealth import MALFORMED, NO_ANSWER, NO_PROGRAM, Answer, NoHealth
 from plumbline.sources.smartctl_answer import ASLEEP_STATUS, parse_answer
 
@@ -29,10 +29,10 @@ INSTALL = "apt-get install smartmontools"
 
 
 class DiskRunner(Protocol):
-    """Runs a command in bounds, and knows what outlived even SIGKILL; see ``probes/runner.py``."""
+    """Runs a command in bounds, and knows what outlived even SIGKILL; see ``core/process.py``."""
 
     def run(self, argv: Sequence[str], *, timeout_s: float, max_output_bytes: int = ...) -> Completed:
-        """As :meth:`plumbline.probes.runner.Runner.run`."""
+        """As :meth:`plumbline.core.process.Runner.run`."""
         ...
 
     def holds(self, argv: Sequence[str]) -> bool:

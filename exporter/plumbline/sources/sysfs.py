@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from plumbline.core.kernel import ATTRIBUTE, read_kernel
 from plumbline.errors import ParseError
+
+T = TypeVar("T")
 
 
 def clean(data: bytes) -> str | None:
@@ -33,8 +37,13 @@ def read_text(path: Path) -> str | None:
 
 def read_number(path: Path) -> int | None:
     """An unsigned decimal; :class:`ParseError` where something else stands there."""
+    return read_parsed(path, parse_number)
+
+
+def read_parsed(path: Path, parse: Callable[..., T | None]) -> T | None:
+    """What ``parse(text, source=…)`` makes of a one-line text; ``None`` where there is none."""
     text = read_text(path)
-    return None if text is None else parse_number(text, source=str(path))
+    return None if text is None else parse(text, source=str(path))
 
 
 def parse_number(text: str, *, source: str) -> int:

@@ -1,4 +1,4 @@
-"""The step between the daemon and a probe's command: sets up the process, then becomes the command.
+"""The step between the daemon and a command: sets up the process, then becomes the command.
 
 Run as a script in an isolated interpreter, never imported::
 
@@ -10,7 +10,7 @@ process, where any lock may be held for ever (a deadlock the subprocess document
 Before ``exec`` it arranges, in this order:
 
 - ``PR_SET_PDEATHSIG`` SIGKILL: the command dies with the daemon, even if the daemon is killed by SIGKILL
-  (prctl(2); bound to the *thread* that started it, which is the one that waits for it in ``runner.py``);
+  (prctl(2); bound to the *thread* that started it, which is the one that waits for it in ``process.py``);
 - with ``drop``, no ambient capability (PR_CAP_AMBIENT): what the daemon was given to ask disks is not for a probe;
 - nice 10 and I/O priority best-effort 7 (ioprio_set(2)): below everything else, but not the idle class, which
   would measure starvation instead of the service;

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from plumbline.core.slot import Slot
 from plumbline.errors import ParseError, PlumblineError, Unavailable
-from plumbline.latest import Latest
 
 
 class Clock:
@@ -17,14 +17,14 @@ class Clock:
         return self.now
 
 
-def make(results: Iterator[object], clock: Clock) -> Latest[object]:
+def make(results: Iterator[object], clock: Clock) -> Slot[object]:
     def read() -> object:
         result = next(results)
         if isinstance(result, Exception):
             raise result
         return result
 
-    return Latest(read, what="counters", stale_after_s=60.0, clock=clock)
+    return Slot(read, what="counters", stale_after_s=60.0, clock=clock)
 
 
 def test_the_latest_value_until_it_is_stale() -> None:
@@ -71,7 +71,7 @@ def test_a_first_read_that_hangs_becomes_a_fault() -> None:
                 during.append(type(error).__name__)
         return 1
 
-    latest: Latest[int] = Latest(hang, what="counters", stale_after_s=60.0, clock=clock)
+    latest: Slot[int] = Slot(hang, what="counters", stale_after_s=60.0, clock=clock)
     latest.refresh()
     assert during == ["Unavailable", "PlumblineError"]
     assert latest.value == 1
@@ -86,6 +86,6 @@ def test_a_first_read_that_hangs_says_for_how_long() -> None:
             _ = latest.value
         return 7
 
-    latest = Latest(read, what="counters", stale_after_s=60.0, clock=clock)
+    latest = Slot(read, what="counters", stale_after_s=60.0, clock=clock)
     latest.refresh()
     assert latest.value == 7

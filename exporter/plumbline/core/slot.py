@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -12,31 +13,37 @@ from plumbline.errors import PlumblineError, Unavailable
 T = TypeVar("T")
 
 
-class Latest(Generic[T]):
-    """What ``read`` gave last. One thread refreshes (a :class:`.scheduler.Job`), any may look."""
+class Slot(Generic[T]):
+    """What ``read`` gave last. One thread refreshes (a :class:`.scheduler.Job`), any may look.
+
+    ``last`` is the latest value there was, however old it is and whatever has failed since; ``tried``: it was read
+    once, or could not be.
+    """
 
     def __init__(
         self,
         read: Callable[[], T],
         *,
         what: str,
-        stale_after_s: float,
+        stale_after_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``what`` names the reading in errors; older than ``stale_after_s`` it is a fault and no value."""
         self._read, self._what, self._stale_after_s, self._clock = read, what, stale_after_s, clock
         self._began_s: float | None = None
         self._slot: tuple[float, T | PlumblineError] | None = None
+        self.last: T | None = None
+        self.tried = False
 
     def refresh(self, _cancel: threading.Event | None = None) -> None:
         """Read anew; an error on purpose is kept in place of the value."""
         result: T | PlumblineError
         self._began_s = self._clock() if self._began_s is None else self._began_s
         try:
-            result = self._read()
+            result = self.last = self._read()
         except PlumblineError as error:
             result = error
-        self._slot = (self._clock(), result)
+        self._slot, self.tried = (self._clock(), result), True
 
     @property
     def value(self) -> T:

@@ -1,0 +1,165 @@
+"""What reads, probes and judges, built in one explicit order: each part knows those before it.
+
+The daemon keeps it going; `plumbline check` looks with it twice, and starts, locks and writes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from prometheus_client import ProcessCollector
+
+from plumbline import registry
+from plumbline.cephmapwatch import CephMapWatch
+from plumbline.checks.model import Finding
+from plumbline.collectors.daemon import DaemonState
+from plumbline.config import Config
+from plumbline.core.slot import Slot
+from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
+from plumbline.exposition import Exposition
+from plumbline.fingerprint import Fingerprint
+from plumbline.fingerprinting import read_fingerprint
+from plumbline.hostwatch import HostWatch
+from plumbline.judging import Judge
+from plumbline.probes.cluster import CephGuard, ClusterView
+from plumbline.probing import Probing
+from plumbline.roots import Roots
+from plumbline.running import Running, World
+from plumbline.scheduler import Job
+from plumbline.sidebyside import ask_side_by_side
+from plumbline.sources.softnet import SoftnetUnwrapper
+from plumbline.sources.vantage import Vantage, read_vantage
+from plumbline.state import StateStore
+
+log = logging.getLogger("plumbline")
+
+FACTS_WITHIN_S = 3.0
+"""What the first look at them may take before the daemon goes on without."""
+CEPH, CEPH_EVERY_S = "ceph", 15.0
+"""The cluster's state for the metrics, asked for only where a probe needs the cluster."""
+FINGERPRINT, FINGERPRINT_EVERY_S = "fingerprint", 600.0
+"""It changes with updates, and starts processes: minutes late is early enough."""
+
+
+class Wiring:
+    """The parts. ``running`` is the configuration in force: a reload replaces it whole, and every part asks for it."""
+
+    def __init__(self, world: World, config: Config, store: StateStore, *, state: Callable[[], DaemonState]) -> None:
+        roots, environment = world.roots, world.environment
+        self.running: Running = world.prepare(config)
+        vantage = found_vantage(config, roots, environment)
+        self.cluster = CephGuard(config.ceph, config.gates, host=world.host)
+        self.probing = Probing(
+            store=store, roots=roots, host=world.host, environment=environment, vantage=vantage, cluster=self.cluster
+        )
+        self.watch = watch = HostWatch(config=self.config, store=store, roots=roots, environment=environment)
+        self.ceph = Slot[ClusterView](self._look_at_cluster, what="the Ceph cluster", stale_after_s=4 * CEPH_EVERY_S)
+        self.ceph_map = CephMapWatch(self.config, roots=roots, environment=environment)
+        self._fingerprint = Slot[Fingerprint](
+            lambda: read_fingerprint(roots, environment=environment, ceph=self.config().ceph),
+            what="what this node consists of",
+            stale_after_s=4 * FINGERPRINT_EVERY_S,
+        )
+        self.judge = Judge()
+        self._parts = registry.Parts(
+            roots=roots,
+            network=watch.network,
+            devices=lambda: watch.facts.devices,
+            softnet=SoftnetUnwrapper(),
+            kernel=watch.kernel,
+            storage=watch.storage,
+            canaries=self.probing.readings,
+            probes=self.probing.statuses,
+            findings=self._findings,
+            wall=time.time,
+            vantage=vantage,
+            churns=lambda: watch.links.churns,
+            roles=lambda: watch.links.roles,
+            infiniband=lambda: watch.infiniband.value,
+            disks_seen=lambda: watch.presence.seen,
+            latency=lambda: watch.latency.value,
+            ceph=lambda: self.ceph.value,
+            ceph_map=lambda: self.ceph_map.map.value,
+            osds=watch.osds,
+            fingerprint=self.fingerprint,
+            daemon=state,
+        )
+        self.exposition = Exposition(
+            (), None, clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
+        )
+
+    def config(self) -> Config:
+        """The configuration in force."""
+        return self.running.config
+
+    def collect(self, *, daemon: bool = True) -> None:
+        """From now on, what the configuration leaves switched on; without a daemon, only what says something then."""
+        config = self.config()
+        wanted = [each for each in registry.collectors(config) if daemon or not each.needs_daemon]
+        self.exposition.replace(wanted, registry.configured(self._parts, config, self.running.book))
+
+    def give_up_capabilities(self) -> str:
+        """All that no collector goes on needing; in words."""
+        return self.watch.use_capabilities(registry.capabilities(self.config()))
+
+    def slow_tier(self) -> list[Job]:
+        """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
+        return [*self.watch.jobs(), Job(CEPH, CEPH_EVERY_S, 0.0, self.ceph.refresh)]
+
+    def jobs(self) -> list[Job]:
+        """What only the daemon reads, too."""
+        fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
+        return [*self.slow_tier(), *self.ceph_map.jobs(), fingerprint]
+
+    def take(self, running: Running) -> None:
+        """Another configuration: the parts follow it."""
+        self.running = running
+        config = running.config
+        self.watch.configured()
+        self.cluster.configure(config.ceph, config.gates)
+        self.probing.apply(running.plan, running.book.bounds(), config.gates)
+
+    def fingerprint(self) -> Fingerprint:
+        """What this node consists of; empty where it is not read yet, or that hangs: nothing is compared then."""
+        try:
+            return self._fingerprint.value
+        except PlumblineError:
+            return Fingerprint()
+
+    def _findings(self) -> tuple[Finding, ...]:
+        if self.judge.findings is None:
+            raise Unavailable("the host has not been judged yet")
+        return self.judge.findings
+
+    def _look_at_cluster(self) -> ClusterView:
+        """:class:`Unavailable` where no probe needs it: a node that has a cluster need not let us ask for it."""
+        if not self.probing.needs_cluster:
+            raise Unavailable("no probe here needs a Ceph cluster")
+        try:
+            return self.cluster.look()
+        except ProbeRefused as refusal:
+            raise Unavailable(str(refusal)) from refusal
+
+
+def no_daemon() -> DaemonState:
+    """Where none runs."""
+    raise Unavailable("no daemon runs")
+
+
+def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) -> str:
+    """The ``vantage`` label: as configured, or as it looks. Fixed for the daemon's life, as the machine's is."""
+    if config.vantage is not None:
+        return config.vantage
+    look: dict[str, Callable[[], tuple[Vantage, str]]] = {
+        "vantage": lambda: read_vantage(roots, root=Path("/"), environment=environment)
+    }
+    found, _ = ask_side_by_side(look, FACTS_WITHIN_S, what="look")
+    if not found:
+        log.warning("where this node looks from can't be told: a read hangs; taken for a host, see vantage:")
+        return Vantage.HOST.value
+    vantage, by = found["vantage"]
+    log.debug("vantage %s: %s", vantage, by)
+    return vantage.value

@@ -1,0 +1,62 @@
+"""The program that a probe runs: which version it is, and what it means when a run was ended from outside."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from plumbline.core.process import Completed, Runner
+from plumbline.errors import ProbeRefused
+from plumbline.visible import excerpt
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program, Debian's package that has it, and what it answers to ``--version``: group 1 is the version."""
+
+    program: str
+    package: str
+    answers: re.Pattern[str]
+    which: Callable[[str], str | None] | None = None
+    """Finds the program; ``None``: in ``PATH``."""
+
+    def version(self, runner: Runner, *, limit_s: float = 20.0) -> str:
+        """``3.33``; refuses (``tool-missing``) where there is no such program that runs. It costs milliseconds."""
+        path = (self.which or shutil.which)(self.program)
+        if path is None:
+            raise ProbeRefused("tool-missing", self.missing)
+        done = runner.run((self.program, "--version"), timeout_s=limit_s)
+        refuse_if_stopped(done.cancelled)
+        match = self.answers.match(done.stdout.decode("utf-8", "replace"))
+        if done.returncode != 0 or match is None:
+            said = "no answer" if done.timed_out else first_line(done) or f"exit status {done.returncode}"
+            raise ProbeRefused("tool-missing", f"{path} --version failed: {said}; reinstall {self.package}")
+        return match[1]
+
+    @property
+    def missing(self) -> str:
+        """What is to be done where it is not installed."""
+        return f"{self.program} is not installed; on Debian: apt-get install {self.package}"
+
+
+_CEPH = re.compile(r"ceph version (\S+)")
+FIO = Tool("fio", "fio", re.compile(r"fio-(\S+)"))
+IPERF3 = Tool("iperf3", "iperf3", re.compile(r"iperf ([0-9]\S{0,20})"))
+CEPH, RADOS, RBD = (Tool(program, "ceph-common", _CEPH) for program in ("ceph", "rados", "rbd"))
+
+
+def refuse_if_stopped(stopped: bool) -> None:
+    """A run that was ended from outside is a refusal, no result."""
+    if stopped:
+        raise ProbeRefused("stopped", "ended from outside; the next start runs it again")
+
+
+def first_line(done: Completed) -> str:
+    """The first line of standard error, or of the output, that says something."""
+    for output in (done.stderr, done.stdout):
+        for line in output.decode("utf-8", "replace").splitlines():
+            if text := line.strip():
+                return excerpt(text)
+    return ""
