@@ -284,6 +284,3 @@ if TYPE_CHECKING:
 
     Pause = Callable[[float], None]
     Look = Callable[["Reader"], None]
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

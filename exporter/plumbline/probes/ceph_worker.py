@@ -17,7 +17,6 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -156,7 +155,3 @@ def _end_with(connection: int, limit_s: float) -> None:
         pass
     time.sleep(limit_s)
     os._exit(1)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

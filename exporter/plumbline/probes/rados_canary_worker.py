@@ -312,10 +312,9 @@ class Lane:
         """Remove an object outside of any measurement."""
         try:
             self.worker.pool.remove(name)
-        except FileNotFoundError:
-            pass
-        except OSError:
-            return False
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                return False
         self.objects.discard(name)
         return True
 
@@ -325,20 +324,18 @@ class WriteLane(Lane):
 
     def arrive(self, written: str, read: str) -> None:  # noqa: ARG002
         """Write it, or remove it if it is there."""
-        name = written
-        write, erase = self.streams
-        pool = self.worker.pool
-        for other in [each for each in self.objects if each != name]:  # of a map that is no more
+        (write, erase), pool = self.streams, self.worker.pool
+        for other in self.objects - {written}:  # of a map that is no more
             self.discard(other)
-        if name not in self.objects:
+        if written not in self.objects:
             data = os.urandom(self.worker.order.object_size)
-            self.begin(name)  # also a write that failed may be done later
-            if not self.operate(write, functools.partial(pool.write_full, name, data)):
-                self.discard(name)
-        elif self.operate(erase, functools.partial(pool.remove, name)):
-            self.objects.discard(name)
+            self.begin(written)  # also a write that failed may be done later
+            if not self.operate(write, functools.partial(pool.write_full, written, data)):
+                self.discard(written)
+        elif self.operate(erase, functools.partial(pool.remove, written)):
+            self.objects.discard(written)
         else:
-            self.discard(name)
+            self.discard(written)
 
 
 class ReadLane(Lane):
@@ -353,7 +350,7 @@ class ReadLane(Lane):
         """Read it; write it first, unmeasured, where it is new or was lost."""
         pool, size = self.worker.pool, self.worker.order.object_size
         if self._written != read:
-            for other in [each for each in self.objects if each != read]:
+            for other in self.objects - {read}:
                 self.discard(other)
             self.begin(read)
             try:
@@ -380,15 +377,14 @@ def error_index(error: OSError | None) -> int:
 
 def refused_by(error: OSError, order: Order) -> ProbeRefused:
     """Why it can't work now, and what to do."""
-    reasons = {
+    reason = {
         errno.EACCES: "permission",
         errno.EPERM: "permission",
         errno.ENOENT: "no-pool",
         errno.ENOSPC: "no-space",
         errno.EDQUOT: "no-space",
         errno.ESHUTDOWN: "blocklisted",
-    }
-    reason = reasons.get(error.errno or 0, "unreachable")
+    }.get(error.errno or 0, "unreachable")
     return ProbeRefused(reason, f"{order.access.conf}, pool {order.pool}: {error}; {ADVICE[reason]}")
 
 
@@ -401,6 +397,3 @@ ADVICE = {
     "unreachable": "is the cluster up, and the network to its monitors?",
 }
 """Every reason the worker refuses for (a label value), and what a person can do about it."""
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

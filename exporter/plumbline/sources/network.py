@@ -270,22 +270,8 @@ class NetworkReader:
             if netlink is not None:
                 state = self._with_driver_counters(snapshot, link, netlink, on_skip)
             counted_by = "" if state is None or not _counts(state) else "netlink" if state == netlink else "driver"
-            names = port.names if port and values else ()
-            found.append(
-                PortReading(
-                    link,
-                    _master(snapshot, link),
-                    info,
-                    source,
-                    rules,
-                    plan,
-                    names,
-                    values,
-                    state,
-                    counted_by,
-                    rings.get(index),
-                )
-            )
+            names, master, ring = port.names if port and values else (), _master(snapshot, link), rings.get(index)
+            found.append(PortReading(link, master, info, source, rules, plan, names, values, state, counted_by, ring))
         return tuple(found)
 
     def _pause_states(self, snapshot: _Snapshot, on_skip: SkipHook) -> Mapping[int, PauseState]:
