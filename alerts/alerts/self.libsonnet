@@ -78,6 +78,14 @@ local promql = import '../lib/promql.libsonnet';
         ),
         alert.new(
           config,
+          'PlumblineWebGuardsLost',
+          'plumbline_web_guards_lost > 0',
+          self_,
+          'A reload removed a protection of a Plumbline port.',
+          'The web configuration on {{ $labels.instance }} was reloaded without {{ $value }} of its protections (TLS, client certificates, allowed names, passwords or rate limit). The daemon log names what is missing.',
+        ),
+        alert.new(
+          config,
           'PlumblineDaemonHeavy',
           // Each resource as a share of what it may be; the process's own metrics have no name of ours.
           |||
