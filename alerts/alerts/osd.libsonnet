@@ -178,7 +178,7 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:osd_capacity:ratio <= 1 / %(ratio)g
           ||| % capacity),
           osd('health'),
-          "mClock assumes a wrong capacity for an OSD.",
+          "An OSD has a wrong capacity in mClock.",
           "The capacity that mClock assumes for " + name + ' is {{ printf "%.2g" $value }} times its measured capacity, or the usual capacity of its device class. Ceph measured it once, at the first start of the OSD. If it is too low, the OSD is throttled; if it is too high, recovery takes capacity that clients need.',
         ),
       ],
