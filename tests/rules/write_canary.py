@@ -231,8 +231,8 @@ def burn(moment: str, share: str, severity: str) -> tuple[Any, ...]:
         {"severity": severity, "window": window},
         {
             "summary": "Too many canary operations are slower than the baseline allows, or fail.",
-            "description": f"{share} of the operations of canary {SUBJECT}, are slower than the bound of its baseline"
-            f" or fail, over {window}; 1% are allowed for.",
+            "description": f"{share} of the operations of canary {SUBJECT}, were slower than the limit set by the"
+            f" baseline or failed, over {window}; the budget is 1%.",
         },
     )
 
