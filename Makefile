@@ -114,21 +114,19 @@ fmt: $(TEST_VENV)/.deps-$(KEY) ## format the code
 
 .PHONY: fresh
 fresh: $(TEST_VENV)/.installed-$(KEY) ## are the committed rules and dashboards what their sources render to?
-	@$(TEST_VENV)/bin/python alerts/render.py --check
-	@$(TEST_VENV)/bin/python dashboards/render.py --check
+	@$(TEST_VENV)/bin/python render.py --check
 	@$(TEST_VENV)/bin/python docs/render.py --check
 	@$(TEST_VENV)/bin/python deploy/prometheus/keeplist.py --check
 
 .PHONY: render
 render: $(TEST_VENV)/.installed-$(KEY) ## render alerts/ and dashboards/ into their out/ folders
-	@$(TEST_VENV)/bin/python alerts/render.py
-	@$(TEST_VENV)/bin/python dashboards/render.py
+	@$(TEST_VENV)/bin/python render.py
 	@$(TEST_VENV)/bin/python docs/render.py
 	@$(TEST_VENV)/bin/python deploy/prometheus/keeplist.py
 
 .PHONY: site site-arguments
-site: site-arguments $(TEST_VENV)/.deps-$(KEY) ## rules with your own numbers: SITE=site.libsonnet OUT=/etc/prometheus/plumbline
-	@$(TEST_VENV)/bin/python alerts/render.py --site "$(SITE)" --out "$(OUT)"
+site: site-arguments $(TEST_VENV)/.deps-$(KEY) ## rules and dashboards with your own numbers: SITE=site.libsonnet OUT=/etc/prometheus/plumbline
+	@$(TEST_VENV)/bin/python render.py --site "$(SITE)" --out "$(OUT)"
 
 site-arguments:
 	@test -n "$(SITE)" -a -n "$(OUT)" || { echo "say which: make site SITE=site.libsonnet OUT=/etc/prometheus/plumbline" >&2; exit 2; }

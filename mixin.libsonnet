@@ -1,5 +1,5 @@
 // Plumbline's monitoring mixin: configuration, recording rules, alerts and dashboards.
-// `alerts/render.py` writes the rules to alerts/out/, so that nobody needs jsonnet to use them.
+// `render.py` writes them to alerts/out/ and dashboards/out/, so that nobody needs jsonnet to use them.
 (import 'alerts/config.libsonnet')
 + (import 'alerts/rules/baseline.libsonnet')
 + (import 'alerts/rules/canary.libsonnet')
@@ -39,3 +39,4 @@
 + (import 'alerts/alerts/recovery.libsonnet')
 + (import 'alerts/lib/site.libsonnet')
 + (import 'alerts/lib/links.libsonnet')
++ (import 'dashboards/dashboards.libsonnet')

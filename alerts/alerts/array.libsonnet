@@ -17,12 +17,12 @@ local promql = import '../lib/promql.libsonnet';
                 + promql.instanceArguments(config) + ') }} ({{ (first .).Labels.level }}){{ end }}',
   local rebuild = '{{ with query (printf `plumbline_md_sync_ratio{device=%q,' + promql.instanceFormat(config) + '}` $labels.device '
                   + promql.instanceArguments(config)
-                  + ') }} A rebuild stands at {{ . | first | value | humanizePercentage }}{{ else }} No rebuild is under way{{ end }}.',
+                  + ') }} Rebuild progress: {{ . | first | value | humanizePercentage }}{{ else }} No rebuild is in progress{{ end }}.',
 
   // "raidz1-0, sdc"
   local vdevs = '{{ with query (printf `plumbline_zfs_vdev_healthy{pool=%q,' + promql.instanceFormat(config) + '} == 0` $labels.pool '
                 + promql.instanceArguments(config)
-                + ') | sortByLabel "vdev" }}, not healthy in it:{{ range $index, $vdev := . }}{{ if $index }},{{ end }} {{ $vdev.Labels.vdev }}{{ end }}{{ end }}',
+                + ') | sortByLabel "vdev" }}; unhealthy vdevs:{{ range $index, $vdev := . }}{{ if $index }},{{ end }} {{ $vdev.Labels.vdev }}{{ end }}{{ end }}',
 
   local unhealthy(tunables) = alert.fromTunables(
     { 'for': zfs['for'] } + tunables,
@@ -33,9 +33,9 @@ local promql = import '../lib/promql.libsonnet';
       plumbline_zfs_pool_healthy == 0
     ||| % (labels { operator: if tunables.down then '=~' else '!~', down: zfs.down }),
     disk,
-    if tunables.down then 'A ZFS pool does not serve.' else 'A ZFS pool is not healthy.',
+    if tunables.down then 'A ZFS pool is out of service.' else 'A ZFS pool is not healthy.',
     'Pool {{ $labels.pool }} on {{ $labels.instance }} is {{ $labels.state }}' + vdevs + '.'
-    + (if tunables.down then ' What lies on it cannot be reached.' else ' Its redundancy is reduced or spent.'),
+    + (if tunables.down then ' Its data cannot be reached.' else ' Its redundancy is reduced or lost.'),
   ),
 
   prometheusAlerts+:: {
@@ -47,8 +47,8 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineArrayDegraded',
           'max by (%(interface)s) (plumbline_md_degraded_disks) > 0' % labels,
           disk,
-          'A RAID array runs without all its disks.',
-          'Array {{ $labels.device }}' + level + ' on {{ $labels.instance }} lacks {{ $value }} of its disks: the next failure may lose it.' + rebuild,
+          'A RAID array lacks disks.',
+          'Array {{ $labels.device }}' + level + ' on {{ $labels.instance }} lacks {{ $value }} of its disks: the next failure may destroy the array.' + rebuild,
         ),
       ] + std.map(unhealthy, zfs.severities) + [
         alert.new(
@@ -61,7 +61,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + multipath),
           disk,
           'A multipath device has lost a path.',
-          'Multipath device {{ $labels.device }} on {{ $labels.instance }} has {{ $value }} usable paths, fewer than it had within %s: less bandwidth, and the last path is the last.' % multipath.window,
+          'Multipath device {{ $labels.device }} on {{ $labels.instance }} has {{ $value }} usable paths, fewer than it had within the last %s: it has less bandwidth and less redundancy.' % multipath.window,
         ),
       ],
     }],

@@ -98,7 +98,7 @@ local promql = import '../lib/promql.libsonnet';
     'PlumblineCanaryLatencyHigh',
     expr,
     latency,
-    'What a canary measures is slower than its baseline.',
+    'A canary is slower than its baseline.',
     'Canary ' + subject + ': the {{ $labels.statistic }} latency is {{ printf "%.1f" $value }} times ' + baseline + ', and ' + agrees + '.',
   ),
 
@@ -113,7 +113,7 @@ local promql = import '../lib/promql.libsonnet';
     expr,
     latency { window: window },
     'Too many canary operations are slower than the baseline allows, or fail.',
-    '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', are slower than the bound of its baseline or fail, over %s; %g%% are allowed for.' % [window, 100 * canary.slowOperationsBudget],
+    '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', were slower than the limit set by the baseline or failed, over %s; the budget is %g%%.' % [window, 100 * canary.slowOperationsBudget],
   ),
 
   prometheusAlerts+:: {
@@ -126,13 +126,13 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineCanaryLatencyExtreme',
           'plumbline:degradation_fast:ratio{statistic="p50"} >= %g' % extreme.ratio,
           latency,
-          'What a canary measures is many times slower than its baseline.',
+          'A canary is many times slower than its baseline.',
           'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.',
         ),
         highAlert(
           high.page,
           page,
-          'it has been beyond what this hour allows for %s without wavering, or for %s' % [high.page.steadySpan, high.page.anySpan]
+          'it has exceeded what this hour allows for %s at a steady level, or for %s at any level' % [high.page.steadySpan, high.page.anySpan]
         ),
         highAlert(high.ticket, ticket, 'its longer windows agree'),
         alert.new(
@@ -141,7 +141,7 @@ local promql = import '../lib/promql.libsonnet';
           gated(lasting('plumbline:fleet_beyond:share', fleet.share, fleet.span), canary.recoveryWindow),
           latency,
           'The canaries of most hosts are slower than their baselines.',
-          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) more than %g times slower than this hour allows, for %s: the layer, not a device.' % [canary.beyond, fleet.span],
+          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) more than %g times slower than this hour allows, for %s: the whole layer is slow, not one device.' % [canary.beyond, fleet.span],
         ),
         burnAlert(
           burn.page,

@@ -41,11 +41,11 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineCapacityHostLossUnsafe',
           'plumbline:capacity_host_loss:ratio > %g' % unsafe.ratio,
           rados,
-          'A lost host could not be restored from the others.',
+          'If a host is lost, the others lack the space to restore its data.',
           'Losing the largest host of ' + of
           + '{{ with query ' + query('topk(1, plumbline:capacity_after_loss:ratio{%s})') + ' }}{{ with (first .).Labels }} ({{ .domain }} {{ .name }}){{ end }}{{ end }}'
-          + ' would fill the fullest OSD of the others to {{ $value | humanizePercentage }} of backfillfull'
-          + '{{ with query ' + query('-plumbline:capacity_host_loss_left:bytes{%s}') + ' }}: {{ . | first | value | humanize1024 }}B of raw data are too much{{ end }}'
+          + ' would fill the fullest remaining OSD to {{ $value | humanizePercentage }} of backfillfull'
+          + '{{ with query ' + query('-plumbline:capacity_host_loss_left:bytes{%s}') + ' }}: {{ . | first | value | humanize1024 }}B of raw data do not fit{{ end }}'
           + '. Ceph would stop copying before every copy is restored.',
         ),
         alert.new(
@@ -53,16 +53,16 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineCapacityHostLossSoon',
           agreed('plumbline:capacity_days_to_host_loss_unsafe:days', soon { select: '' }) + fuller(soon.minimumUsed),
           rados,
-          'Losing a host becomes unsafe soon.',
-          'In {{ printf "%%.0f" $value }} days at the latest, by the growth of the last %s, ' % std.join(' and of the last ', slopes) + of + ' is too full to restore what its largest host holds on the others.',
+          'Losing a host will soon be unsafe.',
+          'In {{ printf "%%.0f" $value }} days at the latest, at the growth rate of the last %s, ' % std.join(' and of the last ', slopes) + of + ' will be too full to restore the data of its largest host on the others.',
         ),
         alert.new(
           config,
           'PlumblineCapacityNoSelfHealing',
           'count by (%s) (plumbline:capacity_self_healing:bool == 0)' % promql.join(clusters),
           rados,
-          'Pools can not restore their copies after a loss.',
-          '{{ $value }} pools{{ with $labels.cluster }} of cluster {{ . }}{{ end }} need every failure domain there is for their copies: after losing a host they have one copy less until it is back, and the next fault meets them so.',
+          'Pools cannot restore their copies after a host is lost.',
+          '{{ $value }} pools{{ with $labels.cluster }} of cluster {{ . }}{{ end }} use every failure domain for their copies: after a host is lost they have one copy fewer until it is back, and the next fault may stop them.',
         ),
         alert.new(
           config,
@@ -78,15 +78,15 @@ local promql = import '../lib/promql.libsonnet';
           ]),
           rados,
           'A device class fills faster than planned.',
-          'In {{ printf "%%.0f" $value }} days at the latest, by the growth of the last %s, the first OSD of ' % std.join(' and of the last ', slopes) + of + ' is full; the plan says later.',
+          'In {{ printf "%%.0f" $value }} days at the latest, at the growth rate of the last %s, the first OSD of ' % std.join(' and of the last ', slopes) + of + ' will be full, which is earlier than planned.',
         ),
         alert.new(
           config,
           'PlumblineCapacityHeadroomLow',
           'plumbline:capacity_headroom:ratio > %g' % headroom.ratio,
           { signal: 'capacity' },
-          'Most of what the hardware can do is used.',
-          'In its busiest hours of the last %s the {{ $labels.layer }} layer of ' % config.capacity.headroom.span + of + ' did {{ $value | humanizePercentage }} of the {{ $labels.figure }} that were measured of it.',
+          'Most of the measured hardware capacity is in use.',
+          'In its busiest hours of the last %s the {{ $labels.layer }} layer of ' % config.capacity.headroom.span + of + ' reached {{ $value | humanizePercentage }} of the measured {{ $labels.figure }}.',
         ),
       ],
     }],

@@ -14,7 +14,7 @@ local alert = import '../lib/alert.libsonnet';
           'plumbline_ceph_reachable == 0',
           { layer: 'rados', signal: 'health' },
           "Ceph's monitors do not answer the probes.",
-          "Ceph's monitors do not answer {{ $labels.instance }} in time. No probe of the cluster runs there, and none that needs the cluster's lock; from one node alone it is the node's key or its network, from all of them the cluster.",
+          "Ceph's monitors do not answer {{ $labels.instance }} in time. Probes of the cluster, and probes that need its lock, do not run there. If only this node reports it, check its key and its network; if all nodes do, check the cluster.",
         ),
       ],
     }],

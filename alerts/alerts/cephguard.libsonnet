@@ -33,7 +33,7 @@ local promql = import '../lib/promql.libsonnet';
     expr,
     { layer: layer, signal: 'health' },
     'A Ceph daemon does not answer the ceph-exporter.',
-    '{{ $labels.ceph_daemon }}%s{{ with $labels.hostname }} on {{ . }}{{ end }} does not answer on its admin socket: it hangs, or it ended and left the socket behind. Its counters are missing.' % inCluster,
+    '{{ $labels.ceph_daemon }}%s{{ with $labels.hostname }} on {{ . }}{{ end }} does not answer on its admin socket: it hangs, or it has exited and left the socket behind. Its counters are missing.' % inCluster,
   ),
 
   prometheusAlerts+:: {
@@ -51,8 +51,8 @@ local promql = import '../lib/promql.libsonnet';
             )
           ||| % labels,
           { layer: 'self', signal: 'health' },
-          'OSDs run, and their counters are not exported.',
-          '{{ $value }} OSDs%s are up and have no performance counters in Prometheus: their latency is not watched. Run `ceph orch apply ceph-exporter` and scrape it, or set mgr/prometheus/exclude_perf_counters to false.' % inCluster,
+          'OSDs run, but their performance counters are not exported.',
+          '{{ $value }} OSDs%s are up but have no performance counters in Prometheus, so their latency is not monitored. Run `ceph orch apply ceph-exporter` and scrape it, or set mgr/prometheus/exclude_perf_counters to false.' % inCluster,
         ),
         alert.new(
           config,
@@ -78,8 +78,8 @@ local promql = import '../lib/promql.libsonnet';
             ||| % (labels { operations: stale.operationsPerSecond })),
           ]),
           { layer: 'self', signal: 'health' },
-          "Ceph's own metrics are old.",
-          "{{ if eq $labels.reason \"stuck\" }}The manager%(in)s serves its metrics from a cache that nothing fills any more{{ else if eq $labels.reason \"slow\" }}The manager%(in)s takes {{ printf \"%%.0f\" $value }} s to collect its metrics, and serves old ones meanwhile{{ else }}Counters of {{ $value }} OSDs%(in)s stand still, although their own admin sockets count operations{{ end }}: what alerts and dashboards show of Ceph is old." % { 'in': inCluster },
+          "Ceph's own metrics are out of date.",
+          "{{ if eq $labels.reason \"stuck\" }}The manager%(in)s serves its metrics from a cache that is no longer updated{{ else if eq $labels.reason \"slow\" }}The manager%(in)s takes {{ printf \"%%.0f\" $value }} s to collect its metrics and serves old ones meanwhile{{ else }}Counters of {{ $value }} OSDs%(in)s do not change, although the admin sockets of these OSDs count operations{{ end }}: alerts and dashboards show old data about Ceph." % { 'in': inCluster },
         ),
         socketDown('osd', osd.onHost(config, silent('=~"osd[.].+"'), ['hostname'])),
         socketDown('rados', silent('!~"osd[.].+"')),
@@ -98,8 +98,8 @@ local promql = import '../lib/promql.libsonnet';
             ceph_health_status
           ||| % labels,
           { layer: 'self', signal: 'health' },
-          'OSDs are here, and Ceph itself is not watched.',
-          "{{ $value }} OSDs are on hosts%s that Plumbline watches, and Prometheus has none of Ceph's own metrics with the same cluster label: no manager is active, its prometheus module is off, or it is not scraped." % inCluster,
+          'OSDs are present, but Prometheus has no metrics of Ceph itself.',
+          "{{ $value }} OSDs are on hosts%s that Plumbline watches, but Prometheus has no metrics of Ceph itself with the same cluster label: no manager is active, its prometheus module is off, or it is not scraped." % inCluster,
         ),
       ],
     }],

@@ -37,13 +37,13 @@ local promql = import '../lib/promql.libsonnet';
         votedAlert(
           'PlumblineProbeLatencyHigh',
           promql.judgedLatency,
-          'A probe finds its device slower than the baseline.',
+          'A probe measures a higher latency than the baseline.',
           subject + 'the {{ $labels.statistic }} latency is {{ printf "%.2f" $value }} times',
         ),
         votedAlert(
           'PlumblineProbeThroughputLow',
           promql.judgedThroughput,
-          'A probe finds less throughput than the baseline.',
+          'A probe measures less throughput than the baseline.',
           subject + 'operations or bytes per second are {{ printf "%.2f" $value }} times worse than',
         ),
       ],

@@ -43,11 +43,11 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:disk_latency:p99_seconds >= %(floorSeconds)g
           ||| % (labels + outlier),
           disk('latency'),
-          'A disk has a slower tail than its peers.',
+          'The slowest operations of a disk take much longer than those of its peers.',
           name + ': the slowest hundredth of its {{ $labels.operation }} operations takes '
           + figure('plumbline:disk_latency:p99_seconds') + ' or more, {{ printf "%.0f" $value }} times the '
           + figure('plumbline:disk_latency:peer_p99_seconds')
-          + ' of the disks of its class on this host. Whatever is spread over all of them waits for this one.',
+          + ' of the disks of its class on this host. I/O that is spread over all of them waits for this disk.',
         ),
         alert.new(
           config,
@@ -58,10 +58,10 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:disk_hour:figure{figure="latency"} >= %(floorSeconds)g
           ||| % (labels + regressed),
           disk('latency'),
-          'A disk has a slower tail than in the days before.',
+          'The slowest operations of a disk take much longer than in the days before.',
           name + ': the slowest hundredth of its {{ $labels.operation }} operations takes '
           + figure('plumbline:disk_hour:figure', 'figure="latency",')
-          + ' or more, {{ printf "%.0f" $value }} times what was usual at this hour of the last days, and it does not have more to do.',
+          + ' or more, {{ printf "%.0f" $value }} times the usual value at this hour of the last days, and its load has not grown as much.',
         ),
         alert.new(
           config,
@@ -94,9 +94,9 @@ local promql = import '../lib/promql.libsonnet';
             plumbline_disk_present{serial!=""} == 1
           ||| % labels,
           disk('error'),
-          'A disk has left a node.',
+          'A disk has disappeared from a node.',
           'Disk {{ $labels.device }}' + promql.diskIdentity(lastKnown)
-          + ' on {{ $labels.instance }} is gone: it was there before, and the kernel no longer knows it. Nobody pulled it? Then the disk, its slot or its cable has failed.',
+          + ' on {{ $labels.instance }} is gone: the kernel no longer sees it. Unless somebody removed it, the disk, its slot or its cable has failed.',
         ),
         alert.new(
           config,
@@ -107,7 +107,7 @@ local promql = import '../lib/promql.libsonnet';
           disk('health'),
           'A disk runs with the wrong scheduler, or with flushes switched off.',
           'Open on {{ $labels.instance }}: {{ $labels.check }} for ' + subjects
-          + '. `plumbline check` on the node says why, what it should be, and the command and the udev rule that mend it.',
+          + '. `plumbline check` on the node shows the reason, the right value, and the command and udev rule that fix it.',
         ),
       ],
     }],

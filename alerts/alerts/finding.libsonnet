@@ -29,9 +29,9 @@ local promql = import '../lib/promql.libsonnet';
     'count by (%(instance)s) (plumbline_finding{severity="%(finding)s",%(selector)s} == 1)' % (labels + each + of),
     { layer: of.layer, signal: 'health' },
     'A node does not follow documented advice.',
-    'Open on {{ $labels.instance }}, severity %s, {{ $value }} in number: ' % each.finding
+    '{{ $labels.instance }} has {{ $value }} open findings of severity %s: ' % each.finding
     + names(each.finding, of.selector)
-    + '. `plumbline check` on the node says why, and the command that mends each.',
+    + '. `plumbline check` on the node shows the reason for each and the command that fixes it.',
   ),
 
   prometheusAlerts+:: {

@@ -39,8 +39,8 @@ local promql = import '../lib/promql.libsonnet';
             plumbline_disk_asleep == 1
           ||| % (labels + unavailable),
           disk('health'),
-          'A disk has stopped telling its health.',
-          name + ' answered the last question for its health {{ $value | humanizeDuration }} ago and none since. A disk that no longer answers its controller may be about to fail.',
+          'A disk has stopped reporting its health.',
+          name + ' last reported its health {{ $value | humanizeDuration }} ago. A disk that no longer answers its controller may be about to fail.',
         ),
         alert.new(
           config,
@@ -53,8 +53,8 @@ local promql = import '../lib/promql.libsonnet';
             'kind', 'reallocated sectors'
           ),
           disk('error'),
-          'A disk counts more media errors.',
-          name + ': {{ printf "%%.0f" $value }} more {{ $labels.kind }} within %s. Disks that begin to count rarely stop.' % media.window,
+          'A disk reports new media errors.',
+          name + ': {{ printf "%%.0f" $value }} more {{ $labels.kind }} within %s. Disks that begin to report errors rarely stop.' % media.window,
         ),
         alert.new(
           config,
@@ -64,8 +64,8 @@ local promql = import '../lib/promql.libsonnet';
           ) + 'or\n'
           + 'max by (%(interface)s, warning) (plumbline_disk_critical_warning{warning!~"%(notFailing)s"}) == 1\n' % (labels + failing),
           disk('error'),
-          'A disk declares itself failing.',
-          name + ' says so itself: {{ $labels.warning }}. Replace it while it can still be read.',
+          'A disk reports that it is failing.',
+          name + ' reports: {{ $labels.warning }}. Replace it while it can still be read.',
         ),
         alert.new(
           config,
@@ -77,15 +77,15 @@ local promql = import '../lib/promql.libsonnet';
           ||| % labels,
           disk('error'),
           'A disk has sectors that it cannot read.',
-          name + ' has {{ $value }} sectors that it could not read and has not replaced yet. Their data is gone from this disk; each attempt to read them takes seconds.',
+          name + ' has {{ $value }} sectors that it could not read and has not replaced yet. Their data is lost on this disk, and each attempt to read them takes seconds.',
         ),
         alert.new(
           config,
           'PlumblineDiskWearOut',
           'plumbline:disk_endurance_left:seconds < %d' % (wear.days * promql.seconds('1d')),
           disk('health'),
-          'A disk wears out soon.',
-          name + ' reaches the end of its rated writes {{ with query (printf "vector(time() + %f)" $value) }}about {{ . | first | value | humanizeTimestamp }}{{ end }}, going by its life so far and the last weeks.',
+          'A disk will soon reach the end of its rated writes.',
+          name + ' reaches the end of its rated writes {{ with query (printf "vector(time() + %f)" $value) }}about {{ . | first | value | humanizeTimestamp }}{{ end }}, judging by its whole life and the last weeks.',
         ),
         alert.new(
           config,
@@ -97,7 +97,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + spare),
           disk('health'),
           'A disk has few spare blocks left.',
-          name + ' has {{ $value | humanizePercentage }} of its spare blocks left: the others stand in for blocks that failed. At its threshold it declares itself failing, and may turn read-only.',
+          name + ' has {{ $value | humanizePercentage }} of its spare blocks left: the others have replaced failed blocks. At its threshold the disk reports itself as failing and may become read-only.',
         ),
         alert.new(
           config,
@@ -117,7 +117,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + hot),
           disk('saturation'),
           'A disk is too hot.',
-          name + ' is at {{ printf "%.0f" $value }} °C, at or near the limit that it states. It throttles itself, which shows as latency, and it ages faster.',
+          name + ' is at {{ printf "%.0f" $value }} °C, at or near its stated limit. A hot disk throttles itself, which raises latency, and ages faster.',
         ),
       ],
     }],

@@ -41,8 +41,8 @@ local promql = import '../lib/promql.libsonnet';
             max by (%(interface)s) (plumbline_nic_max_speed_bits_per_second)
           ||| % (labels + slow) + promql.lowestOnly(config) + promql.storageOnly(config),
           network('health'),
-          'A network link runs below what its port can do.',
-          '{{ $labels.device }} on {{ $labels.instance }} runs at {{ $value | humanize }}bit/s, though the port supports more: the other end, the cable or the transceiver holds it back.',
+          'A network link is slower than its port supports.',
+          '{{ $labels.device }} on {{ $labels.instance }} runs at {{ $value | humanize }}bit/s, although the port supports more. The other end, the cable or the transceiver limits it.',
         ),
         alert.new(
           config,
@@ -50,7 +50,7 @@ local promql = import '../lib/promql.libsonnet';
           'max by (%(slave)s) (plumbline_bond_slave_up) == 0' % labels,
           network('health'),
           'A bond has lost a link.',
-          'Slave {{ $labels.slave }} of {{ $labels.device }} on {{ $labels.instance }} has no link: the bond runs with less bandwidth and less redundancy, the next failure may take the node off the network.',
+          'Slave {{ $labels.slave }} of {{ $labels.device }} on {{ $labels.instance }} has no link: the bond runs with less bandwidth and less redundancy, and the next failure may disconnect the node.',
         ),
         alert.new(
           config,
@@ -68,8 +68,8 @@ local promql = import '../lib/promql.libsonnet';
             max by (%(slave)s) (plumbline_bond_slave_up) == 1
           ||| % labels,
           network('health'),
-          'A bond has a link that is up and not aggregated.',
-          'Slave {{ $labels.slave }} of {{ $labels.device }} on {{ $labels.instance }} has a link, but is outside the active LACP aggregator or has no LACP partner: it carries nothing. Its switch port lacks LACP, is in another channel, or is on a switch that is not paired with the first.',
+          'A member of a bond has a link but is not aggregated.',
+          'Slave {{ $labels.slave }} of {{ $labels.device }} on {{ $labels.instance }} has a link, but is outside the active LACP aggregator or has no LACP partner: it carries no traffic. Its switch port lacks LACP, is in another channel, or is on a switch that is not paired with the first.',
         ),
         alert.new(
           config,
@@ -77,7 +77,7 @@ local promql = import '../lib/promql.libsonnet';
           'count by (%(role)s) (count_values by (%(role)s) ("mtu", plumbline:nic_role_mtu:bytes)) > 1' % labels,
           network('health'),
           'Interfaces of one network have different MTUs.',
-          'The interfaces with role {{ $labels.role }} have {{ $value }} different MTUs: ' + mtus + '. Packets bigger than the receiver takes vanish without an error at the sender; small ones, like heartbeats, still pass.',
+          'The interfaces with role {{ $labels.role }} have {{ $value }} different MTUs: ' + mtus + '. Packets larger than the MTU of the receiver are lost without an error at the sender; small packets such as heartbeats still pass.',
         ),
         alert.new(
           config,
@@ -103,8 +103,8 @@ local promql = import '../lib/promql.libsonnet';
             sum by (%(port)s, error) (increase(plumbline_infiniband_errors_total{error!~"%(benign)s"}[%(window)s])) >= %(minimumErrors)d
           ||| % (labels + ibErrors),
           network('error'),
-          'An InfiniBand port counts errors.',
-          'Port {{ $labels.port }} of {{ $labels.device }} on {{ $labels.instance }}: {{ printf "%%.0f" $value }} more {{ $labels.error }} within %s. Symbol, receive and integrity errors are a cable or a transceiver; discards are congestion.' % ibErrors.window,
+          'An InfiniBand port reports errors.',
+          'Port {{ $labels.port }} of {{ $labels.device }} on {{ $labels.instance }}: {{ printf "%%.0f" $value }} more {{ $labels.error }} within %s. Symbol, receive and integrity errors point to a cable or transceiver, discards to congestion.' % ibErrors.window,
         ),
       ],
     }],

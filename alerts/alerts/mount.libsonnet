@@ -14,7 +14,7 @@ local alert = import '../lib/alert.libsonnet';
           'plumbline_mount_up == 0',
           { layer: 'filesystem', signal: 'health' },
           'A mounted file system does not answer.',
-          '{{ $labels.mountpoint }} ({{ $labels.filesystem }}) on {{ $labels.instance }} does not answer: its server is gone or can not be reached, and every program that touches it hangs.',
+          '{{ $labels.mountpoint }} ({{ $labels.filesystem }}) on {{ $labels.instance }} does not answer: its server is down or unreachable, and every program that uses it hangs.',
         ),
       ],
     }],

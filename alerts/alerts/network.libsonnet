@@ -64,8 +64,8 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineNicRingSmall',
           smallRing,
           network('loss'),
-          'A network interface drops packets and its receive ring could be bigger.',
-          'The receive ring of {{ $labels.device }} on {{ $labels.instance }} is set to {{ $value | humanizePercentage }} of its maximum, and packets are lost because it is full. First see that its interrupts are spread, then raise it.',
+          'A network interface drops packets although its receive ring could be larger.',
+          'The receive ring of {{ $labels.device }} on {{ $labels.instance }} is set to {{ $value | humanizePercentage }} of its maximum, and packets are lost because it is full. First make sure that its interrupts are spread over several CPUs, then enlarge the ring.',
         ),
         alert.new(
           config,
@@ -73,7 +73,7 @@ local promql = import '../lib/promql.libsonnet';
           drops('cause="fifo"', alerts.PlumblineNicFifoDrops),
           network('loss'),
           'A network interface drops packets in its own buffer.',
-          '{{ $labels.device }} on {{ $labels.instance }} drops {{ $value | humanizePercentage }} of its {{ $labels.direction }} packets in the buffer of the card: the bus or the memory behind it is too slow, bigger rings do not help.',
+          '{{ $labels.device }} on {{ $labels.instance }} drops {{ $value | humanizePercentage }} of its {{ $labels.direction }} packets in the buffer of the card: the bus or the memory behind it is too slow. Larger rings do not help.',
         ),
         alert.new(
           config,
@@ -100,7 +100,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + pause) + lowestOnly,
           network('saturation'),
           'Pause frames keep stopping a network link.',
-          '{{ $labels.device }} on {{ $labels.instance }}: {{ printf "%.0f" $value }} pause frames a second, direction {{ $labels.direction }}. Nothing is dropped, but the link stands still for part of the time; transmit means this host is too slow, receive that its peer or the switch is.',
+          '{{ $labels.device }} on {{ $labels.instance }}: {{ printf "%.0f" $value }} pause frames a second, direction {{ $labels.direction }}. No packet is dropped, but the link is idle for part of the time. Transmit: this host is too slow. Receive: its peer or the switch is too slow.',
         ),
         alert.new(
           config,
@@ -126,7 +126,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + squeeze),
           network('saturation'),
           'Packet processing keeps running out of its budget.',
-          'On {{ $labels.instance }}, {{ $value }} of its CPUs leave packets waiting because receive rounds use up {{ if eq $labels.limit "budget" }}their budget of packets (net.core.netdev_budget){{ else if eq $labels.limit "time" }}their time (net.core.netdev_budget_usecs){{ else }}their budget of packets or time{{ end }}; the next step is loss in the ring.',
+          'On {{ $labels.instance }}, {{ $value }} of its CPUs leave packets waiting because receive rounds use up {{ if eq $labels.limit "budget" }}their budget of packets (net.core.netdev_budget){{ else if eq $labels.limit "time" }}their time (net.core.netdev_budget_usecs){{ else }}their budget of packets or time{{ end }}. If this continues, the ring drops packets.',
         ),
         alert.new(
           config,
@@ -153,7 +153,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + irqs) + lowestOnly + promql.storageOnly(config),
           network('health'),
           'One CPU serves all interrupts of a network interface.',
-          '{{ $value | humanizePercentage }} of the interrupts of {{ $labels.device }} on {{ $labels.instance }} fall on one CPU, though it has several vectors. That CPU is the limit of the interface; ring drops and time squeezes come next.',
+          '{{ $value | humanizePercentage }} of the interrupts of {{ $labels.device }} on {{ $labels.instance }} go to one CPU, although the interface has several vectors. That CPU limits the interface; time squeezes and ring drops follow.',
         ),
         alert.new(
           config,
@@ -169,8 +169,8 @@ local promql = import '../lib/promql.libsonnet';
             (sum by (%(instance)s) (increase(plumbline_tcp_retransmitted_segments_total[%(window)s])) >= %(minimumSegments)d)
           ||| % (labels + retransmits),
           network('loss'),
-          'TCP sends many segments again.',
-          '{{ $labels.instance }} sends {{ $value | humanizePercentage }} of its TCP segments again: packets are lost on the way to its peers, or at them. Where no alert of an interface names the place, look at the switches and the receivers.',
+          'TCP retransmits many segments.',
+          '{{ $labels.instance }} retransmits {{ $value | humanizePercentage }} of its TCP segments: packets are lost on the way to its peers or at the peers. If no interface alert shows where, check the switches and the receivers.',
         ),
         alert.new(
           config,
@@ -179,7 +179,7 @@ local promql = import '../lib/promql.libsonnet';
             sum by (%(instance)s) (increase(plumbline_tcp_listen_overflows_total[%(window)s])) >= %(minimumOverflows)d
           ||| % (labels + listen),
           network('loss'),
-          'New TCP connections meet a full accept queue.',
+          'New TCP connections are refused because an accept queue is full.',
           '{{ $labels.instance }} refused {{ printf "%%.0f" $value }} connections within %s: a daemon does not accept them fast enough, or its queue is too short (net.core.somaxconn, ms_tcp_listen_backlog).' % listen.window,
         ),
       ],

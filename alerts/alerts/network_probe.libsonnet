@@ -27,8 +27,8 @@ local promql = import '../lib/promql.libsonnet';
             max by (%(interface)s) (plumbline_nic_mtu_bytes)
           ||| % labels,
           { layer: 'network', signal: 'health' },
-          'A path carries smaller packets than the interface that leads to it.',
-          'Packets from {{ $labels.instance }} by {{ $labels.device }} to {{ $labels.target }} pass up to {{ printf "%.0f" $value }} bytes, which is less than the MTU of {{ $labels.device }}: a switch, a router or the peer between them is set smaller.',
+          'A network path carries smaller packets than its interface allows.',
+          'Packets from {{ $labels.instance }} by {{ $labels.device }} to {{ $labels.target }} pass up to {{ printf "%.0f" $value }} bytes, which is less than the MTU of {{ $labels.device }}: a switch or router on the way, or the peer, has a smaller MTU.',
         ),
         alert.new(
           config,
@@ -40,8 +40,8 @@ local promql = import '../lib/promql.libsonnet';
             plumbline_probe_recent_loss_ratio > %(share)g
           ||| % (labels + alerts.PlumblineNetworkLoss),
           { layer: 'network', signal: 'loss' },
-          'Packets between two nodes get lost.',
-          '{{ $value | humanizePercentage }} of the packets from {{ $labels.instance }} to {{ $labels.target }} stayed without an answer, and most of the last runs lost some, too.',
+          'Packets between two nodes are lost.',
+          '{{ $value | humanizePercentage }} of the packets from {{ $labels.instance }} to {{ $labels.target }} were not answered, and most of the last runs lost packets as well.',
         ),
       ],
     }],

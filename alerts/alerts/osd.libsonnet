@@ -70,7 +70,7 @@ local promql = import '../lib/promql.libsonnet';
           placed(figure('commit|store_read', suspect('disk'))),
           osd('latency'),
           "An OSD's own disk is slow.",
-          name + devices + ': an operation of its store takes {{ $value | humanizeDuration }}, out of line with the OSDs of its device class, and what the block layer, its peers or probes see agrees. Every write that has a replica there waits for it.',
+          name + devices + ': an operation of its store takes {{ $value | humanizeDuration }}, much longer than on the other OSDs of its device class, and the block layer, its peers or probes confirm it. Every write with a replica on this OSD waits for it.',
         ),
         alert.new(
           config,
@@ -87,18 +87,18 @@ local promql = import '../lib/promql.libsonnet';
                    waiting: suspect('peer'),
                  })),
           osd('latency'),
-          'OSDs wait for one that is slow with their replicas.',
-          name + ' takes {{ $value | humanizeDuration }} for a replica, out of line with the OSDs of its device class, and most of the time of the writes of '
+          'OSDs wait for another OSD that is slow to write their replicas.',
+          name + ' takes {{ $value | humanizeDuration }} for a replica, much longer than the other OSDs of its device class, and the writes of '
           + each(ofCluster('plumbline:osd_suspect:info', 'verdict="peer",'), 'ceph_daemon')
-          + ' goes into waiting for replicas. Its device is not known to be slow.',
+          + ' spend most of their time waiting for replicas. Nothing shows that its own device is slow.',
         ),
         alert.new(
           config,
           'PlumblineOsdQueueing',
           placed(figure('queue', suspect('queue'))),
           osd('saturation'),
-          "Operations wait for their turn in an OSD's queue.",
-          name + ': an operation waits {{ $value | humanizeDuration }} in the queue before anybody works on it, far longer than in the OSDs of its device class, and its device is not to blame: it has more to do than it can.',
+          "Operations wait too long in an OSD's queue.",
+          name + ': an operation waits {{ $value | humanizeDuration }} in the queue before the OSD works on it, far longer than in the other OSDs of its device class. Its device is not the cause: the OSD gets more work than it can do.',
         ),
         alert.new(
           config,
@@ -116,13 +116,13 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:osd_suspect:info{verdict!="host"}
           ||| % labels),
           osd('latency'),
-          'An OSD is slower than its class, and nothing of its own explains it.',
-          name + ' takes {{ printf "%.1f" $value }} times as long for an operation as the OSDs of its device class under a like load, and a second signal agrees.'
+          'An OSD is slower than its class for an unknown reason.',
+          name + ' takes {{ printf "%.1f" $value }} times as long for an operation as the OSDs of its device class under a similar load, and a second signal confirms it.'
           + '{{ with query ' + ofOsd('plumbline:osd_suspect:info', 'verdict="host",')
-          + ' }} Most OSDs of its host are slow: look at the host first.{{ end }} Of its writes '
-          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="queue",')) + ' of the time is queue, '
-          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="store",')) + ' its store and '
-          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' replicas and network.',
+          + ' }} Most OSDs of its host are slow: check the host first.{{ end }} Its writes spend '
+          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="queue",')) + ' of their time in the queue, '
+          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="store",')) + ' in its store and '
+          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' on replicas and network.',
         ),
         alert.new(
           config,
@@ -138,7 +138,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + heartbeat),
           { layer: 'network', signal: 'latency' },
           'Heartbeats between OSDs are slow.',
-          '{{ with $labels.ceph_daemon }}Pings between {{ . }}{{ with $labels.instance }} on {{ . }}{{ end }} and its peers{{ else }}Half of the pings between all OSDs{{ end }} over the {{ $labels.interface }} network' + nic + ' take up to {{ $value | humanizeDuration }}. No disk is in them: it is the network, or a host without CPU time. Ceph itself warns at 1 s.',
+          '{{ with $labels.ceph_daemon }}Pings between {{ . }}{{ with $labels.instance }} on {{ . }}{{ end }} and its peers{{ else }}Half of the pings between all OSDs{{ end }} over the {{ $labels.interface }} network' + nic + ' take up to {{ $value | humanizeDuration }}. Pings involve no disk: the cause is the network, or a host short of CPU time. Ceph itself warns at 1 s.',
         ),
         alert.new(
           config,
@@ -146,7 +146,7 @@ local promql = import '../lib/promql.libsonnet';
           'max by (%(osdOn)s) (plumbline_osd_socket_up) == 0' % labels,
           osd('health'),
           'An OSD does not answer on its admin socket.',
-          '{{ $labels.ceph_daemon }} on {{ $labels.instance }} does not answer on its admin socket: it hangs, or it ended without removing it. Nothing else is known of it from this node.',
+          '{{ $labels.ceph_daemon }} on {{ $labels.instance }} does not answer on its admin socket: it hangs, or it has exited without removing the socket. This node has no other information about it.',
         ),
         alert.new(
           config,
@@ -163,7 +163,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + alerts.PlumblineOsdOperationsBlocked),
           osd('error'),
           'Operations are blocked in an OSD.',
-          '{{ $labels.ceph_daemon }} on {{ $labels.instance }}: its oldest blocked operation has waited for {{ $value | humanizeDuration }}. They wait for: '
+          '{{ $labels.ceph_daemon }} on {{ $labels.instance }}: its oldest blocked operation has waited for {{ $value | humanizeDuration }}. The blocked operations wait for: '
           + each('(printf `plumbline_osd_blocked_operations{ceph_daemon=%q,' + promql.instanceFormat(config) + '} > 0` $labels.ceph_daemon '
                  + promql.instanceArguments(config) + ')', 'stage')
           + '.',
@@ -178,8 +178,8 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:osd_capacity:ratio <= 1 / %(ratio)g
           ||| % capacity),
           osd('health'),
-          "An OSD's capacity in mClock is far from what it can do.",
-          "The capacity that mClock assumes for " + name + ' is {{ printf "%.2g" $value }} times what it was measured to be, or what is usual for its device class. It was measured once, at the first start: too low and the OSD is throttled, too high and recovery takes what clients need.',
+          "An OSD has a wrong capacity in mClock.",
+          "The capacity that mClock assumes for " + name + ' is {{ printf "%.2g" $value }} times its measured capacity, or the usual capacity of its device class. Ceph measured it once, at the first start of the OSD. If it is too low, the OSD is throttled; if it is too high, recovery takes capacity that clients need.',
         ),
       ],
     }],

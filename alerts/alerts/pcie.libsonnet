@@ -41,8 +41,8 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblinePcieLinkDegraded',
           owned('(plumbline:pcie_link:ratio < 1)\n', owner),
           { layer: owner.layer, signal: 'health' },
-          'A PCIe link runs below what both ends can do.',
-          'The link of ' + place + ' runs at {{ $value | humanizePercentage }} of the bandwidth that the device and the port above it can both do. A link trains down where contact is bad: the seat, the riser, the cable or the slot.',
+          'A PCIe link is slower than both ends support.',
+          'The link of ' + place + ' runs at {{ $value | humanizePercentage }} of the bandwidth that both the device and the port above it support. A link trains down when contact is bad: check the seat, the riser, the cable and the slot.',
         )
         for owner in owners
       ] + [
@@ -52,8 +52,8 @@ local promql = import '../lib/promql.libsonnet';
           owned('(\n  ' + std.join('\n  or\n  ', std.map(growing, errors.minimum)) + '\n)\n', owner),
           // Retries cost a link microseconds: no reason to silence what stands above.
           { layer: owner.layer, signal: 'health' },
-          'A PCIe link counts errors.',
-          place + ': {{ printf "%%.0f" $value }} more errors of kind {{ $labels.error }} within %s. Corrected ones are sent again, which costs time; others lose data or reset the device. The seat, the riser, the cable or the device.' % errors.window,
+          'A PCIe link reports errors.',
+          place + ': {{ printf "%%.0f" $value }} more errors of kind {{ $labels.error }} within %s. Corrected errors cost a retransmission; others lose data or reset the device. Check the seat, the riser, the cable and the device.' % errors.window,
         )
         for owner in owners
       ],

@@ -23,7 +23,7 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineProbeOverdue',
           'plumbline:probe_since_success:intervals > %g' % config.probe.staleIntervals,
           self_,
-          'A periodic probe has had no success for several intervals.',
+          'A periodic probe has not succeeded for several intervals.',
           'Probe {{ $labels.probe }} on {{ $labels.instance }} last succeeded {{ printf "%.1f" $value }} intervals ago; its old result is no longer compared with the baseline.',
         ),
         alert.new(
@@ -61,7 +61,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + alerts.PlumblineProbeStuck) + withLayer,
           { signal: 'latency' },
           'A probe hangs in one operation or run.',
-          'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: layer {{ $labels.layer }} does not answer below it, and whatever else uses the same device, mount or cluster waits as well.',
+          'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: layer {{ $labels.layer }} does not answer, and everything else that uses the same device, mount or cluster waits as well.',
         ),
         alert.new(
           config,
@@ -121,8 +121,8 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineBaselineMissing',
           'sum by (%s, layer, device_class) (plumbline_baseline_missing == 1)' % labels.instance,
           { signal: 'health' },
-          'Measurements have no baseline to be judged by.',
-          '{{ $value }} measured operations of layer {{ $labels.layer }}, device class {{ $labels.device_class }}, on {{ $labels.instance }} have no baseline in force: they are shown, never judged.',
+          'Measurements have no baseline to be compared with.',
+          '{{ $value }} measured operations of layer {{ $labels.layer }}, device class {{ $labels.device_class }}, on {{ $labels.instance }} have no baseline in force: they are shown but not judged.',
         ),
         alert.new(
           config,
@@ -148,8 +148,8 @@ local promql = import '../lib/promql.libsonnet';
                    age: promql.seconds(alerts.PlumblineBaselineOutdated.age),
                  }),
           self_,
-          'A baseline no longer tells how this node should be.',
-          'The {{ $labels.source }} baseline {{ $labels.profile }} on {{ $labels.instance }} {{ if eq $labels.part "age" }}was measured {{ $value | humanizeDuration }} ago{{ else }}was measured with other {{ $labels.part }} than this node has now{{ end }}: a verdict against it may be the change and no fault.',
+          'A baseline no longer matches its node.',
+          'The {{ $labels.source }} baseline {{ $labels.profile }} on {{ $labels.instance }} {{ if eq $labels.part "age" }}was measured {{ $value | humanizeDuration }} ago{{ else }}was measured with other {{ $labels.part }} than this node has now{{ end }}: a deviation from it may reflect a change and not a fault.',
         ),
         alert.new(
           config,
@@ -157,7 +157,7 @@ local promql = import '../lib/promql.libsonnet';
           'sum by (%s, probe, source, profile) (plumbline_baseline_mismatch)' % labels.instance,
           self_,
           'A baseline was measured with other parameters than its probe.',
-          '{{ $value }} operations of probe {{ $labels.probe }} on {{ $labels.instance }} are not judged: the {{ $labels.source }} baseline {{ $labels.profile }} has their figures, but measured with other parameters (config_hash).',
+          '{{ $value }} operations of probe {{ $labels.probe }} on {{ $labels.instance }} are not judged: the {{ $labels.source }} baseline {{ $labels.profile }} was measured with other parameters (config_hash).',
         ),
       ],
     }],

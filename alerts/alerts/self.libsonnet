@@ -34,7 +34,7 @@ local promql = import '../lib/promql.libsonnet';
           'vector(1)',
           self_,
           'Prometheus evaluates rules and reaches Alertmanager.',
-          'This alert always fires. Its receiver has to alarm when it stops arriving{{ with $externalLabels.cluster }} from cluster {{ . }}{{ end }}.',
+          'This alert always fires. Its receiver must raise an alarm when it stops arriving{{ with $externalLabels.cluster }} from cluster {{ . }}{{ end }}.',
         ),
         alert.new(
           config,
@@ -42,7 +42,7 @@ local promql = import '../lib/promql.libsonnet';
           'absent(up{%s})' % config.plumblineSelector,
           self_,
           'Prometheus scrapes no Plumbline target at all.',
-          'No target matches job {{ $labels.job }}: no storage node is watched. Either service discovery found none or the scrape job was removed or renamed.',
+          'No target matches job {{ $labels.job }}: no storage node is monitored. Either service discovery found none or the scrape job was removed or renamed.',
         ),
         alert.new(
           config,
@@ -50,7 +50,7 @@ local promql = import '../lib/promql.libsonnet';
           'up{%s} == 0' % config.plumblineSelector,
           self_,
           'A Plumbline daemon cannot be scraped.',
-          'Prometheus gets no answer from Plumbline on {{ $labels.instance }}: the daemon, the node or the way to it is down. Nothing else of this node can be judged.',
+          'Prometheus gets no answer from Plumbline on {{ $labels.instance }}: the daemon, the node or the network path to it is down. Nothing else on this node can be judged.',
         ),
         alert.new(
           config,
@@ -58,7 +58,7 @@ local promql = import '../lib/promql.libsonnet';
           'plumbline_collector_success == 0',
           self_,
           'A Plumbline collector fails on every scrape.',
-          'Collector {{ $labels.collector }} on {{ $labels.instance }} fails: its series are missing, alerts and panels that need them are blind.',
+          'Collector {{ $labels.collector }} on {{ $labels.instance }} fails: its series are missing, and alerts and panels that need them do not work.',
         ),
         alert.new(
           config,
@@ -66,7 +66,7 @@ local promql = import '../lib/promql.libsonnet';
           'plumbline_config_last_reload_successful == 0',
           self_,
           'Plumbline refused its new configuration.',
-          'The configuration on {{ $labels.instance }} has a mistake; the one loaded before stays in force.',
+          'The configuration on {{ $labels.instance }} is not valid; the previous configuration stays in force.',
         ),
         alert.new(
           config,
@@ -74,7 +74,15 @@ local promql = import '../lib/promql.libsonnet';
           'plumbline_state_last_save_successful == 0',
           self_,
           'Plumbline cannot write its state.',
-          'The storage path on {{ $labels.instance }} cannot be written: results, counters and known disks are in memory only and lost at the next restart.',
+          'The storage path on {{ $labels.instance }} cannot be written: results, counters and known disks are only in memory and will be lost at the next restart.',
+        ),
+        alert.new(
+          config,
+          'PlumblineWebGuardsLost',
+          'plumbline_web_guards_lost > 0',
+          self_,
+          'A reload removed a protection of a Plumbline port.',
+          'The web configuration on {{ $labels.instance }} was reloaded without {{ $value }} of its protections (TLS, client certificates, allowed names, passwords or rate limit). The daemon log names what is missing.',
         ),
         alert.new(
           config,
@@ -102,8 +110,8 @@ local promql = import '../lib/promql.libsonnet';
             ),
           },
           { layer: 'self', signal: 'capacity' },
-          'A Plumbline daemon takes more of its node than it should.',
-          'The daemon on {{ $labels.instance }} uses {{ printf "%.1f" $value }} times the {{ $labels.resource }} that it may: it slows what it watches, and is ended when the limit of its unit is reached.',
+          'A Plumbline daemon uses too many resources of its node.',
+          'The daemon on {{ $labels.instance }} uses {{ printf "%.1f" $value }} times the {{ $labels.resource }} that it may use: it slows down what it monitors, and may be killed at the limit of its unit.',
         ),
         alert.new(
           config,
@@ -111,7 +119,7 @@ local promql = import '../lib/promql.libsonnet';
           grown('plumbline_thread_failures_total', 'PlumblineThreadFailing', by=', thread'),
           { layer: 'self', signal: 'error' },
           'A thread of a Plumbline daemon fails.',
-          'On {{ $labels.instance }} the thread {{ $labels.thread }} ended by a mistake {{ printf "%.0f" $value }} times: what it does is late or missing, and the log says why.',
+          'On {{ $labels.instance }} the thread {{ $labels.thread }} failed {{ printf "%.0f" $value }} times: its work is late or missing, and the log shows why.',
         ),
         alert.new(
           config,
@@ -133,8 +141,8 @@ local promql = import '../lib/promql.libsonnet';
             for limit in std.objectFields(limits)
           ]),
           self_,
-          'Prometheus leaves out scrapes that exceed a limit.',
-          'Prometheus {{ $labels.instance }} rejected scrapes or targets {{ printf "%.0f" $value }} times by its {{ $labels.limit }}: whole nodes are missing from all that follows.',
+          'Prometheus rejects scrapes that exceed a limit.',
+          'Prometheus {{ $labels.instance }} rejected scrapes or targets {{ printf "%.0f" $value }} times because of its {{ $labels.limit }}: whole nodes are missing from rules, alerts and dashboards.',
         ),
         alert.new(
           config,
@@ -142,14 +150,14 @@ local promql = import '../lib/promql.libsonnet';
           grownOfOurs('prometheus_rule_evaluation_failures_total', 'PlumblineRuleFailing'),
           { layer: 'self', signal: 'error' },
           'A rule of Plumbline fails in Prometheus.',
-          'Rules of {{ $labels.rule_group }} failed {{ printf "%.0f" $value }} times on Prometheus {{ $labels.instance }}: what they watch is unwatched.',
+          'Rules of {{ $labels.rule_group }} failed {{ printf "%.0f" $value }} times on Prometheus {{ $labels.instance }}: what they cover is not monitored.',
         ),
         alert.new(
           config,
           'PlumblineRulesLate',
           grownOfOurs('prometheus_rule_group_iterations_missed_total', 'PlumblineRulesLate'),
           { layer: 'self', signal: 'capacity' },
-          'Prometheus does not get through the rules of Plumbline in time.',
+          'Prometheus does not finish the rules of Plumbline in time.',
           '{{ printf "%.0f" $value }} evaluations of {{ $labels.rule_group }} were missed on Prometheus {{ $labels.instance }}: verdicts come late.',
         ),
         alert.new(
@@ -166,7 +174,7 @@ local promql = import '../lib/promql.libsonnet';
           grown('alertmanager_notifications_failed_total', 'PlumblineNotificationsFailing', by=', integration'),
           { layer: 'self', signal: 'error' },
           'Alertmanager cannot deliver notifications.',
-          '{{ printf "%.0f" $value }} notifications by {{ $labels.integration }} failed on Alertmanager {{ $labels.instance }}: their alerts reached nobody that way.',
+          '{{ printf "%.0f" $value }} notifications by {{ $labels.integration }} failed on Alertmanager {{ $labels.instance }}: their alerts were not delivered this way.',
         ),
       ],
     }],

@@ -37,6 +37,9 @@
       // minute: a to-do, told once it has stood for a quarter of an hour.
       PlumblineThreadFailing: { severity: 'warning', 'for': '15m', window: '1h' },
 
+      // Somebody changes the file and reloads: 15 m leave time to see it and put the protection back.
+      PlumblineWebGuardsLost: { severity: 'warning', 'for': '15m' },
+
       // Half of Prometheus's own default timeout of 10 s, beyond which the node is down to it.
       PlumblineScrapeSlow: { severity: 'warning', 'for': '15m', seconds: 5 },
 

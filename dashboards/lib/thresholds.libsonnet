@@ -1,11 +1,8 @@
 // When a figure turns yellow and red: from the alerts' configuration, so that a colour and an alert tell one story.
 // Steps are [[from, colour], …]; the first `from` is null.
-local config = (import '../../alerts/config.libsonnet')._config;
 local colour = import 'colours.libsonnet';
 
-{
-  config: config,
-
+function(config) {
   // Degradation ratio: 1 is as accepted. Yellow beyond the least tolerance, red where a canary without history pages.
   degradation: [
     [null, colour.good],

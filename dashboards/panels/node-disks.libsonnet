@@ -1,102 +1,102 @@
 // The disks of one node. What one of them does in detail stands on its own page.
-local links = import '../lib/links.libsonnet';
-local p = import '../lib/panels.libsonnet';
-local thresholds = import '../lib/thresholds.libsonnet';
-local q = import '../queries/node.libsonnet';
+function(config)
+  local links = import '../lib/links.libsonnet';
+  local p = import '../lib/panels.libsonnet';
+  local q = import '../queries/node.libsonnet';
 
-local alerts = thresholds.config.alerts;
-local toDisk = links.fromRow('disk', ['cluster', 'instance', 'device']);
-local toOsd = links.to('osd', { cluster: '${__data.fields.cluster:percentencode}', ceph_daemon: '${__data.fields.osd:percentencode}' });
-local diskOfSeries = p.linked([links.fromSeries('disk', ['cluster', 'instance', 'device'])]);
-local hidden = p.hidden(['cluster', 'instance']);
-// The rows carry cluster and node for their links; the page says both already.
-local disk = [['cluster', 'cluster', null], ['instance', 'instance', null], ['device', 'disk', [toDisk]]];
+  local alerts = config.alerts;
+  local toDisk = links.fromRow('disk', ['cluster', 'instance', 'device']);
+  local toOsd = links.to('osd', { cluster: '${__data.fields.cluster:percentencode}', ceph_daemon: '${__data.fields.osd:percentencode}' });
+  local diskOfSeries = p.linked([links.fromSeries('disk', ['cluster', 'instance', 'device'])]);
+  local hidden = p.hidden(['cluster', 'instance']);
+  // The rows carry cluster and node for their links; the page says both already.
+  local disk = [['cluster', 'cluster', null], ['instance', 'instance', null], ['device', 'disk', [toDisk]]];
 
-[
-  [p.figures(
-    'Disks',
-    'What stands behind each device name, the class that decides which baselines and peers it is compared with, and what it does now: operations, share of time busy, the slowest hundredth of its operations, and that against its peers. Bad looks like: twins with different firmware, or a disk at %g times its peers.' % alerts.PlumblineDiskLatencyOutlier.ratio,
-    disk + [['device_class', 'class', null], ['model', 'model', null], ['serial', 'serial', null], ['firmware', 'firmware', null], ['transport', 'transport', null], ['osd', 'OSD', [toOsd]]],
-    [
-      { expr: q.disk.info, name: null, unit: 'none' },
-      { expr: q.disk.allOperations, name: 'operations', unit: 'iops' },
-      { expr: q.disk.busyShare, name: 'busy', unit: 'percentunit' },
-      { expr: q.disk.worstP99, name: 'p99', unit: 's' },
-      { expr: q.disk.worstPeerRatio, name: 'p99 to peers', unit: 'none', steps: [[null, p.colour.good], [alerts.PlumblineDiskLatencyOutlier.ratio, p.colour.bad]] },
-    ],
-    sort='p99 to peers'
-  ) + hidden, 24, 8],
-  [p.timeSeries(
-    'Disk p99 against its peers',
-    'The slowest hundredth of each disk\'s operations over 5 minutes; grey and dashed the median over the disks of its class and transport here. Idle disks have none. Bad looks like: one disk a decade above the dashed line.',
-    's', [
-      p.target(q.disk.p99, '{{device}} {{operation}}'),
-      p.target(q.disk.peerP99, 'baseline: peers {{operation}}'),
-    ], logarithmic=true
-  ) + diskOfSeries, 12, 9],
-  [p.timeSeries(
-    'Disk tail against peers and past',
-    'p99 divided by the peers\' median and by what is usual at this hour: 1 is as the others, or as ever. Disks with other work than their peers are left out. Bad looks like: %g and more, where an alert is told.' % alerts.PlumblineDiskLatencyOutlier.ratio,
-    'none', [
-      p.target(q.disk.peerRatio, '{{device}} {{operation}} to peers'),
-      p.target(q.disk.pastRatio, '{{device}} {{operation}} to past'),
-    ], logarithmic=true
-  ) + diskOfSeries, 12, 9],
-  [p.timeSeries(
-    'Mean disk latency',
-    'Kernel time per completed operation, queueing in the block layer included, over all clients of the disk (diskstats). A mean hides the slow tail: the canary and the p99 show it. Bad looks like: one disk apart from its twins.',
-    's', [p.target(q.disk.latency, '{{device}} {{operation}}')], logarithmic=true
-  ) + diskOfSeries, 8, 8],
-  [p.timeSeries(
-    'Disk operations',
-    'Completed operations per second by kind. The load that explains the latency beside it. Bad looks like: latency up while this is not.',
-    'iops', [p.target(q.disk.operations, '{{device}} {{operation}}')]
-  ) + diskOfSeries, 8, 8],
-  [p.timeSeries(
-    'Disk busy share and queue',
-    'Share of time with at least one operation in flight, and operations in flight on average. On SSD and NVMe a busy share of 100 % is not saturation. Bad looks like: the queue growing while throughput does not.',
-    'none', [
-      p.target(q.disk.busy, '{{device}} busy share'),
-      p.target(q.disk.queue, '{{device}} in flight'),
-    ]
-  ) + p.linked([links.fromSeries('disk', ['cluster', 'instance', 'device'])]), 8, 8],
-  [p.figures(
-    'Disk health',
-    'What each disk says of itself, by NVMe or SMART; empty where it does not say. Endurance is the time until its rated writes are used up. Bad looks like: answers 0, spare near the disk\'s own threshold, errors or sectors that grow, less than %d days left.' % alerts.PlumblineDiskWearOut.days,
-    disk,
-    [
-      { expr: q.health.available, name: 'answers', unit: 'none' },
-      { expr: q.health.wear, name: 'wear', unit: 'percentunit' },
-      { expr: q.health.enduranceLeft, name: 'endurance left', unit: 's' },
-      { expr: q.health.spare, name: 'spare', unit: 'percentunit' },
-      { expr: q.health.mediaErrors, name: 'media errors', unit: 'none' },
-      { expr: q.health.reallocated, name: 'reallocated sectors', unit: 'none' },
-      { expr: q.health.pending, name: 'pending sectors', unit: 'none' },
-      { expr: q.health.interfaceErrors, name: 'interface errors', unit: 'none' },
-      { expr: q.health.temperature, name: 'temperature', unit: 'celsius' },
-    ],
-    sort='wear'
-  ) + hidden, 24, 7],
-  [p.joinedTable(
-    'PCIe links',
-    'The links of disks, host adapters and network cards: bandwidth against what both ends can do, errors since boot (AER). Bad looks like: a share below 100 %, or errors that grow.',
-    'address', [
-      [q.pcie.info, '', 'none'],
-      [q.pcie.ratio, 'of maximum', 'percentunit'],
-      [q.pcie.speed, 'transfers per second', 'none'],
-      [q.pcie.lanes, 'lanes', 'none'],
-      [q.pcie.errors, 'errors', 'none'],
-      [q.pcie.numaNode, 'NUMA node', 'none'],
-    ]
-  ), 14, 7],
-  [p.timeSeries(
-    'Arrays, pools and paths',
-    'Disks that md arrays lack, vdevs of ZFS pools that are not healthy, multipath paths that are not usable. Bad looks like: anything above 0.',
-    'none', [
-      p.target(q.array.degraded, '{{device}} disks lacking'),
-      p.target(q.array.vdevs, '{{pool}} vdevs'),
-      p.target(q.array.paths, '{{device}} paths lost'),
-      p.target(q.array.sync, '{{device}} rebuilt'),
-    ]
-  ), 10, 7],
-]
+  [
+    [p.figures(
+      'Disks',
+      'What stands behind each device name, the class that decides which baselines and peers it is compared with, and what it does now: operations, share of time busy, the slowest hundredth of its operations, and that against its peers. Bad looks like: twins with different firmware, or a disk at %g times its peers.' % alerts.PlumblineDiskLatencyOutlier.ratio,
+      disk + [['device_class', 'class', null], ['model', 'model', null], ['serial', 'serial', null], ['firmware', 'firmware', null], ['transport', 'transport', null], ['osd', 'OSD', [toOsd]]],
+      [
+        { expr: q.disk.info, name: null, unit: 'none' },
+        { expr: q.disk.allOperations, name: 'operations', unit: 'iops' },
+        { expr: q.disk.busyShare, name: 'busy', unit: 'percentunit' },
+        { expr: q.disk.worstP99, name: 'p99', unit: 's' },
+        { expr: q.disk.worstPeerRatio, name: 'p99 to peers', unit: 'none', steps: [[null, p.colour.good], [alerts.PlumblineDiskLatencyOutlier.ratio, p.colour.bad]] },
+      ],
+      sort='p99 to peers'
+    ) + hidden, 24, 8],
+    [p.timeSeries(
+      'Disk p99 against its peers',
+      'The slowest hundredth of each disk\'s operations over 5 minutes; grey and dashed the median over the disks of its class and transport here. Idle disks have none. Bad looks like: one disk a decade above the dashed line.',
+      's', [
+        p.target(q.disk.p99, '{{device}} {{operation}}'),
+        p.target(q.disk.peerP99, 'baseline: peers {{operation}}'),
+      ], logarithmic=true
+    ) + diskOfSeries, 12, 9],
+    [p.timeSeries(
+      'Disk tail against peers and past',
+      'p99 divided by the peers\' median and by what is usual at this hour: 1 is as the others, or as ever. Disks with other work than their peers are left out. Bad looks like: %g and more, where an alert is told.' % alerts.PlumblineDiskLatencyOutlier.ratio,
+      'none', [
+        p.target(q.disk.peerRatio, '{{device}} {{operation}} to peers'),
+        p.target(q.disk.pastRatio, '{{device}} {{operation}} to past'),
+      ], logarithmic=true
+    ) + diskOfSeries, 12, 9],
+    [p.timeSeries(
+      'Mean disk latency',
+      'Kernel time per completed operation, queueing in the block layer included, over all clients of the disk (diskstats). A mean hides the slow tail: the canary and the p99 show it. Bad looks like: one disk apart from its twins.',
+      's', [p.target(q.disk.latency, '{{device}} {{operation}}')], logarithmic=true
+    ) + diskOfSeries, 8, 8],
+    [p.timeSeries(
+      'Disk operations',
+      'Completed operations per second by kind. The load that explains the latency beside it. Bad looks like: latency up while this is not.',
+      'iops', [p.target(q.disk.operations, '{{device}} {{operation}}')]
+    ) + diskOfSeries, 8, 8],
+    [p.timeSeries(
+      'Disk busy share and queue',
+      'Share of time with at least one operation in flight, and operations in flight on average. On SSD and NVMe a busy share of 100 % is not saturation. Bad looks like: the queue growing while throughput does not.',
+      'none', [
+        p.target(q.disk.busy, '{{device}} busy share'),
+        p.target(q.disk.queue, '{{device}} in flight'),
+      ]
+    ) + p.linked([links.fromSeries('disk', ['cluster', 'instance', 'device'])]), 8, 8],
+    [p.figures(
+      'Disk health',
+      'What each disk says of itself, by NVMe or SMART; empty where it does not say. Endurance is the time until its rated writes are used up. Bad looks like: answers 0, spare near the disk\'s own threshold, errors or sectors that grow, less than %d days left.' % alerts.PlumblineDiskWearOut.days,
+      disk,
+      [
+        { expr: q.health.available, name: 'answers', unit: 'none' },
+        { expr: q.health.wear, name: 'wear', unit: 'percentunit' },
+        { expr: q.health.enduranceLeft, name: 'endurance left', unit: 's' },
+        { expr: q.health.spare, name: 'spare', unit: 'percentunit' },
+        { expr: q.health.mediaErrors, name: 'media errors', unit: 'none' },
+        { expr: q.health.reallocated, name: 'reallocated sectors', unit: 'none' },
+        { expr: q.health.pending, name: 'pending sectors', unit: 'none' },
+        { expr: q.health.interfaceErrors, name: 'interface errors', unit: 'none' },
+        { expr: q.health.temperature, name: 'temperature', unit: 'celsius' },
+      ],
+      sort='wear'
+    ) + hidden, 24, 7],
+    [p.joinedTable(
+      'PCIe links',
+      'The links of disks, host adapters and network cards: bandwidth against what both ends can do, errors since boot (AER). Bad looks like: a share below 100 %, or errors that grow.',
+      'address', [
+        [q.pcie.info, '', 'none'],
+        [q.pcie.ratio, 'of maximum', 'percentunit'],
+        [q.pcie.speed, 'transfers per second', 'none'],
+        [q.pcie.lanes, 'lanes', 'none'],
+        [q.pcie.errors, 'errors', 'none'],
+        [q.pcie.numaNode, 'NUMA node', 'none'],
+      ]
+    ), 14, 7],
+    [p.timeSeries(
+      'Arrays, pools and paths',
+      'Disks that md arrays lack, vdevs of ZFS pools that are not healthy, multipath paths that are not usable. Bad looks like: anything above 0.',
+      'none', [
+        p.target(q.array.degraded, '{{device}} disks lacking'),
+        p.target(q.array.vdevs, '{{pool}} vdevs'),
+        p.target(q.array.paths, '{{device}} paths lost'),
+        p.target(q.array.sync, '{{device}} rebuilt'),
+      ]
+    ), 10, 7],
+  ]

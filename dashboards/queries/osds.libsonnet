@@ -1,127 +1,127 @@
 // The queries of the OSDs' page. All stand on the rules over both of Ceph's producers, but for what is in or out.
-local matchers = import '../lib/matchers.libsonnet';
-local config = (import '../../alerts/config.libsonnet')._config;
-local firing = import 'firing.libsonnet';
+function(config)
+  local matchers = import '../lib/matchers.libsonnet';
+  local firing = import 'firing.libsonnet';
 
-local cluster = 'cluster=~"$cluster"';
-local sel = matchers.selector(cluster);
-local osd = 'cluster, ceph_daemon';
+  local cluster = 'cluster=~"$cluster"';
+  local sel = matchers.selector(cluster);
+  local osd = 'cluster, ceph_daemon';
 
-// OSDs of the chosen class. Of one that is gone Ceph tells no class: it is shown with any, because leaving out those of
-// other classes keeps it.
-local others = 'plumbline:osd_info{%s, device_class!~"$device_class"}' % cluster;
-local of(expr) = |||
-  %s
-  unless on (cluster, ceph_daemon)
-  %s
-||| % [expr, others];
-
-// A count that is 0 where there are OSDs and none of them is so, and nothing where nobody tells of OSDs.
-local number(expr) = 'count(%s) or 0 * count(plumbline:osd_up:bool%s)' % [expr, sel()];
-
-local suspects(verdict) = 'group by (%s) (plumbline:osd_suspect:info%s unless on (%s) %s)' % [osd, sel('verdict="%s"' % verdict), osd, others];
-local one(expr) = 'max by (%s) (%s)' % [osd, expr];
-local write = one('plumbline:osd_latency:mean5m' + sel('operation="write", part="total"'));
-local worst = one('plumbline:osd_class:ratio' + sel());
-
-// Suspects and who is out of line; and the slowest writers, so that a healthy cluster's page is not empty.
-local rows = |||
-  (
-    plumbline:osd_suspect:info%(sel)s
-    or on (%(osd)s)
-    label_replace(group by (%(osd)s) (plumbline:osd_slow:info%(sel)s), "verdict", "out of line", "", "")
-    or on (%(osd)s)
-    label_replace(topk(5, %(write)s unless on (%(osd)s) %(others)s), "verdict", "none", "", "")
-  )
-  unless on (%(osd)s)
-  %(others)s
-||| % { sel: sel(), osd: osd, write: write, others: others };
-local ofRows(expr) = |||
-  %s
-  and on (cluster, ceph_daemon)
-  (
+  // OSDs of the chosen class. Of one that is gone Ceph tells no class: it is shown with any, because leaving out those of
+  // other classes keeps it.
+  local others = 'plumbline:osd_info{%s, device_class!~"$device_class"}' % cluster;
+  local of(expr) = |||
     %s
-  )
-||| % [expr, std.strReplace(std.rstripChars(rows, '\n'), '\n', '\n  ')];
+    unless on (cluster, ceph_daemon)
+    %s
+  ||| % [expr, others];
 
-{
-  state: {
-    down: number('max by (%s) (plumbline:osd_up:bool%s) == 0 unless on (%s) %s' % [osd, sel(), osd, others]),
-    up: 'sum(%s)' % std.rstripChars(of(one('plumbline:osd_up:bool' + sel())), '\n'),
-    // Of one that is down and out Ceph 16 tells nothing any more: those it told of lately count, too.
-    out: number(|||
-      (
-        max by (%(osd)s) (ceph_osd_in%(sel)s) == 0
-        or on (%(osd)s)
-        max by (%(osd)s) (last_over_time(plumbline:osd_up:bool%(sel)s[%(remember)s]))
+  // A count that is 0 where there are OSDs and none of them is so, and nothing where nobody tells of OSDs.
+  local number(expr) = 'count(%s) or 0 * count(plumbline:osd_up:bool%s)' % [expr, sel()];
+
+  local suspects(verdict) = 'group by (%s) (plumbline:osd_suspect:info%s unless on (%s) %s)' % [osd, sel('verdict="%s"' % verdict), osd, others];
+  local one(expr) = 'max by (%s) (%s)' % [osd, expr];
+  local write = one('plumbline:osd_latency:mean5m' + sel('operation="write", part="total"'));
+  local worst = one('plumbline:osd_class:ratio' + sel());
+
+  // Suspects and who is out of line; and the slowest writers, so that a healthy cluster's page is not empty.
+  local rows = |||
+    (
+      plumbline:osd_suspect:info%(sel)s
+      or on (%(osd)s)
+      label_replace(group by (%(osd)s) (plumbline:osd_slow:info%(sel)s), "verdict", "out of line", "", "")
+      or on (%(osd)s)
+      label_replace(topk(5, %(write)s unless on (%(osd)s) %(others)s), "verdict", "none", "", "")
+    )
+    unless on (%(osd)s)
+    %(others)s
+  ||| % { sel: sel(), osd: osd, write: write, others: others };
+  local ofRows(expr) = |||
+    %s
+    and on (cluster, ceph_daemon)
+    (
+      %s
+    )
+  ||| % [expr, std.strReplace(std.rstripChars(rows, '\n'), '\n', '\n  ')];
+
+  {
+    state: {
+      down: number('max by (%s) (plumbline:osd_up:bool%s) == 0 unless on (%s) %s' % [osd, sel(), osd, others]),
+      up: 'sum(%s)' % std.rstripChars(of(one('plumbline:osd_up:bool' + sel())), '\n'),
+      // Of one that is down and out Ceph 16 tells nothing any more: those it told of lately count, too.
+      out: number(|||
+        (
+          max by (%(osd)s) (ceph_osd_in%(sel)s) == 0
+          or on (%(osd)s)
+          max by (%(osd)s) (last_over_time(plumbline:osd_up:bool%(sel)s[%(remember)s]))
+          unless on (%(osd)s)
+          max by (%(osd)s) (ceph_osd_in%(sel)s) == 1
+        )
         unless on (%(osd)s)
-        max by (%(osd)s) (ceph_osd_in%(sel)s) == 1
-      )
-      unless on (%(osd)s)
-      %(others)s
-    ||| % { osd: osd, sel: sel(), others: others, remember: config.osdHosts.remember }),
-    disk: number(suspects('disk')),
-    elsewhere: number('group by (%s) (plumbline:osd_suspect:info%s unless on (%s) %s)' % [osd, sel('verdict=~"host|network"'), osd, others]),
-    queue: number(suspects('queue')),
-    peer: number(suspects('peer')),
-    outlier: number('group by (%(osd)s) (plumbline:osd_slow:info%(sel)s unless on (%(osd)s) %(others)s unless on (%(osd)s) plumbline:osd_suspect:info%(sel)s)'
-                    % { osd: osd, sel: sel(), others: others }),
-  },
-  suspects: {
-    verdict: 'max by (%s, verdict) (%s)' % [osd, std.rstripChars(rows, '\n')],
-    place: ofRows('group by (%s, device_class, hostname) (plumbline:osd_info%s)' % [osd, sel()]),
-    disk: ofRows('topk by (%(osd)s) (1, group by (%(osd)s, instance, device) (plumbline:osd_disk:info%(sel)s))' % { osd: osd, sel: sel() }),
-    ratio: ofRows(worst),
-    write: ofRows(write),
-    commit: ofRows(one('plumbline:osd_store_latency:mean5m' + sel('part="commit"'))),
-    queue: ofRows(one('plumbline:osd_latency:mean5m' + sel('operation="write", part="queue"'))),
-    peers: ofRows(one('plumbline:osd_write_part:seconds' + sel('part="peers"'))),
-    operations: ofRows('sum by (%s) (plumbline:osd_operations:rate5m%s)' % [osd, sel()]),
-  },
-  percentiles: {
-    p99: 'topk(10, %s)' % std.rstripChars(of('plumbline:osd_p99:seconds' + sel('operation=~"$operation"')), '\n'),
-    p50: 'topk(10, %s)' % std.rstripChars(of('plumbline:osd_p50:seconds' + sel('operation=~"$operation"')), '\n'),
-  },
-  parts: {
-    write: 'avg by (part) (%s)' % std.rstripChars(of('plumbline:osd_write_part:seconds' + sel()), '\n'),
-    read: 'avg by (part) (%s)' % std.rstripChars(of('plumbline:osd_read_part:seconds' + sel()), '\n'),
-    total(operation): 'avg(%s)' % std.rstripChars(of('plumbline:osd_latency:mean5m' + sel('operation="%s", part="total"' % operation)), '\n'),
-    store: 'avg by (part) (%s)' % std.rstripChars(of('plumbline:osd_store_latency:mean5m' + sel()), '\n'),
-  },
-  outliers: 'topk(10, plumbline:osd_class:ratio{%s, device_class=~"$device_class"})' % cluster,
-  operations: 'sum by (operation) (%s)' % std.rstripChars(of('plumbline:osd_operations:rate5m' + sel()), '\n'),
-  heartbeat: {
-    // Of all of them at every moment, so not aggregated before.
-    worst: 'topk(10, plumbline_osd_heartbeat_seconds%s)' % sel('statistic="worst"'),
-    median: 'quantile by (cluster, interface) (0.5, plumbline_osd_heartbeat_seconds%s)' % sel('statistic="median"'),
-    accused: 'topk(10, plumbline:osd_accused:count%s)' % sel(),
-  },
-  accusations: {
-    local told = 'topk(10, max by (%s, interface) (plumbline_osd_heartbeat_seconds%s))' % [osd, sel('statistic="worst"')],
-    local beside(expr) = 'max by (%(osd)s, interface) (%(expr)s) and on (%(osd)s, interface) %(told)s' % { osd: osd, expr: expr, told: told },
-    worst: told,
-    peer: beside('plumbline_osd_heartbeat_worst_peer' + sel()),
-    median: beside('plumbline_osd_heartbeat_seconds' + sel('statistic="median"')),
-  },
-  blocked: {
-    stage: 'sum by (cluster, stage) (plumbline_osd_blocked_operations%s)' % sel(),
-    slow: 'sum by (cluster, stage) (plumbline_osd_slow_operations%s)' % sel(),
-    age: 'max(plumbline_osd_blocked_operation_age_seconds%s)' % sel(),
-    sockets: 'count(plumbline_osd_socket_up%s == 0) or 0 * count(plumbline_osd_socket_up%s)' % [sel(), sel()],
-  },
-  capacity: {
-    local far = 'topk(20, max by (%s) (plumbline:osd_capacity:ratio%s))' % [osd, sel()],
-    assumed: 'max by (%(osd)s) (plumbline:osd_capacity:iops%(sel)s) and on (%(osd)s) %(far)s' % { osd: osd, sel: sel(), far: far },
-    place: 'group by (%(osd)s, device_class) (plumbline:osd_capacity:iops%(sel)s) and on (%(osd)s) %(far)s' % { osd: osd, sel: sel(), far: far },
-    ratio: far,
-  },
-  bench: {
-    iops: 'avg by (cluster, device_class, workload) (plumbline_probe_iops%s)' % sel('layer="osd", device_class=~"$device_class"'),
-    baselineIops: 'max by (cluster, device_class, workload, source) (plumbline:baseline_in_force:iops%s)' % sel('layer="osd", device_class=~"$device_class"'),
-    documentedIops: 'max by (device_class, workload, profile) (plumbline_baseline_iops%s)' % sel('layer="osd", source="documented"'),
-    throughput: 'avg by (cluster, device_class, workload) (plumbline_probe_throughput_bytes_per_second%s)' % sel('layer="osd", device_class=~"$device_class"'),
-    baselineThroughput: 'max by (cluster, device_class, workload, source) (plumbline:baseline_in_force:throughput_bytes_per_second%s)' % sel('layer="osd", device_class=~"$device_class"'),
-    documentedThroughput: 'max by (device_class, workload, profile) (plumbline_baseline_throughput_bytes_per_second%s)' % sel('layer="osd", source="documented"'),
-  },
-  firing: firing(cluster + ', layer="osd"'),
-}
+        %(others)s
+      ||| % { osd: osd, sel: sel(), others: others, remember: config.osdHosts.remember }),
+      disk: number(suspects('disk')),
+      elsewhere: number('group by (%s) (plumbline:osd_suspect:info%s unless on (%s) %s)' % [osd, sel('verdict=~"host|network"'), osd, others]),
+      queue: number(suspects('queue')),
+      peer: number(suspects('peer')),
+      outlier: number('group by (%(osd)s) (plumbline:osd_slow:info%(sel)s unless on (%(osd)s) %(others)s unless on (%(osd)s) plumbline:osd_suspect:info%(sel)s)'
+                      % { osd: osd, sel: sel(), others: others }),
+    },
+    suspects: {
+      verdict: 'max by (%s, verdict) (%s)' % [osd, std.rstripChars(rows, '\n')],
+      place: ofRows('group by (%s, device_class, hostname) (plumbline:osd_info%s)' % [osd, sel()]),
+      disk: ofRows('topk by (%(osd)s) (1, group by (%(osd)s, instance, device) (plumbline:osd_disk:info%(sel)s))' % { osd: osd, sel: sel() }),
+      ratio: ofRows(worst),
+      write: ofRows(write),
+      commit: ofRows(one('plumbline:osd_store_latency:mean5m' + sel('part="commit"'))),
+      queue: ofRows(one('plumbline:osd_latency:mean5m' + sel('operation="write", part="queue"'))),
+      peers: ofRows(one('plumbline:osd_write_part:seconds' + sel('part="peers"'))),
+      operations: ofRows('sum by (%s) (plumbline:osd_operations:rate5m%s)' % [osd, sel()]),
+    },
+    percentiles: {
+      p99: 'topk(10, %s)' % std.rstripChars(of('plumbline:osd_p99:seconds' + sel('operation=~"$operation"')), '\n'),
+      p50: 'topk(10, %s)' % std.rstripChars(of('plumbline:osd_p50:seconds' + sel('operation=~"$operation"')), '\n'),
+    },
+    parts: {
+      write: 'avg by (part) (%s)' % std.rstripChars(of('plumbline:osd_write_part:seconds' + sel()), '\n'),
+      read: 'avg by (part) (%s)' % std.rstripChars(of('plumbline:osd_read_part:seconds' + sel()), '\n'),
+      total(operation): 'avg(%s)' % std.rstripChars(of('plumbline:osd_latency:mean5m' + sel('operation="%s", part="total"' % operation)), '\n'),
+      store: 'avg by (part) (%s)' % std.rstripChars(of('plumbline:osd_store_latency:mean5m' + sel()), '\n'),
+    },
+    outliers: 'topk(10, plumbline:osd_class:ratio{%s, device_class=~"$device_class"})' % cluster,
+    operations: 'sum by (operation) (%s)' % std.rstripChars(of('plumbline:osd_operations:rate5m' + sel()), '\n'),
+    heartbeat: {
+      // Of all of them at every moment, so not aggregated before.
+      worst: 'topk(10, plumbline_osd_heartbeat_seconds%s)' % sel('statistic="worst"'),
+      median: 'quantile by (cluster, interface) (0.5, plumbline_osd_heartbeat_seconds%s)' % sel('statistic="median"'),
+      accused: 'topk(10, plumbline:osd_accused:count%s)' % sel(),
+    },
+    accusations: {
+      local told = 'topk(10, max by (%s, interface) (plumbline_osd_heartbeat_seconds%s))' % [osd, sel('statistic="worst"')],
+      local beside(expr) = 'max by (%(osd)s, interface) (%(expr)s) and on (%(osd)s, interface) %(told)s' % { osd: osd, expr: expr, told: told },
+      worst: told,
+      peer: beside('plumbline_osd_heartbeat_worst_peer' + sel()),
+      median: beside('plumbline_osd_heartbeat_seconds' + sel('statistic="median"')),
+    },
+    blocked: {
+      stage: 'sum by (cluster, stage) (plumbline_osd_blocked_operations%s)' % sel(),
+      slow: 'sum by (cluster, stage) (plumbline_osd_slow_operations%s)' % sel(),
+      age: 'max(plumbline_osd_blocked_operation_age_seconds%s)' % sel(),
+      sockets: 'count(plumbline_osd_socket_up%s == 0) or 0 * count(plumbline_osd_socket_up%s)' % [sel(), sel()],
+    },
+    capacity: {
+      local far = 'topk(20, max by (%s) (plumbline:osd_capacity:ratio%s))' % [osd, sel()],
+      assumed: 'max by (%(osd)s) (plumbline:osd_capacity:iops%(sel)s) and on (%(osd)s) %(far)s' % { osd: osd, sel: sel(), far: far },
+      place: 'group by (%(osd)s, device_class) (plumbline:osd_capacity:iops%(sel)s) and on (%(osd)s) %(far)s' % { osd: osd, sel: sel(), far: far },
+      ratio: far,
+    },
+    bench: {
+      iops: 'avg by (cluster, device_class, workload) (plumbline_probe_iops%s)' % sel('layer="osd", device_class=~"$device_class"'),
+      baselineIops: 'max by (cluster, device_class, workload, source) (plumbline:baseline_in_force:iops%s)' % sel('layer="osd", device_class=~"$device_class"'),
+      documentedIops: 'max by (device_class, workload, profile) (plumbline_baseline_iops%s)' % sel('layer="osd", source="documented"'),
+      throughput: 'avg by (cluster, device_class, workload) (plumbline_probe_throughput_bytes_per_second%s)' % sel('layer="osd", device_class=~"$device_class"'),
+      baselineThroughput: 'max by (cluster, device_class, workload, source) (plumbline:baseline_in_force:throughput_bytes_per_second%s)' % sel('layer="osd", device_class=~"$device_class"'),
+      documentedThroughput: 'max by (device_class, workload, profile) (plumbline_baseline_throughput_bytes_per_second%s)' % sel('layer="osd", source="documented"'),
+    },
+    firing: firing(cluster + ', layer="osd"'),
+  }

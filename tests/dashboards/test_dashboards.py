@@ -1,5 +1,7 @@
 """The rendered dashboards are fresh, complete for a reader, and laid out without gaps or overlaps."""
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,37 +19,80 @@ def dashboard(request):
 
 
 def test_there_is_a_dashboard_for_every_source():
-    sources = sorted(path.name for path in (ROOT / "dashboards").glob("*.jsonnet"))
+    sources = sorted(path.name for path in (ROOT / "dashboards" / "pages").glob("*.libsonnet"))
     assert sources
     assert len(sources) == len(DASHBOARDS)
 
 
 def test_the_committed_json_is_what_the_sources_render_to():
     done = subprocess.run(
-        [sys.executable, ROOT / "dashboards" / "render.py", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "render.py", "--only", "dashboards", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_changed_input_is_noticed_without_grafonnet(tmp_path):
-    import shutil
+def test_the_mixin_has_them_for_who_takes_it_with_jsonnet():
+    """As mixtool and ``jb`` users do: Grafonnet on the path, one field for each kind."""
+    import _gojsonnet
 
+    vendor = ROOT / "dashboards" / "vendor"
+    if not vendor.is_dir():
+        pytest.skip("no Grafonnet below dashboards/vendor")
+    source = f"""
+      local mixin = import '{ROOT / "mixin.libsonnet"}';
+      {{
+        dashboards: mixin.grafanaDashboards,
+        groups: [std.length(mixin.prometheusRules.groups), std.length(mixin.prometheusAlerts.groups)],
+        site: (mixin {{ _config+:: {{ minimumTolerance: 1.5 }} }}).grafanaDashboards['plumbline-overview.json'].panels,
+      }}
+    """
+    mixin = json.loads(_gojsonnet.evaluate_snippet("test", source, jpathdir=[str(vendor)]))
+    assert all(mixin["groups"])
+    assert mixin["dashboards"] == {path.name: load(path) for path in DASHBOARDS}
+    assert mixin["site"] != mixin["dashboards"]["plumbline-overview.json"]["panels"]
+
+
+@pytest.fixture
+def without_grafonnet(tmp_path):
+    """The mixin and its renderer, without dashboards/vendor."""
     for part in ("dashboards", "alerts"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("vendor"))
-    shutil.copy(ROOT / "jsonnetfile.lock.json", tmp_path)
-    queries = tmp_path / "dashboards" / "queries" / "node.libsonnet"
+    for file in ("jsonnetfile.lock.json", "mixin.libsonnet", "render.py"):
+        shutil.copy(ROOT / file, tmp_path)
+    return tmp_path
+
+
+def test_a_changed_input_is_noticed_without_grafonnet(without_grafonnet):
+    queries = without_grafonnet / "dashboards" / "queries" / "node.libsonnet"
     queries.write_text(queries.read_text() + "// edited\n")
-    edited = tmp_path / "dashboards" / "out" / "plumbline-node.json"
+    edited = without_grafonnet / "dashboards" / "out" / "plumbline-node.json"
     edited.write_text(edited.read_text().replace("Plumbline / Node", "Plumbline / node"))
     done = subprocess.run(
-        [sys.executable, tmp_path / "dashboards" / "render.py", "--check"],
+        [sys.executable, without_grafonnet / "render.py", "--check"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 1
-    assert "dashboards/queries/node.libsonnet changed" in done.stderr
-    assert "dashboards/out/plumbline-node.json changed" in done.stderr
+    assert done.stdout == "dashboards/queries/node.libsonnet changed\nplumbline-node.json changed\n"
+
+
+def test_without_grafonnet_a_site_gets_its_rules_and_is_told(without_grafonnet):
+    (without_grafonnet / "site.libsonnet").write_text("{ _config+:: { minimumTolerance: 1.5 } }")
+    done = subprocess.run(
+        [sys.executable, "render.py", "--site", "site.libsonnet", "--out", "site"],
+        cwd=without_grafonnet,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "dashboards are not rendered" in done.stderr
+    assert (without_grafonnet / "site" / "plumbline-alerts.yaml").exists()
+    assert not (without_grafonnet / "site" / "dashboards").exists()
 
 
 def test_every_panel_explains_itself(dashboard):

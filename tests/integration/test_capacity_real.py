@@ -84,8 +84,8 @@ def monitoring(filled: CephCluster, daemon: Daemon, tmp_path_factory: pytest.Tem
     folder = tmp_path_factory.mktemp("prometheus")
     (folder / "site.libsonnet").write_text(SITE)
     rules = folder / "rules"
-    render = [sys.executable, ROOT / "alerts" / "render.py", "--site", folder / "site.libsonnet", "--out", rules]
-    subprocess.run(render, check=True, capture_output=True)
+    site = ["--site", folder / "site.libsonnet", "--out", rules]
+    subprocess.run([sys.executable, ROOT / "render.py", "--only", "rules", *site], check=True, capture_output=True)
     manager = filled.ceph_json("mgr", "dump")["active_name"]
     with prometheus(
         folder,

@@ -149,7 +149,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
 
         (folder / "site.libsonnet").write_text(SITE)
         rules = folder / "rules"
-        run(sys.executable, ROOT / "alerts" / "render.py", "--site", folder / "site.libsonnet", "--out", rules)
+        run(sys.executable, ROOT / "render.py", "--only", "rules", "--site", folder / "site.libsonnet", "--out", rules)
         config = {"ceph": {"admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"]}, "probes": []}
         daemon = stack.enter_context(running(folder, config=config))
         (port,) = cluster.managers.values()

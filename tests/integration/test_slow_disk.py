@@ -50,7 +50,7 @@ def test_the_tail_of_one_disk_is_found_and_no_other(loops: tuple[list[Path], Pat
     names = [device.name for device in devices]
     rules = tmp_path / "rules"
     (tmp_path / "site.libsonnet").write_text(SITE)
-    run(sys.executable, ROOT / "alerts" / "render.py", "--site", tmp_path / "site.libsonnet", "--out", rules)
+    run(sys.executable, ROOT / "render.py", "--only", "rules", "--site", tmp_path / "site.libsonnet", "--out", rules)
     config = {
         "devices": {"disk_exclude": rf"(?!(?:{'|'.join(names)})$).*"},
         "probes": [],

@@ -71,7 +71,7 @@ def _start(devices: list[Path], folder: Path, tmp_path: Path) -> Iterator[Slow]:
     (tmp_path / "site.libsonnet").write_text(SITE_RULES)
     (tmp_path / "site.yaml").write_text(json.dumps(ACCEPTED))
     rules = tmp_path / "rules"
-    run(sys.executable, ROOT / "alerts" / "render.py", "--site", tmp_path / "site.libsonnet", "--out", rules)
+    run(sys.executable, ROOT / "render.py", "--only", "rules", "--site", tmp_path / "site.libsonnet", "--out", rules)
     osd = tmp_path / "var/lib/ceph/osd" / f"ceph-{OSD}"
     osd.mkdir(parents=True)
     (osd / "block").symlink_to(f"/dev/{ill}")

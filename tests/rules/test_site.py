@@ -23,7 +23,8 @@ def render(folder: Path, alerts: dict[str, Any]) -> subprocess.CompletedProcess[
     """``alerts``: name → what the site changes of its tunables."""
     changes = ", ".join(f"{name}+: {json.dumps(changed)}" for name, changed in alerts.items())
     (folder / "site.libsonnet").write_text(f"{{ _config+:: {{ alerts+: {{ {changes} }} }} }}", "utf-8")
-    argv = [sys.executable, ROOT / "alerts" / "render.py", "--site", folder / "site.libsonnet", "--out", folder / "out"]
+    site = ["--site", folder / "site.libsonnet", "--out", folder / "out"]
+    argv = [sys.executable, ROOT / "render.py", "--only", "rules", *site]
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 

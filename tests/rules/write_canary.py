@@ -183,7 +183,7 @@ BASELINE = "the measured baseline baseline.yaml"
 
 def high(moment: str, ratio: str, severity: str = "critical", **labels: str) -> tuple[Any, ...]:
     agrees = (
-        "it has been beyond what this hour allows for 7m without wavering, or for 10m"
+        "it has exceeded what this hour allows for 7m at a steady level, or for 10m at any level"
         if severity == "critical"
         else "its longer windows agree"
     )
@@ -192,7 +192,7 @@ def high(moment: str, ratio: str, severity: str = "critical", **labels: str) -> 
         HIGH,
         {"severity": severity, "source": "measured", "profile": "baseline.yaml", "statistic": "p50", **labels},
         {
-            "summary": "What a canary measures is slower than its baseline.",
+            "summary": "A canary is slower than its baseline.",
             "description": f"Canary {SUBJECT}: the p50 latency is {ratio} times {BASELINE}, and {agrees}.",
         },
     )
@@ -204,7 +204,7 @@ def extreme(moment: str, ratio: str) -> tuple[Any, ...]:
         EXTREME,
         {"severity": "critical", "source": "measured", "profile": "baseline.yaml", "statistic": "p50"},
         {
-            "summary": "What a canary measures is many times slower than its baseline.",
+            "summary": "A canary is many times slower than its baseline.",
             "description": f"Canary {SUBJECT}: the p50 latency of the last 90s is {ratio} times {BASELINE}.",
         },
     )
@@ -218,7 +218,7 @@ def fleet(moment: str, share: str) -> tuple[Any, ...]:
         {
             "summary": "The canaries of most hosts are slower than their baselines.",
             "description": f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme)"
-            " more than 1.3 times slower than this hour allows, for 4m: the layer, not a device.",
+            " more than 1.3 times slower than this hour allows, for 4m: the whole layer is slow, not one device.",
         },
     )
 
@@ -231,8 +231,8 @@ def burn(moment: str, share: str, severity: str) -> tuple[Any, ...]:
         {"severity": severity, "window": window},
         {
             "summary": "Too many canary operations are slower than the baseline allows, or fail.",
-            "description": f"{share} of the operations of canary {SUBJECT}, are slower than the bound of its baseline"
-            f" or fail, over {window}; 1% are allowed for.",
+            "description": f"{share} of the operations of canary {SUBJECT}, were slower than the limit set by the"
+            f" baseline or failed, over {window}; the budget is 1%.",
         },
     )
 

@@ -207,9 +207,8 @@ def _static(targets: Mapping[str, str]) -> list[dict[str, Any]]:
 
 def _shard_rules(folder: Path) -> None:
     """Rendered as the page says, by this interpreter, which has jsonnet."""
-    argv = command("alerts/render.py")
-    place = argv.index("--out") + 1
-    subprocess.run([sys.executable, *argv[:place], str(folder), *argv[place + 1 :]], cwd=ROOT, check=True)
+    site = dict(word.split("=", 1) for word in command("make site") if "=" in word)["SITE"]
+    subprocess.run([sys.executable, "render.py", "--site", site, "--out", str(folder)], cwd=ROOT, check=True)
 
 
 def _address(told: Alertmanager) -> str:

@@ -129,7 +129,7 @@ def _rules(folder: Path) -> Path:
     site, out = folder / "site.libsonnet", folder / "rules"
     every = f"'{SCRAPE_S}s'"
     site.write_text(f"{{ _config+:: {{ paces: {{ compared: {every}, drawn: {every} }} }} }}")
-    subprocess.run([sys.executable, ROOT / "alerts" / "render.py", "--site", site, "--out", out], check=True)
+    subprocess.run([sys.executable, ROOT / "render.py", "--only", "rules", "--site", site, "--out", out], check=True)
     return out
 
 

@@ -1,0 +1,133 @@
+// Pools and RADOS: is each pool served as accepted, and what is being repaired?
+function(config)
+  local dashboard = import '../lib/dashboard.libsonnet';
+  local links = import '../lib/links.libsonnet';
+  local p = import '../lib/panels.libsonnet';
+  local thresholds = (import '../lib/thresholds.libsonnet')(config);
+  local variables = import '../lib/variables.libsonnet';
+  local q = import '../queries/pools.libsonnet';
+
+  local toCapacity = links.fromSeries('capacity', ['cluster']);
+  local toProbe = links.fromSeries('probes', ['cluster', 'probe']);
+  local stat(title, description, unit, expr, steps, decimals=0, noValue='no Ceph metrics') =
+    p.stat(title, description, unit, p.target(expr, title, instant=true), steps, decimals=decimals, noValue=noValue);
+
+  local state = [
+    [stat('Ceph\'s health', 'Ceph\'s own word: 0 is HEALTH_OK, 1 HEALTH_WARN, 2 HEALTH_ERR. The checks behind it are listed below. Bad looks like: 2, or 1 for longer than you know why.', 'none', q.state.health, [[null, p.colour.good], [1, p.colour.warning], [2, p.colour.bad]]), 3, 4],
+    [stat('PGs unavailable', 'Placement groups that take no operation: whoever reads or writes there waits. Bad looks like: more than 0.', 'none', q.state.unavailable, thresholds.none), 3, 4],
+    [stat('PGs degraded', 'Placement groups with fewer copies than wanted. Bad looks like: more than 0 that does not fall.', 'none', q.state.degraded, thresholds.few), 3, 4],
+    [stat('PGs damaged', 'Placement groups with a copy that is wrong or missing and does not mend by itself. Bad looks like: more than 0.', 'none', q.state.damaged, thresholds.none), 3, 4],
+    [stat('Data moves', 'Whether recovery or backfill is under way (1). Alerts about latency wait meanwhile. Bad looks like: 1 for a day.', 'none', q.state.recovery, thresholds.few), 3, 4],
+    [stat('Slow operations', 'Operations that the OSDs told the monitors of as slow, 30 s and more. Bad looks like: more than 0.', 'none', q.state.slow, thresholds.none), 3, 4],
+    [stat('Fullest pool', 'Used share of the pool that is fullest, of what it may still fill. Bad looks like: near 100 %; the capacity page says when it ends.', 'percentunit', q.state.fullest, thresholds.neutral, decimals=1), 3, 4],
+    [stat('RADOS against baseline', 'The worst degradation ratio of the RADOS probes: 1 is as accepted, 2 twice as bad, by the baseline in force. Bad looks like: above %g and staying.' % config.minimumTolerance, 'none', q.state.degradation, thresholds.degradation, decimals=2, noValue='no baseline'), 3, 4],
+    [p.figures(
+      'Pools',
+      'Each pool: how full it is, what is stored and what still fits (as Ceph reckons, by its fullest OSD), its placement groups, and what clients do there. Bad looks like: unavailable or damaged above 0, or used near 100 %.',
+      [['pool', 'pool', [links.fromRow('capacity', ['cluster'])]], ['pool_id', 'id', null], ['cluster', 'cluster', null]],
+      [
+        { expr: q.table.used, name: 'used', unit: 'percentunit' },
+        { expr: q.table.stored, name: 'stored', unit: 'bytes' },
+        { expr: q.table.left, name: 'still fits', unit: 'bytes' },
+        { expr: q.table.groups, name: 'PGs', unit: 'none' },
+        { expr: q.table.unavailable, name: 'unavailable', unit: 'none', steps: thresholds.none },
+        { expr: q.table.degraded, name: 'degraded', unit: 'none', steps: thresholds.few },
+        { expr: q.table.damaged, name: 'damaged', unit: 'none', steps: thresholds.none },
+        { expr: q.table.reads, name: 'reads', unit: 'iops' },
+        { expr: q.table.writes, name: 'writes', unit: 'iops' },
+      ],
+      sort='used'
+    ), 24, 9],
+  ];
+
+  local service = [
+    [p.timeSeries(
+      'RADOS canary against its baseline',
+      'Single 4 KiB operations in our pool, one at a time, mean over the OSDs of a class: what an unloaded client feels in RADOS, replicas included in writes. Dashed: the baseline in force. Bad looks like: leaving the dashed line and staying away.',
+      's', [
+        p.target(q.rados.canary, '{{operation}} {{device_class}}'),
+        p.target(q.rados.canaryBaseline, 'baseline {{operation}} {{device_class}} ({{source}})'),
+      ], logarithmic=true, overrides=p.operationColours
+    ) + p.linked([links.to('osds')]), 12, 9],
+    [p.heatmap(
+      'Distribution of the RADOS canary',
+      'How many of the canary\'s operations took how long, over all OSDs. Bad looks like: a second band above the first: some OSDs, or some moments, are slow.',
+      's', p.target(q.rados.heatmap, '{{le}}')
+    ), 12, 9],
+    [p.timeSeries(
+      'rados bench, throughput',
+      'The latest run of each rados bench, held until the next. Dashed: the baseline in force; dotted: documented profiles, other hardware. Bad looks like: several runs below the dashed line.',
+      'Bps', [
+        p.target(q.rados.throughput, '{{workload}} {{device_class}} ({{probe}})'),
+        p.target(q.rados.throughputBaseline, 'baseline {{workload}} {{device_class}} ({{source}})'),
+        p.target(q.rados.throughputDocumented, 'documented {{workload}} {{device_class}} ({{profile}})'),
+      ], logarithmic=true
+    ) + p.linked([toProbe]), 8, 8],
+    [p.timeSeries(
+      'rados bench, mean latency',
+      'Mean time of one object in the latest run; many are in flight, so it is no single client\'s. Dashed: the baseline in force; dotted: documented. Bad looks like: several runs above the dashed line.',
+      's', [
+        p.target(q.rados.latency, '{{workload}} {{operation}} {{device_class}} ({{probe}})'),
+        p.target(q.rados.latencyBaseline, 'baseline {{workload}} {{operation}} {{device_class}} ({{source}})'),
+        p.target(q.rados.latencyDocumented, 'documented {{workload}} {{operation}} {{device_class}} ({{profile}})'),
+      ], logarithmic=true
+    ) + p.linked([toProbe]), 8, 8],
+    [p.timeSeries(
+      'RADOS degradation, the ten worst',
+      'Measured divided by the baseline in force for latency, the inverse for throughput: 1 is as accepted. Nothing is drawn where no baseline is in force. Bad looks like: above %g and staying.' % config.minimumTolerance,
+      'none', [p.target(q.rados.degradation, '{{probe}} {{operation}} {{statistic}} ({{source}})')], logarithmic=true
+    ) + p.linked([toProbe]), 8, 8],
+  ];
+
+  local clients = [
+    [p.timeSeries('Client operations by pool', 'Reads and writes a second that clients do in each pool, by the manager\'s counters. The load that explains the latency. Bad looks like: latency up while this is not.', 'iops', [p.target(q.work.reads, 'read {{pool}}'), p.target(q.work.writes, 'write {{pool}}')], overrides=p.operationColours), 8, 8],
+    [p.timeSeries('Client throughput by pool', 'Bytes a second that clients read and write in each pool, before replication. Bad looks like: a plateau that is not the clients\' own: a network or disks at their limit.', 'Bps', [p.target(q.work.readBytes, 'read {{pool}}'), p.target(q.work.writtenBytes, 'write {{pool}}')], overrides=p.operationColours), 8, 8],
+    [p.timeSeries('Used share by pool', 'How full each pool is: what it holds divided by that and what still fits. It jumps when OSDs leave, because less fits then. Bad looks like: rising without an end; the capacity page draws it on.', 'percentunit', [p.target(q.work.used, '{{pool}}')]) + p.linked([toCapacity]), 8, 8],
+  ];
+
+  local repair = [
+    [p.timeSeries(
+      'Placement groups in trouble',
+      'By pool: placement groups that take no operation, that lack copies, and whose copies are wrong or missing. Bad looks like: unavailable or damaged above 0; degraded that does not fall.',
+      'none', [
+        p.target(q.groups.unavailable, '{{pool}} unavailable'),
+        p.target(q.groups.degraded, '{{pool}} degraded'),
+        p.target(q.groups.damaged, '{{pool}} {{state}}'),
+      ]
+    ) + p.linked([links.to('osds')]), 8, 8],
+    [p.timeSeries(
+      'Objects in trouble',
+      'Copies of objects that are missing or in the wrong place, and objects of which no copy is known. Bad looks like: unfound above 0; degraded that does not fall.',
+      'none', [
+        p.target(q.groups.objectsDegraded, 'degraded'),
+        p.target(q.groups.objectsMisplaced, 'misplaced'),
+        p.target(q.groups.objectsUnfound, 'unfound'),
+        p.target(q.groups.moving, 'PGs {{state}}'),
+      ]
+    ), 8, 8],
+    [p.timeSeries('Recovery by pool', 'Bytes a second that recovery and backfill move in each pool. Bad looks like: nothing, while objects are degraded; or so much that clients\' latency follows it.', 'Bps', [p.target(q.groups.bytes, '{{pool}}')]), 8, 8],
+    [p.figures(
+      'Health checks',
+      'What Ceph says is wrong right now, by the names of its checks ("ceph health detail" explains them). Muted checks are not here. Bad looks like: HEALTH_ERR, or a row nobody knows.',
+      [['severity', 'severity', null], ['name', 'check', null], ['cluster', 'cluster', null]],
+      [{ expr: q.checks, name: 'raised', unit: 'none' }]
+    ), 8, 7],
+    [p.timeSeries(
+      'Slow operations over time',
+      'Operations that the monitors hold for slow, those our daemons see blocked for 30 s and more, and those of the last ten minutes over 10 s. Bad looks like: anything above 0; the OSDs\' page says what they wait for.',
+      'none', [p.target(q.slow.ceph, 'slow by the monitors'), p.target(q.slow.blocked, 'blocked'), p.target(q.slow.recent, 'slow lately')]
+    ) + p.linked([links.to('osds')]), 8, 7],
+    [p.alerts('Alerts of RADOS that fire', 'What fires in the layer rados, the longest on top. A page in a lower layer holds these back in the pager, not here. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 8, 7],
+  ];
+
+  dashboard.new(
+    'pools',
+    [variables.datasource, variables.cluster, variables.pool, variables.operation, variables.statistic],
+    [
+      { title: null, panels: state },
+      { title: 'Is it as accepted?', panels: service },
+      { title: 'What clients do', panels: clients },
+      { title: 'What is being repaired', panels: repair },
+    ],
+    shown='layer="rados"'
+  )
