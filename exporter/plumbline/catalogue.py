@@ -8,12 +8,13 @@ once, in the collector. ``None`` never becomes a sample: missing is no series, z
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 from math import inf
 from typing import TypeAlias
+
+from plumbline.core.histogram import HistogramValue
 
 _NAME = re.compile(r"plumbline_[a-z0-9]+(?:_[a-z0-9]+)*")
 _LABEL = re.compile(r"[a-z][a-z0-9_]*")
@@ -70,41 +71,6 @@ def histogram(name: str, text: str, labels: tuple[str, ...] = ()) -> MetricSpec:
 def declared(namespace: Mapping[str, object]) -> tuple[MetricSpec, ...]:
     """The specs among a module's names, for the module of one collector: ``declared(globals())`` below the last."""
     return tuple(each for each in namespace.values() if isinstance(each, MetricSpec))
-
-
-@dataclass(frozen=True, slots=True)
-class HistogramValue:
-    """A classic histogram: ``cumulative[i]`` operations took at most ``edges[i]`` seconds; +Inf is ``count``.
-
-    ``edges`` is ascending, finite, and the same object from scrape to scrape, so that the renderer can cache by it.
-    """
-
-    edges: tuple[float, ...]
-    cumulative: Sequence[int]
-    count: int
-    sum: float
-
-
-def added(histograms: Sequence[HistogramValue]) -> HistogramValue:
-    """All in one; at least one, and all with the same edges."""
-    return HistogramValue(
-        edges=histograms[0].edges,
-        cumulative=[sum(counts) for counts in zip(*(one.cumulative for one in histograms), strict=True)],
-        count=sum(one.count for one in histograms),
-        sum=sum(one.sum for one in histograms),
-    )
-
-
-def difference(before: HistogramValue, after: HistogramValue) -> HistogramValue | None:
-    """What was counted in between; ``None`` where the edges are others or a bucket went back: another series, or the
-    same one begun anew."""
-    if before.edges != after.edges:
-        return None
-    grown = [new - old for new, old in zip(after.cumulative, before.cumulative, strict=True)]
-    count = after.count - before.count
-    if any(later < earlier for earlier, later in pairwise((0, *grown, count))):
-        return None
-    return HistogramValue(edges=after.edges, cumulative=grown, count=count, sum=max(0.0, after.sum - before.sum))
 
 
 def le_text(edge: float) -> str:

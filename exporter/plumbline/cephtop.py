@@ -18,7 +18,7 @@ from math import inf
 
 import msgspec
 
-from plumbline.catalogue import added, difference
+from plumbline.core.histogram import added, difference
 from plumbline.probes.histogram import quantile
 from plumbline.sources.osd_latency import LongRunAverage
 from plumbline.sources.osd_stages import READ, OperationStages

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from plumbline.capabilities import Capability
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Samples
+from plumbline.catalogue import Kind, MetricSpec, Samples
+from plumbline.core.histogram import HistogramValue
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.snapshot import CollectorHealth, Family, Snapshot
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from plumbline.catalogue import HistogramValue, MetricSpec, difference
+from plumbline.catalogue import MetricSpec
 from plumbline.collectors import disk, latency, nic, osd, softnet
+from plumbline.core.histogram import HistogramValue, difference
 from plumbline.snapshot import Family, Snapshot
 
 LOOKS = 6

@@ -10,9 +10,9 @@ from plumbline.baseline import standing
 from plumbline.baseline.book import Book
 from plumbline.baseline.model import Source, Target
 from plumbline.baseline.selection import DEFAULT_TOLERANCE
-from plumbline.catalogue import HistogramValue
 from plumbline.checks.model import Finding
 from plumbline.collectors import probe
+from plumbline.core.histogram import HistogramValue
 from plumbline.fingerprint import Fingerprint
 from plumbline.lately import Lately
 from plumbline.overview_host import disk_rows, nic_rows, osd_rows, softnet_row

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from plumbline.catalogue import HistogramValue, MetricSpec
+from plumbline.catalogue import MetricSpec
 from plumbline.collectors import disk, latency, nic, osd, softnet
+from plumbline.core.histogram import HistogramValue
 from plumbline.lately import Earlier, histograms, values
 from plumbline.probes.histogram import quantile
 from plumbline.snapshot import Snapshot

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from plumbline.catalogue import HistogramValue
 from plumbline.config import GatesConfig
 from plumbline.config_types import Schedule
 from plumbline.core import threads
+from plumbline.core.histogram import HistogramValue
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.planning import ProbingPlan

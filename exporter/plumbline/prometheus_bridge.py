@@ -13,7 +13,8 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as PrometheusCollector
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, le_text
+from plumbline.catalogue import Kind, MetricSpec, le_text
+from plumbline.core.histogram import HistogramValue
 from plumbline.exposition import Exposition
 from plumbline.snapshot import Family
 

@@ -25,7 +25,8 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.registry import Collector as PrometheusCollector
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, le_text
+from plumbline.catalogue import Kind, MetricSpec, le_text
+from plumbline.core.histogram import HistogramValue
 from plumbline.snapshot import Family, Snapshot
 
 if TYPE_CHECKING:

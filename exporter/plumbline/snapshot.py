@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from plumbline.catalogue import HistogramValue, MetricSpec
+from plumbline.catalogue import MetricSpec
+from plumbline.core.histogram import HistogramValue
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric

@@ -19,7 +19,8 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import make_wsgi_app
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.core.histogram import HistogramValue
 from plumbline.exposition import Exposition
 from plumbline.prometheus_bridge import PrometheusClientBridge
 from plumbline.rendering import Format, Renderer

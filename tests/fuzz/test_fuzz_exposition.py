@@ -14,7 +14,8 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample
+from plumbline.core.histogram import HistogramValue
 from plumbline.exposition import Exposition, Snapshot
 from plumbline.prometheus_bridge import PrometheusClientBridge
 from plumbline.rendering import Format, Renderer

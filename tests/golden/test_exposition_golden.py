@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Samples
+from plumbline.catalogue import Kind, MetricSpec, Samples
+from plumbline.core.histogram import HistogramValue
 from plumbline.exposition import Exposition, SkipHook
 from plumbline.rendering import Format, Renderer
 from support.fake_collectors import fake

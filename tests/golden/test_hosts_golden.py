@@ -14,8 +14,8 @@ import pytest
 from plumbline import __version__
 from plumbline.baseline.book import Book, load_book
 from plumbline.baseline.model import Target
-from plumbline.catalogue import HistogramValue
 from plumbline.config import BaselineConfig, Config, DevicesConfig
+from plumbline.core.histogram import HistogramValue
 from plumbline.core.slot import Slot
 from plumbline.diskpresence import DiskPresence
 from plumbline.exposition import Exposition

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.catalogue import HistogramValue
 from plumbline.collectors import osd
+from plumbline.core.histogram import HistogramValue
 from plumbline.osdwatch import OSDS_EVERY_S, TIMEOUT_S
 from plumbline.probes.histogram import quantile
 from plumbline.sources.osd_latency import EDGES

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from plumbline.baseline.book import load_book
 from plumbline.baseline.model import Target
-from plumbline.catalogue import HistogramValue
 from plumbline.checks.model import Finding
 from plumbline.config import Config
+from plumbline.core.histogram import HistogramValue
 from plumbline.daemon.readings import readings_of
 from plumbline.errors import Unavailable
 from plumbline.exposition import Exposition

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Sample
+from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.collection import GuardedCollector, SkipHook
+from plumbline.core.histogram import HistogramValue
 from plumbline.errors import ParseError, Unavailable
 from support.fake_collectors import Fake, fake
 

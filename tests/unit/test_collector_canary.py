@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plumbline import __version__
-from plumbline.catalogue import HistogramValue
 from plumbline.collectors import canary
+from plumbline.core.histogram import HistogramValue
 from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
 
 LATENCY = HistogramValue((0.0005, 0.001), (3, 4), 5, 0.0125)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline.catalogue import HistogramValue, le_text
+from plumbline.catalogue import le_text
 from plumbline.checks.disk.latency import DROP_IN, judge
 from plumbline.collectors import latency
 from plumbline.collectors.latency import EDGES_S
+from plumbline.core.histogram import HistogramValue
 from plumbline.sources.blocklatency import DiskLatency, LatencyReading
 from plumbline.sources.latencymaps import OPERATIONS, Histogram, Times
 

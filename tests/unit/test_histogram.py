@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.catalogue import HistogramValue
+from plumbline.core.histogram import HistogramValue
 from plumbline.probes.histogram import edge_ns, latency_edges, quantile
 
 EDGES = latency_edges()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import tracemalloc
 
-from plumbline.catalogue import HistogramValue, MetricSpec
+from plumbline.catalogue import MetricSpec
 from plumbline.collectors import disk, latency, nic, osd, queue
+from plumbline.core.histogram import HistogramValue
 from plumbline.lately import LOOKS, Lately
 from plumbline.snapshot import Family, Snapshot
 

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from plumbline.baseline.book import Book, load_book
-from plumbline.catalogue import HistogramValue
 from plumbline.collectors import osd
 from plumbline.config import BaselineConfig, Config
 from plumbline.config_types import Duration
+from plumbline.core.histogram import HistogramValue
 from plumbline.exposition import Exposition
 from plumbline.fingerprint import Fingerprint
 from plumbline.overview import Overview

@@ -5,7 +5,8 @@ import logging
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec, Samples
+from plumbline.catalogue import Kind, MetricSpec, Samples
+from plumbline.core.histogram import HistogramValue
 from plumbline.exposition import Exposition, SkipHook
 from plumbline.prometheus_bridge import PrometheusClientBridge
 from support.fake_collectors import fake

@@ -1,6 +1,6 @@
 """The last minutes of a growing histogram."""
 
-from plumbline.catalogue import HistogramValue
+from plumbline.core.histogram import HistogramValue
 from plumbline.probes.recent import MedianHistory, RecentHistogram
 
 EDGES = (0.001, 0.01)

@@ -13,7 +13,7 @@ from plumbline.baseline.record_file import format_record
 from plumbline.baseline.record_statistics import EntryRecord, RunFigures, summarise
 from plumbline.baseline.record_work import KeptRun
 from plumbline.baseline.site import Device, parse_site
-from plumbline.catalogue import HistogramValue
+from plumbline.core.histogram import HistogramValue
 from plumbline.errors import BaselineError, ProbeRefused
 from plumbline.fingerprint import Fingerprint
 from plumbline.workloads import load_catalogue

@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.baseline.record_statistics import RunFigures
 from plumbline.baseline.record_work import KEEP_S, KeptRun, Resumed, WorkFile
-from plumbline.catalogue import HistogramValue
+from plumbline.core.histogram import HistogramValue
 from plumbline.errors import StateError
 from plumbline.fingerprint import Fingerprint
 from plumbline.storage_names import WORK_FILE

@@ -9,9 +9,9 @@ import pytest
 
 from plumbline import planning, recording, recording_steps
 from plumbline.baseline.consistency import Place
-from plumbline.catalogue import HistogramValue
 from plumbline.config import Config
 from plumbline.config_types import Duration, Endpoint, Size
+from plumbline.core.histogram import HistogramValue
 from plumbline.errors import BaselineError, ProbeRefused
 from plumbline.fingerprint import Fingerprint
 from plumbline.planning import ProbingPlan, make_plan

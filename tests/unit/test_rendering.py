@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import ProcessCollector
 
-from plumbline.catalogue import HistogramValue, Kind, MetricSpec
+from plumbline.catalogue import Kind, MetricSpec
+from plumbline.core.histogram import HistogramValue
 from plumbline.rendering import Format, Renderer, label_text, number_text
 from plumbline.snapshot import Family, Snapshot
 

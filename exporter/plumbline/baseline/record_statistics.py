@@ -20,7 +20,7 @@ from plumbline.baseline.files import Latencies
 from plumbline.baseline.model import Target
 from plumbline.baseline.site import IopsAtLatency, SiteEntry
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
-from plumbline.catalogue import HistogramValue, added
+from plumbline.core.histogram import HistogramValue, added
 from plumbline.core.units import base_text, si
 from plumbline.errors import BaselineError
 

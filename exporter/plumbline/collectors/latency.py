@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
 
-from plumbline.catalogue import HistogramValue, Sample, counter, declared, gauge, histogram
+from plumbline.catalogue import Sample, counter, declared, gauge, histogram
 from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
+from plumbline.core.histogram import HistogramValue
 from plumbline.sources.blocklatency import LatencyReading
 from plumbline.sources.latencymaps import BUCKETS, Histogram
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
 
-from plumbline.catalogue import HistogramValue
+from plumbline.core.histogram import HistogramValue
 from plumbline.errors import ProbeRefused
 from plumbline.probes import canary_memory
 from plumbline.probes.canary_log import CanaryLog

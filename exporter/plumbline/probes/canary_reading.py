@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from plumbline.catalogue import HistogramValue
+from plumbline.core.histogram import HistogramValue
 
 SILENT_GAPS = 30.0
 """So many mean gaps without any operation: at Poisson arrivals the chance is 1e-13."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from plumbline.catalogue import HistogramValue
+from plumbline.core.histogram import HistogramValue
 
 _FINE_FROM_NS = 16_000
 _STEPS_PER_OCTAVE = 8

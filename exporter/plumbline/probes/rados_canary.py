@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 
-from plumbline.catalogue import HistogramValue
+from plumbline.core.histogram import HistogramValue
 from plumbline.probes import canary_memory
 from plumbline.probes.canary_log import CanaryLog
 from plumbline.probes.canary_process import Trouble, WorkerProcess, Workplace

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from math import isnan, nan
 
-from plumbline.catalogue import HistogramValue, difference
+from plumbline.core.histogram import HistogramValue, difference
 from plumbline.probes.histogram import quantile
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import msgspec
 
-from plumbline.catalogue import HistogramValue
+from plumbline.core.histogram import HistogramValue
 from plumbline.probes.histogram import edge_ns, latency_edges
 from plumbline.probes.result import ProbeResult
 

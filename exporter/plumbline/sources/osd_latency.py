@@ -26,7 +26,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from plumbline.catalogue import HistogramValue
+from plumbline.core.histogram import HistogramValue
 from plumbline.errors import ParseError
 from plumbline.sources.adminsocket import decode
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from plumbline.catalogue import HistogramValue
+from plumbline.core.histogram import HistogramValue
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.adminsocket import Answer, NotAllowed, Question, ask, find_sockets
 from plumbline.sources.osd_latency import parse_latencies

@@ -1,0 +1,42 @@
+"""Classic histograms as plain values: what readers, probes and metrics exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramValue:
+    """A classic histogram: ``cumulative[i]`` operations took at most ``edges[i]`` seconds; +Inf is ``count``.
+
+    ``edges`` is ascending, finite, and the same object from scrape to scrape, so that the renderer can cache by it.
+    """
+
+    edges: tuple[float, ...]
+    cumulative: Sequence[int]
+    count: int
+    sum: float
+
+
+def added(histograms: Sequence[HistogramValue]) -> HistogramValue:
+    """All in one; at least one, and all with the same edges."""
+    return HistogramValue(
+        edges=histograms[0].edges,
+        cumulative=[sum(counts) for counts in zip(*(one.cumulative for one in histograms), strict=True)],
+        count=sum(one.count for one in histograms),
+        sum=sum(one.sum for one in histograms),
+    )
+
+
+def difference(before: HistogramValue, after: HistogramValue) -> HistogramValue | None:
+    """What was counted in between; ``None`` where the edges are others or a bucket went back: another series, or the
+    same one begun anew."""
+    if before.edges != after.edges:
+        return None
+    grown = [new - old for new, old in zip(after.cumulative, before.cumulative, strict=True)]
+    count = after.count - before.count
+    if any(later < earlier for earlier, later in pairwise((0, *grown, count))):
+        return None
+    return HistogramValue(edges=after.edges, cumulative=grown, count=count, sum=max(0.0, after.sum - before.sum))
