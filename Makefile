@@ -73,7 +73,7 @@ test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the t
 
 .PHONY: test-long
 test-long: debian-packages $(TEST_VENV)/.installed-$(KEY) ## run the tests that take long: soak, slow disks, recordings, faults
-	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) -o testpaths="tests/e2e tests/integration tests/rules tests/attack tests/unit/test_calendars.py" -m "long and not ceph and not packages" $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) -o testpaths="tests/e2e tests/integration tests/rules tests/attack tests/unit/config/test_calendars.py" -m "long and not ceph and not packages" $(ARGS)
 
 # With ARGS='-k …' one of the two may have nothing to do (pytest's 5).
 CEPH_TESTS := -o testpaths=tests/integration $(BOUND)

@@ -23,9 +23,12 @@ from render_alerts import alerts_reference, rules_reference
 from render_metrics import metrics_reference
 from render_sizing import sizing_table
 
-from plumbline import config, config_types, probe_configs, workloads
 from plumbline.checks.every import CHECKS
-from plumbline.registry import NAMES
+from plumbline.collectors.registry import NAMES
+from plumbline.config import model as config
+from plumbline.config import probes as probe_configs
+from plumbline.config import types as config_types
+from plumbline.config import workloads
 
 HERE = Path(__file__).resolve().parent
 STRUCTS = (

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from plumbline.catalogue import Kind, MetricSpec
-from plumbline.reference import every_spec
-from plumbline.registry import COLLECTORS
+from plumbline.collectors.registry import COLLECTORS
+from plumbline.commands.reference import every_spec
+from plumbline.metrics.spec import Kind, MetricSpec
 
 HERE = Path(__file__).resolve().parent
 GOLDENS = HERE.parent / "tests/golden/hosts"

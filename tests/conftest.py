@@ -51,10 +51,16 @@ LONGEST_FIRST = (
 """Beginnings of paths; the others follow as they were collected. A long file that begins last keeps all waiting."""
 LOOKED_FOR_IN = {
     "ceph": ("tests/integration/",),
-    "long": ("tests/e2e/", "tests/integration/", "tests/rules/", "tests/attack/", "tests/unit/test_calendars.py"),
+    "long": (
+        "tests/e2e/",
+        "tests/integration/",
+        "tests/rules/",
+        "tests/attack/",
+        "tests/unit/config/test_calendars.py",
+    ),
 }
 """Mark → folders that its target collects: all of them take half a minute, in each process."""
-LIVE = re.compile(r"tests/((e2e|integration)/|unit/test_(raw_)?canary(_hung)?\.py)")
+LIVE = re.compile(r"tests/((e2e|integration)/|unit/probes/canary/test_(raw_)?canary(_hung)?\.py)")
 """What depends on this machine's disks and clock besides its own input; so does what needs root, wherever it stands."""
 GIVING_WAY = 10
 """Of -20 to 19, a tenth of the share of what has 0."""

@@ -16,8 +16,8 @@ from deploy.demo.processes import DemoError, Processes, program
 from deploy.demo.story import Story
 from deploy.demo.webhook import Webhook
 
-from plumbline.roots import Roots
-from plumbline.sources.block import device_below
+from plumbline.core.roots import Roots
+from plumbline.sources.disk.block import device_below
 
 STORAGE = Path(".demo")
 CONFIG = Path(__file__).with_name("plumbline.yaml")

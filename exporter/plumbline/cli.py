@@ -2,7 +2,7 @@
 
 Exit codes: 0 done, 1 it did not work (one line on standard error says what and what to do), 2 wrong usage. ``check``
 has its own, as monitoring plugins have: 0 and 1 and 2 for what it found, 3 when it could not look; so has
-``probe run``, see :mod:`.commands.probe`.
+``probe run``, see :mod:`~plumbline.commands.probe`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 from plumbline import __version__
 from plumbline.commands import baseline, ceph, probe, report, uninstall
 from plumbline.commands.shared import Parser, add_world, complain, duration, roots, show
-from plumbline.config import DEFAULT_LISTEN_ADDRESS
+from plumbline.config.model import DEFAULT_LISTEN_ADDRESS
+from plumbline.core.escape import VisibleFormatter
 from plumbline.errors import ConfigError, PlumblineError
-from plumbline.visible import VisibleFormatter
 
 COULD_NOT_JUDGE = 3
 
@@ -82,7 +82,7 @@ def _add_serve(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _add_collectors(serve: argparse.ArgumentParser) -> None:
-    from plumbline.registry import NAMES  # noqa: PLC0415  (the daemon's imports are not paid by the other commands)
+    from plumbline.collectors.registry import NAMES  # noqa: PLC0415  (the daemon's imports are not paid by the other commands)
 
     for name in NAMES:
         serve.add_argument(
@@ -162,11 +162,11 @@ def _add_web_file(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from plumbline import app  # noqa: PLC0415
-    from plumbline.options import Overrides  # noqa: PLC0415
-    from plumbline.registry import NAMES  # noqa: PLC0415
+    from plumbline.collectors.registry import NAMES  # noqa: PLC0415
+    from plumbline.config.options import Overrides  # noqa: PLC0415
+    from plumbline.daemon import daemon  # noqa: PLC0415
 
-    return app.serve(
+    return daemon.serve(
         config_file=options.config_file,
         storage_path_flag=options.storage_path,
         roots=roots(options),
@@ -179,11 +179,12 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from plumbline import app, terminal  # noqa: PLC0415
     from plumbline.checks import report as findings  # noqa: PLC0415
+    from plumbline.commands import terminal  # noqa: PLC0415
+    from plumbline.daemon import daemon  # noqa: PLC0415
 
     try:
-        examined = app.examine(
+        examined = daemon.examine(
             config_file=options.config_file,
             storage_path_flag=options.storage_path,
             roots=roots(options),
@@ -200,8 +201,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _nic(options: argparse.Namespace) -> int:
-    from plumbline import explain, terminal  # noqa: PLC0415
-    from plumbline.node import read_ports  # noqa: PLC0415
+    from plumbline.commands import explain, terminal  # noqa: PLC0415
+    from plumbline.commands.node import read_ports  # noqa: PLC0415
 
     readings, skipped = read_ports(config_file=options.config_file)
     ports = [explain.explain(reading) for reading in explain.pick(readings, options.device, skipped)]
@@ -212,12 +213,12 @@ def _nic(options: argparse.Namespace) -> int:
 
 
 def _disk(options: argparse.Namespace) -> int:
-    from plumbline import describedisks, terminal  # noqa: PLC0415
-    from plumbline.node import read_disks  # noqa: PLC0415
+    from plumbline.commands import describe_disks, terminal  # noqa: PLC0415
+    from plumbline.commands.node import read_disks  # noqa: PLC0415
 
     wanted = options.device and options.device.removeprefix("/dev/")
     devices, users, skipped = read_disks(config_file=options.config_file, roots=roots(options), only=wanted)
-    disks = describedisks.pick(describedisks.describe(devices, users), options.device)
+    disks = describe_disks.pick(describe_disks.describe(devices, users), options.device)
     if options.device:
         show(options, disks, lambda console: terminal.print_disk(console, disks[0]))
     else:
@@ -230,10 +231,10 @@ def _disk(options: argparse.Namespace) -> int:
 
 
 def _config_check(options: argparse.Namespace) -> int:
-    from plumbline import workloads  # noqa: PLC0415
-    from plumbline.options import Overrides, read_config  # noqa: PLC0415
-    from plumbline.registry import NAMES  # noqa: PLC0415
-    from plumbline.webguard import make_guard  # noqa: PLC0415
+    from plumbline.collectors.registry import NAMES  # noqa: PLC0415
+    from plumbline.config import workloads  # noqa: PLC0415
+    from plumbline.config.options import Overrides, read_config  # noqa: PLC0415
+    from plumbline.web.guard import make_guard  # noqa: PLC0415
 
     if options.file is None and options.web_config_file is None:
         raise ConfigError("config check", "name a configuration file, or --web.config.file, or both")

@@ -15,15 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.config_types import Duration, Size
+from plumbline.config.probes.disk import FioConfig
+from plumbline.config.types import Duration, Size
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
-from plumbline.probe_configs.disk import FioConfig
-from plumbline.probes import guard, metadata_worker
-from plumbline.probes.canary_worker import FILE_NAME as CANARY
-from plumbline.probes.fio import FioPlan, remove_surplus, run_fio
+from plumbline.probes import guard
+from plumbline.probes.canary.canary_worker import FILE_NAME as CANARY
+from plumbline.probes.disk.fio import FioPlan, remove_surplus, run_fio
+from plumbline.probes.filesystem import metadata_worker
 from plumbline.probes.tool import FIO
-from plumbline.workloads import load_catalogue
 from support.disks import disk_folder
 from support.filesystems import skip_without_root
 from support.manifest import changes, manifest

@@ -18,20 +18,20 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.baseline.record_work import KeptRun, WorkFile
+from plumbline.baseline.fingerprint import Fingerprint
+from plumbline.baseline.record.work_file import KeptRun, WorkFile
 from plumbline.baseline.writer import write_text
 from plumbline.cli import main
+from plumbline.commands.uninstall_files import find, remove
+from plumbline.core.storage_names import MARKER as STORAGE_MARKER
 from plumbline.errors import PlumblineError
-from plumbline.fingerprint import Fingerprint
-from plumbline.leftovers import find, remove
-from plumbline.ondemand import check_storage
-from plumbline.probes.cluster_osds import ClusterOsds
+from plumbline.probes.ceph.cluster_osds import ClusterOsds
+from plumbline.probes.ceph.osd_lookup import remember
 from plumbline.probes.gates import HeavyLock
 from plumbline.probes.guard import MARKER as PROBE_MARKER
 from plumbline.probes.guard import MARKER_TEXT as PROBE_MARKER_TEXT
-from plumbline.probes.osd_lookup import remember
-from plumbline.state import ProbeRecord, StateStore, open_storage
-from plumbline.storage_names import MARKER as STORAGE_MARKER
+from plumbline.probes.run_now import check_storage
+from plumbline.probes.state import ProbeRecord, StateStore, open_storage
 from support.manifest import Entry, manifest
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="device nodes and owners need root")

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from bench import large_host, scrape
-from plumbline.registry import NAMES
+from plumbline.collectors.registry import NAMES
 from support.daemon import COMMAND
 from support.ports import free_port
 

@@ -25,7 +25,7 @@ from bench import detection_model as model
 from bench.detection_model import Array, Climate, History, Regression
 from bench.detection_rules import Firing, Follower, Rule, needed, read_rules
 from bench.history_store import Series, Store, labels_of
-from plumbline.catalogue import le_text
+from plumbline.metrics.spec import le_text
 from plumbline.probes.histogram import latency_edges
 from support.rules import ALERTS, RULES
 

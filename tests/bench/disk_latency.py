@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from plumbline.roots import Roots
-from plumbline.sources.blocklatency import BlockLatency
-from plumbline.sources.latencymaps import SLOT_BYTES, Sizes, parse_slot, sum_lanes
+from plumbline.core.roots import Roots
+from plumbline.sources.disk.blocklatency import BlockLatency
+from plumbline.sources.disk.latencymaps import SLOT_BYTES, Sizes, parse_slot, sum_lanes
 
 MIB = 2**20
 FIO = ("--name=bench", "--direct=1", "--rw=randread", "--bs=4k", "--iodepth=32", "--numjobs=2", "--time_based")

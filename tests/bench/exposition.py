@@ -19,13 +19,13 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import make_wsgi_app
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.core.histogram import HistogramValue
-from plumbline.exposition import Exposition
-from plumbline.prometheus_bridge import PrometheusClientBridge
-from plumbline.rendering import Format, Renderer
-from plumbline.server import Server
-from plumbline.site import Site
+from plumbline.metrics.exposition import Exposition
+from plumbline.metrics.prometheus_bridge import PrometheusClientBridge
+from plumbline.metrics.rendering import Format, Renderer
+from plumbline.metrics.spec import Kind, MetricSpec, Sample
+from plumbline.web.routes import Site
+from plumbline.web.server import Server
 from support.fake_collectors import Fake, fake
 
 SIZES = (500, 10_000)

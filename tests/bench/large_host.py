@@ -20,13 +20,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric, UnknownMetricFamily
 
 from plumbline.baseline.book import load_book
-from plumbline.config import BaselineConfig, Config
-from plumbline.exposition import Exposition
-from plumbline.registry import NAMES, collectors, configured
-from plumbline.rendering import Format, Renderer
-from plumbline.roots import Roots
-from plumbline.sources.ethtool import Ethtool
-from plumbline.workloads import load_catalogue
+from plumbline.collectors.registry import NAMES, collectors, configured
+from plumbline.config.model import BaselineConfig, Config
+from plumbline.config.workloads import load_catalogue
+from plumbline.core.roots import Roots
+from plumbline.metrics.exposition import Exposition
+from plumbline.metrics.rendering import Format, Renderer
+from plumbline.sources.net.ethtool import Ethtool
 from support.hosts import parts
 from support.large_host import CPUS, PORTS, STATISTICS, LargeHost
 

@@ -18,15 +18,15 @@ from pathlib import Path
 
 from bench.large_host import cpu_s as of_scrapes
 from bench.large_host import samples
+from plumbline.background.osd import OSD_STORES_EVERY_S, OSDS_EVERY_S, OsdWatch
 from plumbline.baseline.book import load_book
-from plumbline.config import BaselineConfig, Config
-from plumbline.exposition import Exposition
-from plumbline.osdwatch import OSD_STORES_EVERY_S, OSDS_EVERY_S, OsdWatch
-from plumbline.registry import NAMES, collectors, configured
-from plumbline.rendering import Format, Renderer
-from plumbline.roots import Roots
-from plumbline.status import render_status
-from plumbline.workloads import load_catalogue
+from plumbline.collectors.registry import NAMES, collectors, configured
+from plumbline.config.model import BaselineConfig, Config
+from plumbline.config.workloads import load_catalogue
+from plumbline.core.roots import Roots
+from plumbline.metrics.exposition import Exposition
+from plumbline.metrics.rendering import Format, Renderer
+from plumbline.status.page import render_status
 from support.hosts import parts
 from support.large_host import LargeHost
 from support.osd_fleet import osd_fleet

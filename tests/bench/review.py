@@ -11,10 +11,10 @@ import time
 from functools import partial
 
 from bench.history_store import Series, Store
-from plumbline.review.asking import Server
-from plumbline.review.gather import gather
-from plumbline.review.period import parse_period
-from plumbline.review.telling import tell
+from plumbline.report.asking import Server
+from plumbline.report.gather import gather
+from plumbline.report.period import parse_period
+from plumbline.report.telling import tell
 from support.history import History, at
 
 BATCH = 400

@@ -13,7 +13,7 @@ import bcrypt
 
 from bench import scrape
 from bench.__main__ import MATCHED, PEER
-from plumbline.registry import NAMES
+from plumbline.collectors.registry import NAMES
 from support.certificates import make_certificates
 from support.daemon import COMMAND
 from support.ports import free_port

@@ -16,7 +16,7 @@ import yaml
 from deploy.kubernetes import render
 
 from plumbline import cli
-from plumbline.cephsetup import IMAGES, MON_CAPS, OBJECTS, Pool, Wanted
+from plumbline.commands.ceph_setup import IMAGES, MON_CAPS, OBJECTS, Pool, Wanted
 from support.metrics import ROOT
 from support.rulefiles import load
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.capabilities import NEVER_USED, Capability
+from plumbline.core.capabilities import NEVER_USED, Capability
 from support.daemon import running
 
 pytestmark = [

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.registry import NAMES
+from plumbline.collectors.registry import NAMES
 from support.daemon import eventually, run, running
 from support.hosts import tree
 from support.netns import Namespace, namespace

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import plumbline
-from plumbline.registry import NAMES
+from plumbline.collectors.registry import NAMES
 from support.daemon import COMMAND, Daemon, eventually, running
 from support.programs import need
 from support.promtool import complaints
@@ -195,7 +195,7 @@ def _as_nobody() -> tuple[list[str], dict[str, str]]:
     environment |= {"PYTHONPATH": os.pathsep.join(roots), "PYTHONDONTWRITEBYTECODE": "1"}
     dropped = [need("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all", "--"]
     # a child too, as the canary's worker is one
-    attempt = "import plumbline.app, subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True)"
+    attempt = "import plumbline.daemon.daemon, subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True)"
     for python in (sys.executable, shutil.which("python3", path="/usr/bin")):
         if python is None:
             continue

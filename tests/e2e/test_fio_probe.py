@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.scheduler import splay
+from plumbline.core.scheduler import splay
 from support.daemon import STOP_WITHIN_S, Daemon, alive, command_line, eventually, running
 
 WORKLOAD = "randwrite-4k-qd1-j1"

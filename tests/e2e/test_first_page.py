@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import app
-from plumbline.config import Config
-from plumbline.roots import Roots
-from plumbline.running import World
-from plumbline.scheduler import Job
-from plumbline.state import StateStore
-from plumbline.workloads import load_catalogue
+from plumbline.config.model import Config
+from plumbline.config.workloads import load_catalogue
+from plumbline.core.roots import Roots
+from plumbline.core.scheduler import Job
+from plumbline.daemon import daemon as app
+from plumbline.daemon.running import World
+from plumbline.probes.state import StateStore
 from support.admin_sockets import AdminSocket
 from support.daemon import Answer, Daemon, eventually, running
 from support.scraped import Scrape

@@ -1,7 +1,7 @@
 """Every program that the daemon starts by itself hangs, floods, exits 137 or prints garbage, all at once.
 
-What each caller makes of it is in tests/unit/test_bad_tools.py; here it is the daemon that goes on. The programs of
-Ceph are asked for nothing on a node without a cluster.
+What each caller makes of it is in tests/unit/probes/test_bad_tools.py; here it is the daemon that goes on. The
+programs of Ceph are asked for nothing on a node without a cluster.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.scheduler import splay
+from plumbline.core.scheduler import splay
 from support.daemon import WITHIN_S, Daemon, alive, command_line, eventually, running
 from support.ports import free_port
 from support.scraped import Scrape

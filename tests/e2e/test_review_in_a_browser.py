@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.review.telling import tell
-from plumbline.reviewing import written
+from plumbline.commands.reviewing import written
+from plumbline.report.telling import tell
 from support import browser as browsers
 from support.review_facts import empty_review, full_review
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from plumbline.exposition import Exposition
-from plumbline.server import Server
-from plumbline.site import Request, Response, Site
-from plumbline.status import render_status
+from plumbline.metrics.exposition import Exposition
+from plumbline.status.page import render_status
+from plumbline.web.routes import Request, Response, Site
+from plumbline.web.server import Server
 from support.browser import Browser, Page, browser
 from support.daemon import eventually, running
 from support.osd_fleet import osd_fleet

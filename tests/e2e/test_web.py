@@ -365,7 +365,7 @@ def can_dump() -> bool:
 def test_what_holds_secrets_leaves_no_core(folder: Path) -> None:
     if not dumps_core(folder / "without", ""):
         pytest.skip("this system writes no core files at all")
-    private = "from plumbline.privacy import keep_memory_private; keep_memory_private()"
+    private = "from plumbline.core.privacy import keep_memory_private; keep_memory_private()"
     assert not dumps_core(folder / "with", private)
 
 

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumbline.scheduler import splay
-from plumbline.state import read_state
+from plumbline.core.scheduler import splay
+from plumbline.probes.state import read_state
 from support.daemon import COMMAND, alive, command_line, eventually, running, write_config
 
 LATEST = 1.5

@@ -16,10 +16,10 @@ from plumbline.checks.array import judge
 from plumbline.checks.array.facts import ArrayFacts, Pool
 from plumbline.collectors import array as metrics
 from plumbline.errors import ParseError
-from plumbline.sources import md
-from plumbline.sources.multipath import DiskPath, MultipathDisk
-from plumbline.sources.zfs import ZfsReading, parse_kstat
-from plumbline.sources.zpool_status import PoolStatus, Vdev, parse_count, parse_json, parse_text
+from plumbline.sources.disk import md
+from plumbline.sources.disk.multipath import DiskPath, MultipathDisk
+from plumbline.sources.disk.zfs import ZfsReading, parse_kstat
+from plumbline.sources.disk.zpool_status import PoolStatus, Vdev, parse_count, parse_json, parse_text
 
 TEXT = (Path(__file__).parents[1] / "fixtures" / "arrays-storage-node" / "zpool_status.txt").read_text()
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from plumbline.collectors import bond as bond_metrics
 from plumbline.errors import ParseError
-from plumbline.sources import infiniband
-from plumbline.sources.addresses import Address, parse_address
-from plumbline.sources.bonding import Bond, Slave, parse_bond, parse_slave
-from plumbline.sources.bonding_proc import parse_bonding
-from plumbline.sources.ceph_conf import parse_ceph_conf
-from plumbline.sources.ceph_sockets import parse_sockets
-from plumbline.sources.links import Link, parse_link
-from plumbline.sources.netlink import Message, attribute
-from plumbline.sources.relations import relations
+from plumbline.sources.ceph.ceph_conf import parse_ceph_conf
+from plumbline.sources.ceph.ceph_sockets import parse_sockets
+from plumbline.sources.net import infiniband
+from plumbline.sources.net.addresses import Address, parse_address
+from plumbline.sources.net.bonding import Bond, Slave, parse_bond, parse_slave
+from plumbline.sources.net.bonding_proc import parse_bonding
+from plumbline.sources.net.links import Link, parse_link
+from plumbline.sources.net.netlink import Message, attribute
+from plumbline.sources.net.relations import relations
 from support.bond_messages import NO_MAC, aggregator, bond_info, churn, lacp, slave_info
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

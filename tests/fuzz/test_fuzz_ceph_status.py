@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.cephsetup import IMAGES, OBJECTS, first_foreign
+from plumbline.commands.ceph_setup import IMAGES, OBJECTS, first_foreign
 from plumbline.errors import ParseError
-from plumbline.probes.ceph_access import CephAccess
-from plumbline.probes.ceph_status import GATES, Rules, closed, parse_status, wants_detail
+from plumbline.probes.ceph.ceph_access import CephAccess
+from plumbline.probes.ceph.ceph_status import GATES, Rules, closed, parse_status, wants_detail
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -63,6 +63,6 @@ def test_any_listing(kind: str, lines: list[str]) -> None:
 
 @given(st.text())
 def test_any_configuration_of_ceph(text: str) -> None:
-    from plumbline.probes.ceph_access import _keyrings
+    from plumbline.probes.ceph.ceph_access import _keyrings
 
     assert all(_keyrings(text, CephAccess("", "client.a", None, "", "", 1).user))

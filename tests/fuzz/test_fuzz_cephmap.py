@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.collection import GuardedCollector
 from plumbline.collectors import cephmap
 from plumbline.errors import ParseError
-from plumbline.sources.cephmap import parse_cephmap
-from plumbline.sources.cephmap_osds import parse_osd_df, parse_osd_tree
-from plumbline.sources.cephmap_pools import parse_df, parse_full_ratios, parse_pools, parse_rules
+from plumbline.metrics.guard import GuardedCollector
+from plumbline.sources.ceph.cephmap import parse_cephmap
+from plumbline.sources.ceph.cephmap_osds import parse_osd_df, parse_osd_tree
+from plumbline.sources.ceph.cephmap_pools import parse_df, parse_full_ratios, parse_pools, parse_rules
 from support.ceph_map import answers
 from support.fake_collectors import fake
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from plumbline.checks.growth import Count
 from plumbline.checks.network import judge
 from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu
-from plumbline.sources.bonding import Aggregator, Bond, Churn, LacpState, MiiStatus, Slave
-from plumbline.sources.coalesce import Coalescing, Moderation
-from plumbline.sources.ethtool import PauseConfig, RingSizes
-from plumbline.sources.infiniband import InfinibandPort, InfinibandReading
-from plumbline.sources.irqbalance import IrqBalance
-from plumbline.sources.linkmodes import LinkModes
-from plumbline.sources.sysctl import SysctlReading
+from plumbline.sources.kernel.irqbalance import IrqBalance
+from plumbline.sources.kernel.sysctl import SysctlReading
+from plumbline.sources.net.bonding import Aggregator, Bond, Churn, LacpState, MiiStatus, Slave
+from plumbline.sources.net.coalesce import Coalescing, Moderation
+from plumbline.sources.net.ethtool import PauseConfig, RingSizes
+from plumbline.sources.net.infiniband import InfinibandPort, InfinibandReading
+from plumbline.sources.net.linkmodes import LinkModes
 
 NAMES = st.text(
     st.characters(exclude_characters="/:\0 \t\n\v\f\r", exclude_categories=("Cs", "Zs", "Zl", "Zp")), min_size=1

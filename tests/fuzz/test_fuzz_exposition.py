@@ -14,11 +14,11 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from plumbline.catalogue import Kind, MetricSpec, Sample
 from plumbline.core.histogram import HistogramValue
-from plumbline.exposition import Exposition, Snapshot
-from plumbline.prometheus_bridge import PrometheusClientBridge
-from plumbline.rendering import Format, Renderer
+from plumbline.metrics.exposition import Exposition, Snapshot
+from plumbline.metrics.prometheus_bridge import PrometheusClientBridge
+from plumbline.metrics.rendering import Format, Renderer
+from plumbline.metrics.spec import Kind, MetricSpec, Sample
 from support.fake_collectors import fake
 
 COUNTER = MetricSpec("plumbline_things_total", Kind.COUNTER, 'Things "counted"\\.', ("device", "cause"))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from plumbline.collectors import health as metrics
 from plumbline.errors import ParseError
-from plumbline.sources.diskhealth import REASONS, Answer, DiskHealth, DiskState, NoHealth
-from plumbline.sources.nvme_smart import Limits, health_of, parse_limits, parse_smart_log
-from plumbline.sources.smartctl_answer import parse_answer
+from plumbline.sources.disk.diskhealth import REASONS, Answer, DiskHealth, DiskState, NoHealth
+from plumbline.sources.disk.nvme_smart import Limits, health_of, parse_limits, parse_smart_log
+from plumbline.sources.disk.smartctl_answer import parse_answer
 
 ANSWERS = [
     json.loads(path.read_bytes())

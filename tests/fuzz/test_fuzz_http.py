@@ -9,11 +9,11 @@ import httptools
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plumbline.http1 import BadRequest, Head, HeadReader, parse_head
-from plumbline.negotiation import accepts_gzip, choose_format
-from plumbline.rendering import Format
-from plumbline.status import render_status
-from plumbline.status_model import NicRow, ProbeRow, StatusModel
+from plumbline.metrics.negotiation import accepts_gzip, choose_format
+from plumbline.metrics.rendering import Format
+from plumbline.status.model import NicRow, ProbeRow, StatusModel
+from plumbline.status.page import render_status
+from plumbline.web.http1 import BadRequest, Head, HeadReader, parse_head
 
 WORDS = ("application/openmetrics-text", "text/plain", "*/*", "version=", "1.0.0", "q=", "0.5", "1", "escaping=")
 pieces = st.sampled_from([*WORDS, ";", ",", '"', " ", "=", "\x00", "é"])

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plumbline.errors import ParseError
-from plumbline.probes.iperf3_output import parse_report
-from plumbline.sources.netlink import Message
-from plumbline.sources.routes import parse_route
+from plumbline.probes.network.iperf3_output import parse_report
+from plumbline.sources.net.netlink import Message
+from plumbline.sources.net.routes import parse_route
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "iperf3"
 WHOLE = [path.read_bytes() for path in sorted(FIXTURES.glob("*.json"))]

@@ -14,9 +14,9 @@ from plumbline.checks.growth import Count
 from plumbline.checks.pcie import judge
 from plumbline.checks.pcie.facts import PcieErrors, PcieFacts
 from plumbline.errors import ParseError
-from plumbline.sources import pci
-from plumbline.sources.pciconfig import PciConfig, parse_config, parse_extended_header
-from plumbline.sources.pcidevices import PciFunction
+from plumbline.sources.pci import pci
+from plumbline.sources.pci.pciconfig import PciConfig, parse_config, parse_extended_header
+from plumbline.sources.pci.pcidevices import PciFunction
 from support.lspci import parse_lspci
 from support.pcispace import Express, space
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from plumbline.checks.disk import judge
 from plumbline.checks.disk.facts import REAL_TRANSPORTS, Disk
 from plumbline.errors import ParseError
-from plumbline.sources.block import BlockDevice
-from plumbline.sources.queuesettings import (
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.disk.queuesettings import (
     QueueSettings,
     parse_cache,
     parse_scheduler,

@@ -8,10 +8,10 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from plumbline.config.web import HEADERS, WebFile, parse
 from plumbline.errors import ConfigError
-from plumbline.webauth import parse_basic
-from plumbline.webfile import HEADERS, WebFile, parse
-from plumbline.webtls import allowed
+from plumbline.web.access import parse_basic
+from plumbline.web.tls import allowed
 
 KEYS = (
     "tls_server_config", "http_server_config", "basic_auth_users", "rate_limit", "cert", "key", "cert_file", "key_file",

@@ -13,14 +13,14 @@ import msgspec
 import pytest
 import yaml
 
-from plumbline import config
 from plumbline.baseline.profiles import parse_profile
 from plumbline.baseline.site import read_site
+from plumbline.config import model
+from plumbline.config.workloads import load_catalogue
 from plumbline.errors import PlumblineError
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.state import ProbeRecord, StateStore, open_storage
 from plumbline.probes.totals import EDGES, OperationTotals
-from plumbline.state import ProbeRecord, StateStore, open_storage
-from plumbline.workloads import load_catalogue
 from support.mutilated import BOMBS, mutilated
 
 TOP = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def bounded() -> Bounded:
 def read_config(file: Path) -> Callable[[bytes], object]:
     def read(text: bytes) -> object:
         file.write_bytes(text)
-        return config.load(file, CATALOGUE)
+        return model.load(file, CATALOGUE)
 
     return read
 
@@ -126,7 +126,7 @@ def test_the_corpus_is_real() -> None:
     kinds = set(re.findall(r"type: ([a-z0-9-]+)", uncommented(EXAMPLE)))
     assert len(kinds) >= 8, kinds
     for text in CONFIGS[:2]:
-        config.parse(text.decode(), where="f", catalogue=CATALOGUE)
+        model.parse(text.decode(), where="f", catalogue=CATALOGUE)
     assert len(CONFIGS) >= 5
 
 
@@ -208,15 +208,15 @@ def test_state_files(tmp_path: Path, bounded: Bounded) -> None:
 def test_numbers_no_clock_and_no_file_can_hold() -> None:
     for text in ("99999999999d", "9" * 400 + "s"):
         with pytest.raises(PlumblineError, match="at most 3650d"):
-            config.parse(f"devices: {{health_interval: '{text}'}}", where="f", catalogue=CATALOGUE)
+            model.parse(f"devices: {{health_interval: '{text}'}}", where="f", catalogue=CATALOGUE)
     with pytest.raises(PlumblineError, match="at most 1048576TiB"):
-        config.parse("probes: [{type: canary, name: a, file_size: 99999999999TiB}]", where="f", catalogue=CATALOGUE)
+        model.parse("probes: [{type: canary, name: a, file_size: 99999999999TiB}]", where="f", catalogue=CATALOGUE)
 
 
 def test_aliases_may_be_used() -> None:
     first = "probes:\n- {type: canary, name: a, device_class: &class ssd}\n"
     text = first + "- {type: canary, name: b, device_class: *class}\n"
-    found = config.parse(text, where="f", catalogue=CATALOGUE)
+    found = model.parse(text, where="f", catalogue=CATALOGUE)
     assert [each.name for each in found.probes] == ["a", "b"]
     assert yaml.safe_load(text)["probes"][1]["device_class"] == "ssd"
 
@@ -230,5 +230,5 @@ def test_what_is_refused_is_named() -> None:
     }
     for bomb, line in said.items():
         with pytest.raises(PlumblineError) as refused:
-            config.parse(BOMBS[bomb], where="f", catalogue=CATALOGUE)
+            model.parse(BOMBS[bomb], where="f", catalogue=CATALOGUE)
         assert str(refused.value) == line

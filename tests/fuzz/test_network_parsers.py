@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbline.errors import ConfigError, ParseError, PlumblineError
-from plumbline.sources import (
+from plumbline.sources.kernel import interrupts, softnet, squeeze, sysctl, tcp
+from plumbline.sources.net import (
     bitset,
     channels,
     coalesce,
@@ -21,18 +22,13 @@ from plumbline.sources import (
     ethtool,
     features,
     fec,
-    interrupts,
     linkmodes,
     module,
     pause,
     rings,
-    softnet,
-    squeeze,
-    sysctl,
-    tcp,
 )
-from plumbline.sources.links import RTM_GETLINK, Link, LinkStats, parse_link, read_links
-from plumbline.sources.netlink import Message, Netlink, attribute, attributes, parse_messages
+from plumbline.sources.net.links import RTM_GETLINK, Link, LinkStats, parse_link, read_links
+from plumbline.sources.net.netlink import Message, Netlink, attribute, attributes, parse_messages
 from support.replay_network import ReplayNetlink
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -12,8 +12,8 @@ from plumbline.baseline.files import Latencies
 from plumbline.baseline.profiles import parse_profile
 from plumbline.baseline.site import Device, LoadedSite, SiteEntry, SiteFile, format_site, parse_site
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
+from plumbline.config.workloads import load_catalogue
 from plumbline.errors import BaselineError
-from plumbline.workloads import load_catalogue
 
 CATALOGUE = load_catalogue()
 SINGLE = sorted(workload.id for workload in CATALOGUE.by_id.values() if len(workload.operations) == 1)

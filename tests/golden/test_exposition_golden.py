@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from plumbline.catalogue import Kind, MetricSpec, Samples
 from plumbline.core.histogram import HistogramValue
-from plumbline.exposition import Exposition, SkipHook
-from plumbline.rendering import Format, Renderer
+from plumbline.metrics.exposition import Exposition, SkipHook
+from plumbline.metrics.rendering import Format, Renderer
+from plumbline.metrics.spec import Kind, MetricSpec, Samples
 from support.fake_collectors import fake
 from support.golden import VARIABLE, check_golden
 

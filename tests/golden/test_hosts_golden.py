@@ -12,38 +12,38 @@ from pathlib import Path
 import pytest
 
 from plumbline import __version__
+from plumbline.background.health import HealthWatch
+from plumbline.background.presence import DiskPresence
+from plumbline.background.storage import StorageWatch
 from plumbline.baseline.book import Book, load_book
 from plumbline.baseline.model import Target
-from plumbline.config import BaselineConfig, Config, DevicesConfig
+from plumbline.collectors.registry import NAMES, Parts, collectors, configured
+from plumbline.config.model import BaselineConfig, Config, DevicesConfig
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
+from plumbline.core.roots import Roots
 from plumbline.core.slot import Slot
-from plumbline.diskpresence import DiskPresence
-from plumbline.exposition import Exposition
-from plumbline.healthwatch import HealthWatch
-from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
-from plumbline.probes.cluster import ClusterView
+from plumbline.metrics.exposition import Exposition
+from plumbline.metrics.rendering import Format, Renderer
+from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.ceph.cluster import ClusterView
 from plumbline.probes.histogram import latency_edges
 from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.registry import NAMES, Parts, collectors, configured
-from plumbline.rendering import Format, Renderer
-from plumbline.roots import Roots
-from plumbline.sources.block import BlockDevice
-from plumbline.sources.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
-from plumbline.sources.bonding_proc import read_churns
-from plumbline.sources.cephmap import parse_cephmap
-from plumbline.sources.diskhealth import NO_ANSWER, Answer, NoHealth
-from plumbline.sources.infiniband import read_infiniband
-from plumbline.sources.latencymaps import Histogram, Times
-from plumbline.sources.links import RTM_GETLINK
-from plumbline.sources.nvme_smart import Limits, health_of, parse_smart_log
-from plumbline.sources.portfacts import Transports
-from plumbline.sources.roles import Role
-from plumbline.sources.smartctl_answer import parse_answer
-from plumbline.sources.zpool_status import parse_text
-from plumbline.state import DiskRecord, StateStore
-from plumbline.storagewatch import StorageWatch
-from plumbline.workloads import load_catalogue
+from plumbline.probes.state import DiskRecord, StateStore
+from plumbline.sources.ceph.cephmap import parse_cephmap
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.disk.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
+from plumbline.sources.disk.diskhealth import NO_ANSWER, Answer, NoHealth
+from plumbline.sources.disk.latencymaps import Histogram, Times
+from plumbline.sources.disk.nvme_smart import Limits, health_of, parse_smart_log
+from plumbline.sources.disk.smartctl_answer import parse_answer
+from plumbline.sources.disk.zpool_status import parse_text
+from plumbline.sources.net.bonding_proc import read_churns
+from plumbline.sources.net.infiniband import read_infiniband
+from plumbline.sources.net.links import RTM_GETLINK
+from plumbline.sources.net.portfacts import Transports
+from plumbline.sources.net.roles import Role
 from support.bond_messages import NO_PARTNER
 from support.ceph_map import answers
 from support.golden import check_golden

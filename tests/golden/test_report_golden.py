@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline import reporting
-from plumbline.baseline.report_model import build
-from plumbline.baseline.report_render import render_markdown
 from plumbline.baseline.site import read_site
-from plumbline.workloads import load_catalogue
+from plumbline.commands import reporting
+from plumbline.config.workloads import load_catalogue
+from plumbline.report.baseline.model import build
+from plumbline.report.baseline.render import render_markdown
 from support.golden import check_golden
 
 HERE = Path(__file__).parent / "reports"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.review.model import Review
-from plumbline.review.telling import tell
-from plumbline.reviewing import written
+from plumbline.commands.reviewing import written
+from plumbline.report.model import Review
+from plumbline.report.telling import tell
 from support.golden import check_golden
 from support.review_facts import empty_review, full_review
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cephsetup import MON_CAPS
+from plumbline.commands.ceph_setup import MON_CAPS
 from support.ceph_cluster import WITHIN_S, CephCluster, missing
 from support.daemon import Daemon, eventually, running
 from support.dashboards import DASHBOARDS, data_panels, load, substitute

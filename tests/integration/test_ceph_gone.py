@@ -22,9 +22,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.config import CephConfig
-from plumbline.probes.ceph_access import NAMESPACE
-from plumbline.probes.cluster import LOCK_OBJECT
+from plumbline.config.model import CephConfig
+from plumbline.probes.ceph.ceph_access import NAMESPACE
+from plumbline.probes.ceph.cluster import LOCK_OBJECT
 from support.ceph_cluster import CephCluster
 from support.ceph_probes import set_up
 from support.daemon import Daemon, alive, command_line, eventually, running
@@ -44,7 +44,7 @@ import sys
 from plumbline import cephmapwatch
 from plumbline.daemon import wiring
 from plumbline.core.backoff import Backoff
-from plumbline.probes.cluster import CephGuard
+from plumbline.probes.ceph.cluster import CephGuard
 
 Backoff.FIRST_S = Backoff.LAST_S = 0.0
 wiring.CEPH_EVERY_S = cephmapwatch.CEPH_MAP_EVERY_S = 2.0

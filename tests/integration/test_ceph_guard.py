@@ -15,13 +15,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from plumbline.config import CephConfig, GatesConfig
-from plumbline.config_types import Duration
+from plumbline.config.model import CephConfig, GatesConfig
+from plumbline.config.probes.network import RttConfig
+from plumbline.config.types import Duration
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
-from plumbline.probe_configs.network import RttConfig
-from plumbline.probes.ceph_access import NAMESPACE
-from plumbline.probes.cluster import LOCK_NAME, LOCK_OBJECT, CephGuard
+from plumbline.probes.ceph.ceph_access import NAMESPACE
+from plumbline.probes.ceph.cluster import LOCK_NAME, LOCK_OBJECT, CephGuard
 from plumbline.probes.engine import Gates, run_probe
 from plumbline.probes.gates import HeavyLock
 from plumbline.probes.model import Identity, Run
@@ -215,8 +215,8 @@ def test_wrong_keys_and_no_pool_say_what_to_do(
 
 HOLDER = """
 import sys, time
-from plumbline.config import CephConfig, GatesConfig
-from plumbline.probes.cluster import CephGuard
+from plumbline.config.model import CephConfig, GatesConfig
+from plumbline.probes.ceph.cluster import CephGuard
 guard = CephGuard(
     CephConfig(conf=sys.argv[1], keyring=sys.argv[2]), GatesConfig(), host="node-b", lease_s=float(sys.argv[3])
 )

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from plumbline.cephmapwatch import CephMapWatch
-from plumbline.cephsetup import MON_CAPS
+from plumbline.background.ceph_map import CephMapWatch
 from plumbline.collectors import cephmap
-from plumbline.config import CephConfig, Config
-from plumbline.roots import Roots
+from plumbline.commands.ceph_setup import MON_CAPS
+from plumbline.config.model import CephConfig, Config
+from plumbline.core.roots import Roots
 from support.ceph_cluster import WITHIN_S, CephCluster, missing
 from support.daemon import Daemon, eventually, running
 from support.scraped import Scrape

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from plumbline.baseline import consistency
+from plumbline.baseline.record import consistency
 from plumbline.baseline.site import LoadedSite, read_site
-from plumbline.config import CephConfig
-from plumbline.storage_names import WORK_FILE
-from plumbline.workloads import LAYERS, load_catalogue
+from plumbline.config.model import CephConfig
+from plumbline.config.workloads import LAYERS, load_catalogue
+from plumbline.core.storage_names import WORK_FILE
 from support.ceph_cluster import CephCluster, missing
 from support.ceph_probes import set_up
 from support.daemon import eventually, running

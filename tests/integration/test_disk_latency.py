@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.sources.latencymaps import OPERATIONS, Histogram
+from plumbline.sources.disk.latencymaps import OPERATIONS, Histogram
 from support.disks import disk_folder
 from support.filesystems import Mounts
 from support.latency import During, Watch, bucket, bucket_of, run, watching
@@ -326,7 +326,7 @@ def _total(watch: Watch, device: str) -> int:
 
 def test_capabilities_are_gone_from_every_set() -> None:
     script = (
-        "from plumbline.capabilities import Capability, give_up\n"
+        "from plumbline.core.capabilities import Capability, give_up\n"
         "print(sorted(each.label for each in give_up(Capability)))\n"
         "print(give_up(Capability))\n"
         "print(open('/proc/thread-self/status').read())\n"

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.roots import Roots
-from plumbline.sources.block import BlockDevice, device_below, read_block_devices
-from plumbline.sources.diskstats import WholeDisks, read_diskstats, read_whole_disks
-from plumbline.sources.diskusers import read_disk_users
+from plumbline.core.roots import Roots
+from plumbline.sources.disk.block import BlockDevice, device_below, read_block_devices
+from plumbline.sources.disk.diskstats import WholeDisks, read_diskstats, read_whole_disks
+from plumbline.sources.disk.diskusers import read_disk_users
 from support.loops import add_partition
 
 HERE = Roots.under(Path("/"))

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.config_types import Duration, Size
+from plumbline.config.probes.disk import FioConfig
+from plumbline.config.types import Duration, Size
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ProbeRefused
-from plumbline.probe_configs.disk import FioConfig
-from plumbline.probes.fio import FioPlan, run_fio
+from plumbline.probes.disk.fio import FioPlan, run_fio
 from plumbline.probes.guard import prepare_directory
 from plumbline.probes.histogram import quantile
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.tool import FIO
 from plumbline.probes.totals import OperationTotals
-from plumbline.workloads import load_catalogue
 from support.filesystems import Mounts, shut_down, skip_without_root
 from support.filesystems import run as run_command
 
@@ -75,7 +75,7 @@ class Recorder:
         self.inner = ProcessRunner(os.environ)
 
     def run(self, argv: Sequence[str], **more: object) -> Completed:
-        layout = "plumbline.probes.fio_files" in argv
+        layout = "plumbline.probes.disk.fio_files" in argv
         self.jobs.append("layout" if layout else "measure" if "--name=plumbline" in argv else argv[1])
         return self.inner.run(argv, **more)
 
@@ -203,7 +203,7 @@ def test_a_disk_without_the_space_is_refused(small_disk: Path):
 def test_a_disk_that_fills_up_during_the_layout(small_disk: Path):
     class SomebodyElseIsFaster(Recorder):
         def run(self, argv: Sequence[str], **more: object) -> Completed:
-            if "plumbline.probes.fio_files" in argv:
+            if "plumbline.probes.disk.fio_files" in argv:
                 with (small_disk / "other").open("wb", buffering=0) as file:
                     free = os.fstatvfs(file.fileno())
                     os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - 2 * MIB)

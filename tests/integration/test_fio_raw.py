@@ -13,13 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ProbeRefused
-from plumbline.probes.fio_raw import RawFioPlan, argv, run_raw_fio
-from plumbline.probes.raw_device import open_device
+from plumbline.probes.disk.fio_raw import RawFioPlan, argv, run_raw_fio
+from plumbline.probes.disk.raw_device import open_device
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.tool import FIO
-from plumbline.workloads import load_catalogue
 from support.filesystems import skip_without_root
 from support.loops import Loops, checksum
 

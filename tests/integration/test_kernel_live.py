@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.roots import Roots
-from plumbline.sources.interrupts import parse_interrupts, read_interrupts
-from plumbline.sources.nic_interrupts import read_nic_interrupts
-from plumbline.sources.squeeze import SqueezeReader, Squeezes
-from plumbline.sources.tcp import TcpReading, read_tcp
+from plumbline.core.roots import Roots
+from plumbline.sources.kernel.interrupts import parse_interrupts, read_interrupts
+from plumbline.sources.kernel.squeeze import SqueezeReader, Squeezes
+from plumbline.sources.kernel.tcp import TcpReading, read_tcp
+from plumbline.sources.net.nic_interrupts import read_nic_interrupts
 from support.losses import flood, receive_slowly, setting
 from support.netns import Namespace, namespace
 

@@ -15,17 +15,17 @@ import pytest
 
 from plumbline.collectors import knobs as metrics
 from plumbline.errors import Unavailable
-from plumbline.sources import ethnl
-from plumbline.sources.driverrules import load_table
-from plumbline.sources.ethtool import Ethtool
-from plumbline.sources.genetlink import resolve_family, settings_group
-from plumbline.sources.knobs import Knobs, KnobsReader
-from plumbline.sources.linkevents import LinkEvents
-from plumbline.sources.linkmodes import SPEEDS_MBPS
-from plumbline.sources.links import read_links
-from plumbline.sources.netlink import U32, Netlink, attribute
-from plumbline.sources.network import NetworkReader
-from plumbline.sources.portfacts import Transports
+from plumbline.sources.net import ethnl
+from plumbline.sources.net.driverrules import load_table
+from plumbline.sources.net.ethtool import Ethtool
+from plumbline.sources.net.genetlink import resolve_family, settings_group
+from plumbline.sources.net.knobs import Knobs, KnobsReader
+from plumbline.sources.net.linkevents import LinkEvents
+from plumbline.sources.net.linkmodes import SPEEDS_MBPS
+from plumbline.sources.net.links import read_links
+from plumbline.sources.net.netlink import U32, Netlink, attribute
+from plumbline.sources.net.network import NetworkReader
+from plumbline.sources.net.portfacts import Transports
 from support.netns import Namespace, namespace
 
 pytestmark = [

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import Unavailable
-from plumbline.probes.librados import Access, Cluster, Pool, connect
+from plumbline.probes.ceph.librados import Access, Cluster, Pool, connect
 from support.ceph_cluster import CephCluster
 from support.daemon import eventually
 
@@ -179,7 +179,7 @@ def test_a_lock_has_one_holder(access: Access, cluster: Cluster, pool: Pool) -> 
 
 HOLDER = """
 import sys, time
-from plumbline.probes.librados import Access, connect
+from plumbline.probes.ceph.librados import Access, connect
 conf, user, keyring, pool, namespace = sys.argv[1:]
 held = connect(Access(user, conf, keyring)).pool(pool, namespace=namespace)
 assert held.lock("lock", "heavy", cookie="a", lease_s=8)

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.config.probes.filesystem import FilesystemConfig
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import ProcessRunner
+from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
-from plumbline.probe_configs.filesystem import FilesystemConfig
-from plumbline.probes.filesystem import FilesystemProbe
+from plumbline.probes.filesystem.filesystem import FilesystemProbe
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.roots import Roots
-from plumbline.state import ProbeRecord, StateStore
-from plumbline.workloads import load_catalogue
+from plumbline.probes.state import ProbeRecord, StateStore
 from support.lying_disk import LyingDisk, lying_disk
 
 pytestmark = pytest.mark.needs_root

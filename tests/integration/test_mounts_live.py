@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.config_types import Duration, Size
+from plumbline.background.mounts import ANSWER_WITHIN_S, MountWatch
+from plumbline.config.probes.filesystem import FilesystemConfig
+from plumbline.config.types import Duration, Size
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import ProcessRunner
+from plumbline.core.roots import Roots
 from plumbline.errors import ProbeRefused
-from plumbline.mountwatch import ANSWER_WITHIN_S, MountWatch
-from plumbline.probe_configs.filesystem import FilesystemConfig
-from plumbline.probes.filesystem import FilesystemProbe
+from plumbline.probes.filesystem.filesystem import FilesystemProbe
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.roots import Roots
-from plumbline.workloads import load_catalogue
 from support.bindfs import Fuse
 from support.daemon import eventually
 from support.filesystems import Mounts, run, skip_without_root

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from plumbline.roots import Roots
-from plumbline.sources.softnet import read_softnet
+from plumbline.core.roots import Roots
+from plumbline.sources.kernel.softnet import read_softnet
 from support.daemon import Daemon, eventually, run, running
 from support.losses import (
     flood,

@@ -17,18 +17,18 @@ from typing import Any
 
 import pytest
 
-from plumbline.config import Config
-from plumbline.config_types import Duration, Endpoint, LocalAddress, Size
+from plumbline.config.model import Config
+from plumbline.config.probes import ProbeConfig
+from plumbline.config.probes.network import IperfConfig, PathMtuConfig, RttConfig
+from plumbline.config.types import Duration, Endpoint, LocalAddress, Size
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import ProcessRunner
+from plumbline.core.roots import Roots
 from plumbline.errors import ProbeRefused
-from plumbline.planning import make_plan
-from plumbline.probe_configs import ProbeConfig
-from plumbline.probe_configs.network import IperfConfig, PathMtuConfig, RttConfig
-from plumbline.probes.iperf3_server import IperfServer, ServerPlan
 from plumbline.probes.model import PeriodicProbe, Run
+from plumbline.probes.network.iperf3_server import IperfServer, ServerPlan
+from plumbline.probes.plan import make_plan
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.roots import Roots
-from plumbline.workloads import load_catalogue
 from support.netns import Namespace, namespace
 from support.programs import need
 from support.wire import DEVICE, wire
@@ -278,7 +278,7 @@ def test_a_user_without_any_right_is_told_what_to_do(joined: tuple[Namespace, Na
     """In a process of its own, because a user is a property of the whole process here."""
     script = (
         "import os, threading, ipaddress, sys\n"
-        "from plumbline.probes.echo import EchoSocket\n"
+        "from plumbline.probes.network.echo import EchoSocket\n"
         "os.setgid(65534); os.setuid(65534)\n"
         "with EchoSocket(ipaddress.ip_address('10.77.0.2'), stopping=threading.Event()) as echo:\n"
         "    print(echo.exchange(56, 5.0))\n"
@@ -482,7 +482,7 @@ def _limit(ns: Namespace, rate: str) -> None:
 @contextlib.contextmanager
 def _server(ns: Namespace, *, allow: tuple[str, ...] = (), wait: bool = True, **more: float) -> Iterator[IperfServer]:
     networks = tuple(ipaddress.ip_network(each) for each in allow)
-    from plumbline.sources.routes import networks_of
+    from plumbline.sources.net.routes import networks_of
 
     server = IperfServer(ServerPlan(PEER, PORT, networks), ENVIRONMENT, networks=networks_of, **more)
     ns.run(server.start)
@@ -516,7 +516,7 @@ def _answers(ns: Namespace, port: int) -> bool:
 
 
 def _sent_bytes(ns: Namespace) -> int:
-    from plumbline.sources.routes import read_device
+    from plumbline.sources.net.routes import read_device
 
     stats = ns.run(lambda: read_device("eth0")).stats
     assert stats

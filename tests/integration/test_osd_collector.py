@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
+from plumbline.background.osd import OSDS_EVERY_S, TIMEOUT_S
 from plumbline.collectors import osd
 from plumbline.core.histogram import HistogramValue
-from plumbline.osdwatch import OSDS_EVERY_S, TIMEOUT_S
 from plumbline.probes.histogram import quantile
-from plumbline.sources.osd_latency import EDGES
-from plumbline.sources.osds import find_osds, read_osds
+from plumbline.sources.ceph.osd_latency import EDGES
+from plumbline.sources.ceph.osds import find_osds, read_osds
 from support.ceph_cluster import WITHIN_S, CephCluster, missing
 from support.daemon import COMMAND, Daemon, eventually, running, write_config
 

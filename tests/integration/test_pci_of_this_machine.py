@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.roots import Roots
-from plumbline.sources import pci
-from plumbline.sources.pciconfig import PciConfig, parse_config
-from plumbline.sources.pcidevices import read_pci
+from plumbline.core.roots import Roots
+from plumbline.sources.pci import pci
+from plumbline.sources.pci.pciconfig import PciConfig, parse_config
+from plumbline.sources.pci.pcidevices import read_pci
 from support.lspci import parse_lspci
 from support.pcispace import Express, hexdump, space
 from support.programs import need

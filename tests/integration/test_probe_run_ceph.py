@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.config import CephConfig
+from plumbline.config.model import CephConfig
 from support.ceph_cluster import CephCluster, missing
 from support.ceph_probes import set_up
 from support.daemon import STOP_WITHIN_S, eventually, running

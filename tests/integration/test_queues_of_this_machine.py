@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.roots import Roots
-from plumbline.sources.queuesettings import QueueSettings, read_queue_settings
+from plumbline.core.roots import Roots
+from plumbline.sources.disk.queuesettings import QueueSettings, read_queue_settings
 from support.daemon import eventually, run, running
 
 pytestmark = pytest.mark.timeout(180)

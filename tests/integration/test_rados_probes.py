@@ -16,21 +16,22 @@ from pathlib import Path
 import psutil
 import pytest
 
-from plumbline.config import CephConfig
-from plumbline.config_types import Duration
+from plumbline.config.model import CephConfig
+from plumbline.config.probes.ceph import OsdBenchConfig, RadosBenchConfig, RadosCanaryConfig
+from plumbline.config.types import Duration
+from plumbline.config.workloads import load_catalogue
 from plumbline.core import process
 from plumbline.core.process import ProcessRunner
+from plumbline.core.roots import Roots
 from plumbline.errors import ProbeRefused
-from plumbline.probe_configs.ceph import OsdBenchConfig, RadosBenchConfig, RadosCanaryConfig
-from plumbline.probes import osd_bench, rados_bench
-from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.ceph import osd_bench
+from plumbline.probes.ceph.osd_lookup import ask_cluster
 from plumbline.probes.histogram import quantile
 from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import ContinuousProbe, Host, Progress, Run
-from plumbline.probes.osd_lookup import ask_cluster
+from plumbline.probes.rados import rados_bench
 from plumbline.probes.result import Outcome
-from plumbline.roots import Roots
-from plumbline.workloads import load_catalogue
 from support.ceph_cluster import CephCluster
 from support.daemon import eventually
 from support.throttling import below, throttled

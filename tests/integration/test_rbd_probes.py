@@ -18,24 +18,24 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cephadmin import wanted
-from plumbline.config import CephConfig, GatesConfig
-from plumbline.config_types import Duration, Size
+from plumbline.commands.ceph_admin import wanted
+from plumbline.config.model import CephConfig, GatesConfig
+from plumbline.config.probes.ceph import RbdBenchConfig, RbdFioConfig
+from plumbline.config.types import Duration, Size
+from plumbline.config.workloads import BlockWorkload, Pattern, RbdBench, WorkloadCatalogue, load_catalogue
 from plumbline.core.process import ProcessRunner
+from plumbline.core.roots import Roots
+from plumbline.core.scheduler import splay
 from plumbline.errors import ProbeRefused
-from plumbline.probe_configs.ceph import RbdBenchConfig, RbdFioConfig
-from plumbline.probes.cluster import CephGuard
+from plumbline.probes.ceph.cluster import CephGuard
+from plumbline.probes.ceph.pool_class import ask_pool_class
 from plumbline.probes.engine import Gates, run_probe
 from plumbline.probes.gates import HeavyLock
 from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host, Progress, Run
-from plumbline.probes.pool_class import ask_pool_class
-from plumbline.probes.rbd_bench import RbdBenchProbe
-from plumbline.probes.rbd_fio import RbdFioProbe
+from plumbline.probes.rbd.rbd_bench import RbdBenchProbe
+from plumbline.probes.rbd.rbd_fio import RbdFioProbe
 from plumbline.probes.result import Outcome
-from plumbline.roots import Roots
-from plumbline.scheduler import splay
-from plumbline.workloads import BlockWorkload, Pattern, RbdBench, WorkloadCatalogue, load_catalogue
 from support.ceph_cluster import CephCluster, missing
 from support.daemon import eventually, running
 
@@ -356,8 +356,8 @@ import os, sys, threading, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from integration.test_rbd_probes import a_run, fio_probe, host
-from plumbline.config import CephConfig
-from plumbline.config_types import Duration
+from plumbline.config.model import CephConfig
+from plumbline.config.types import Duration
 here = host(CephConfig(conf=sys.argv[1], timeout=Duration(20)), Path(sys.argv[2]))
 fio_probe(here, runtime=Duration(90)).run(a_run())
 """

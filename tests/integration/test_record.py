@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from plumbline.baseline.site import LoadedSite, read_site
-from plumbline.storage_names import WORK_FILE
-from plumbline.workloads import load_catalogue
+from plumbline.config.workloads import load_catalogue
+from plumbline.core.storage_names import WORK_FILE
 from support.daemon import COMMAND, eventually, running, write_config
 from support.disks import disk_folder
 from support.ports import free_port

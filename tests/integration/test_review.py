@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from bench.history_store import Series, Store
-from plumbline import reviewing
-from plumbline.review.asking import Server
-from plumbline.review.gather import gather
-from plumbline.review.model import Change, Review
-from plumbline.review.period import DAY_S, parse_period
+from plumbline.commands import reviewing
+from plumbline.report.asking import Server
+from plumbline.report.gather import gather
+from plumbline.report.model import Change, Review
+from plumbline.report.period import DAY_S, parse_period
 from support import history
 from support.daemon import COMMAND
 from support.history import FIRST_DAY, LAST_DAY, History, at

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from plumbline.config_types import Duration
+from plumbline.config.probes.object import S3Config
+from plumbline.config.types import Duration
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
-from plumbline.probe_configs.object import S3Config
 from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.model import Run
+from plumbline.probes.object.s3 import S3Probe
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.s3 import S3Probe
-from plumbline.workloads import load_catalogue
 from support.ceph_cluster import S3, CephCluster, missing
 
 pytestmark = [

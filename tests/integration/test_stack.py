@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plumbline.scheduler import splay
+from plumbline.core.scheduler import splay
 from support.daemon import Daemon, eventually, run, running, write_config
 from support.disks import disk_folder
 from support.prometheus import CLUSTER, RULES, Prometheus, prometheus

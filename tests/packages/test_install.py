@@ -153,7 +153,7 @@ def test_life_of_the_service(machine: DebianHost, deb: Path) -> None:
 HANDED = r"""
 import os, sys
 sys.path[:0] = ["/opt/plumbline/lib/python3.11/site-packages"]
-from plumbline.probes.s3_credentials import open_credentials, parse_credentials
+from plumbline.probes.object.s3_credentials import open_credentials, parse_credentials
 directory = os.environ["CREDENTIALS_DIRECTORY"]
 assert directory == "/run/credentials/plumbline.service", directory
 keys = parse_credentials(os.fdopen(open_credentials(directory + "/s3-keys")).read(), source="keys")

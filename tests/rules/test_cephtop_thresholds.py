@@ -7,7 +7,7 @@ from pathlib import Path
 
 import _gojsonnet
 
-from plumbline.cephsuspects import Thresholds
+from plumbline.ceph_top.verdict import Thresholds
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "alerts" / "config" / "osd.libsonnet"

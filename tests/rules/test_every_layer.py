@@ -15,19 +15,19 @@ import yaml
 
 from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.baseline.selection import select
-from plumbline.catalogue import MetricSpec
 from plumbline.collectors import baseline, daemon, probe
-from plumbline.probes.fio import operations_of
-from plumbline.probes.fio_output import parse_report as parse_fio
-from plumbline.probes.iperf3_output import parse_report as parse_iperf3
+from plumbline.config.workloads import load_catalogue
+from plumbline.metrics.spec import MetricSpec
+from plumbline.probes.ceph.osd_bench_output import parse_osd_bench
+from plumbline.probes.disk.fio import operations_of
+from plumbline.probes.disk.fio_output import parse_report as parse_fio
 from plumbline.probes.latencies import summarise
-from plumbline.probes.osd_bench_output import parse_osd_bench
+from plumbline.probes.network.iperf3_output import parse_report as parse_iperf3
+from plumbline.probes.network.rtt import statistics
 from plumbline.probes.probe_status import ProbeStatus
-from plumbline.probes.rados_bench_output import parse_rados_bench
-from plumbline.probes.rbd_bench_output import parse_rbd_bench
+from plumbline.probes.rados.rados_bench_output import parse_rados_bench
+from plumbline.probes.rbd.rbd_bench_output import parse_rbd_bench
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.rtt import statistics
-from plumbline.workloads import load_catalogue
 from support.programs import need
 from support.rules import ROOT, RULES
 

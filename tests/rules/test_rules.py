@@ -14,7 +14,7 @@ import yaml
 from plumbline import baseline
 from plumbline.baseline import selection
 from plumbline.collectors import probe
-from plumbline.reference import every_spec
+from plumbline.commands.reference import every_spec
 from support.metrics import FOREIGN, known_metrics
 from support.programs import need
 from support.rulefiles import RuleSet, cut, load
@@ -179,8 +179,8 @@ def test_numbers_that_rules_and_daemon_share_are_the_same():
     numbers = {name: float(value) for name, value in re.findall(r"^\s+(\w+): ([\d.]+),$", code, re.MULTILINE)}
     assert numbers["staleIntervals"] == probe.STALE_AFTER_INTERVALS
     assert numbers["defaultTolerance"] == selection.DEFAULT_TOLERANCE
-    names = (each.name for each in pkgutil.iter_modules(baseline.__path__))
-    modules = [importlib.import_module(f"plumbline.baseline.{name}") for name in names]
+    found = pkgutil.walk_packages(baseline.__path__, "plumbline.baseline.")
+    modules = [importlib.import_module(each.name) for each in found]
     floors = {module.TOLERANCE_FLOOR for module in modules if hasattr(module, "TOLERANCE_FLOOR")}
     assert floors == {numbers["minimumTolerance"]}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from plumbline.sources.md import MdArray
+from plumbline.sources.disk.md import MdArray
 
 
 def array(device: str, level: str, state: str, **known: Any) -> MdArray:

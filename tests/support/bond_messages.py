@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from plumbline.sources.links import RTM_NEWLINK
-from plumbline.sources.netlink import attribute
+from plumbline.sources.net.links import RTM_NEWLINK
+from plumbline.sources.net.netlink import attribute
 
 from .replay_network import done, message
 

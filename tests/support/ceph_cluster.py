@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.errors import Unavailable
-from plumbline.probes.librados import Access, Cluster, connect
+from plumbline.probes.ceph.librados import Access, Cluster, connect
 
 from .ceph_files import OSDS, conf_text, key_entry, new_secret
 from .daemon import eventually, freeze

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from plumbline import cephadmin, cephsetup
-from plumbline.config import CephConfig
-from plumbline.config_types import Duration
+from plumbline.commands import ceph_admin as cephadmin
+from plumbline.commands import ceph_setup
+from plumbline.config.model import CephConfig
+from plumbline.config.types import Duration
 
 from .ceph_cluster import CephCluster
 
@@ -28,7 +29,7 @@ def set_up(cluster: CephCluster, *, timeout_s: float = 10.0, osd_bench: bool = F
     )
     admin = cephadmin.Cluster(cephadmin.Admin(str(cluster.conf)), cluster.environment)
     want = cephadmin.wanted(config, osd_bench=osd_bench, groups=GROUPS)
-    plan = cephsetup.setup(want, admin.look(want))
+    plan = ceph_setup.setup(want, admin.look(want))
     assert not plan.foreign, plan.foreign
     admin.apply(plan, before=lambda _step: None)
     cluster.wait_clean()

@@ -7,8 +7,8 @@ from typing import Any
 
 from plumbline.checks.disk.facts import Disk, Disks
 from plumbline.checks.model import Check, Finding
-from plumbline.sources.block import BlockDevice
-from plumbline.sources.queuesettings import QueueSettings
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.disk.queuesettings import QueueSettings
 
 
 def disk(name: str, queue: QueueSettings | None = None, **known: Any) -> Disk:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from plumbline.sources.netlink import Message, attribute, parse_messages
+from plumbline.sources.net.netlink import Message, attribute, parse_messages
 
 from .replay_network import message
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from plumbline.catalogue import MetricSpec, Samples
-from plumbline.collection import ITEM_REASONS, Collector, SkipHook
+from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
+from plumbline.metrics.spec import MetricSpec, Samples
 
 Fake: TypeAlias = Collector[None, Samples]
 

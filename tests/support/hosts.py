@@ -8,25 +8,25 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from plumbline.background.kernel import KernelWatch
+from plumbline.background.osd import OsdWatch
+from plumbline.background.storage import StorageWatch
+from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.checks.model import Finding
+from plumbline.collectors.registry import Parts
+from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
-from plumbline.fingerprint import Fingerprint
-from plumbline.kernelwatch import KernelWatch
-from plumbline.osdwatch import OsdWatch
-from plumbline.probes.canary_reading import CanaryReading
+from plumbline.probes.canary.reading import CanaryReading
 from plumbline.probes.probe_status import ProbeStatus
-from plumbline.registry import Parts
-from plumbline.roots import Roots
-from plumbline.sources import ethnl
-from plumbline.sources.block import read_block_devices
-from plumbline.sources.driverrules import load_table
-from plumbline.sources.links import RTM_GETLINK, RTM_NEWLINK
-from plumbline.sources.module import PORT_FIBRE
-from plumbline.sources.netlink import attribute
-from plumbline.sources.network import NetworkReader
-from plumbline.sources.portfacts import Transports
-from plumbline.sources.softnet import SoftnetUnwrapper
-from plumbline.storagewatch import StorageWatch
+from plumbline.sources.disk.block import read_block_devices
+from plumbline.sources.kernel.softnet import SoftnetUnwrapper
+from plumbline.sources.net import ethnl
+from plumbline.sources.net.driverrules import load_table
+from plumbline.sources.net.links import RTM_GETLINK, RTM_NEWLINK
+from plumbline.sources.net.module import PORT_FIBRE
+from plumbline.sources.net.netlink import attribute
+from plumbline.sources.net.network import NetworkReader
+from plumbline.sources.net.portfacts import Transports
 
 from .ethnl_replies import bits, reply, strings, u8, u32
 from .replay_network import ReplayEthtool, ReplayNetlink, done, driver_answers, message

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from plumbline.catalogue import Kind
-from plumbline.reference import every_spec
+from plumbline.commands.reference import every_spec
+from plumbline.metrics.spec import Kind
 
 from . import ceph_pages, metrics, promql
 from .promql import Aggregate, Binary, Call, Literal, Node, Selector, Subquery

@@ -8,10 +8,10 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
-from plumbline.sources import ethnl, ethtool
-from plumbline.sources.links import RTM_GETLINK
-from plumbline.sources.module import PORT_FIBRE
-from plumbline.sources.portfacts import Transports
+from plumbline.sources.net import ethnl, ethtool
+from plumbline.sources.net.links import RTM_GETLINK
+from plumbline.sources.net.module import PORT_FIBRE
+from plumbline.sources.net.portfacts import Transports
 
 from .ethnl_replies import bits, reply, strings, u8, u32
 from .hosts import FAMILY, FEATURES, FIXTURES, link_message

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.capabilities import Capability, effective
-from plumbline.roots import Roots
-from plumbline.sources.blocklatency import BlockLatency, LatencyReading
-from plumbline.sources.diskstats import DiskStats, read_diskstats
-from plumbline.sources.latencymaps import OPERATIONS, Histogram
+from plumbline.core.capabilities import Capability, effective
+from plumbline.core.roots import Roots
+from plumbline.sources.disk.blocklatency import BlockLatency, LatencyReading
+from plumbline.sources.disk.diskstats import DiskStats, read_diskstats
+from plumbline.sources.disk.latencymaps import OPERATIONS, Histogram
 
 HERE = Roots.under(Path("/"))
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 
 from plumbline.errors import ParseError
-from plumbline.sources.pciconfig import PciConfig
+from plumbline.sources.pci.pciconfig import PciConfig
 
 _HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ([^:]*(?:: (.*))?)")
 _LINK = re.compile(r"Speed ([0-9.]+)GT/s(?: \([a-z]+\))?, Width x([0-9]+)")

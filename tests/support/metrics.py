@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from plumbline.catalogue import Kind
-from plumbline.reference import every_spec
+from plumbline.commands.reference import every_spec
+from plumbline.metrics.spec import Kind
 
 from .ceph_schema import LABELS
 

@@ -12,7 +12,7 @@ import yaml
 from deploy.demo import api, configs
 from deploy.demo.processes import Processes
 
-from plumbline.config_types import Duration
+from plumbline.config.types import Duration
 
 from .daemon import eventually
 from .ports import free_port

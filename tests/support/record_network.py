@@ -14,11 +14,11 @@ import argparse
 import errno
 from pathlib import Path
 
-from plumbline.sources import ethnl, ethtool, features
-from plumbline.sources.genetlink import resolve_family
-from plumbline.sources.links import RTM_GETLINK
-from plumbline.sources.netlink import NETLINK_GENERIC, NETLINK_ROUTE, Netlink, NetlinkSocket, Refused
-from plumbline.sources.sysctl import NUMBERS, WORDS
+from plumbline.sources.kernel.sysctl import NUMBERS, WORDS
+from plumbline.sources.net import ethnl, ethtool, features
+from plumbline.sources.net.genetlink import resolve_family
+from plumbline.sources.net.links import RTM_GETLINK
+from plumbline.sources.net.netlink import NETLINK_GENERIC, NETLINK_ROUTE, Netlink, NetlinkSocket, Refused
 
 from .replay_network import ETHNL_COMMANDS, IOCTLS
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from plumbline.errors import PlumblineError
-from plumbline.sources import ethtool, netlink
-from plumbline.sources.links import RTM_GETLINK
-from plumbline.sources.netlink import HEADER, NLMSG_DONE, NLMSG_ERROR
+from plumbline.sources.net import ethtool, netlink
+from plumbline.sources.net.links import RTM_GETLINK
+from plumbline.sources.net.netlink import HEADER, NLMSG_DONE, NLMSG_ERROR
 
 ETHNL_COMMANDS = {
     "strset": 1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.review.model import (
+from plumbline.report.model import (
     Attainment,
     Change,
     ClassCapacity,
@@ -20,7 +20,7 @@ from plumbline.review.model import (
     Upgrade,
     Wear,
 )
-from plumbline.review.period import DAY_S, Period
+from plumbline.report.period import DAY_S, Period
 
 from .history import at
 

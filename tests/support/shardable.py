@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from plumbline.catalogue import Kind
-from plumbline.reference import every_spec
+from plumbline.commands.reference import every_spec
+from plumbline.metrics.spec import Kind
 
 from . import metrics, promql
 from .promql import Aggregate, Binary, Call, Literal, Node, Selector, Subquery

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plumbline.checks.model import Finding, Fix, Keep, Severity
-from plumbline.snapshot import CollectorHealth
-from plumbline.status_model import (
+from plumbline.metrics.snapshot import CollectorHealth
+from plumbline.status.model import (
     Comparison,
     DiskRow,
     FailureRow,

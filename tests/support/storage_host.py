@@ -17,31 +17,31 @@ from collections import Counter
 from itertools import accumulate
 from pathlib import Path
 
+from plumbline.background.health import HealthWatch
+from plumbline.background.osd import OsdWatch
+from plumbline.background.storage import StorageWatch
 from plumbline.baseline.book import load_book
 from plumbline.baseline.model import Target
 from plumbline.checks.model import Finding
-from plumbline.config import Config
+from plumbline.checks.run import Judge
+from plumbline.collectors.registry import Parts, collectors, configured
+from plumbline.config.model import Config
+from plumbline.config.workloads import Workload, load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.daemon.readings import readings_of
 from plumbline.errors import Unavailable
-from plumbline.exposition import Exposition
-from plumbline.healthwatch import HealthWatch
-from plumbline.judging import Judge
-from plumbline.osdwatch import OsdWatch
-from plumbline.probes.canary_reading import CanaryReading, CanaryState, WorkloadReading
-from plumbline.probes.cluster import ClusterView
+from plumbline.metrics.exposition import Exposition
+from plumbline.metrics.rendering import Format, Renderer
+from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.ceph.cluster import ClusterView
 from plumbline.probes.histogram import latency_edges
-from plumbline.registry import Parts, collectors, configured
-from plumbline.rendering import Format, Renderer
-from plumbline.sources.block import BlockDevice
-from plumbline.sources.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
-from plumbline.sources.diskhealth import Answer
-from plumbline.sources.latencymaps import Histogram, Times
-from plumbline.sources.nvme_smart import Limits, health_of, parse_smart_log
-from plumbline.sources.roles import Role
-from plumbline.sources.smartctl_answer import parse_answer
-from plumbline.storagewatch import StorageWatch
-from plumbline.workloads import Workload, load_catalogue
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.disk.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
+from plumbline.sources.disk.diskhealth import Answer
+from plumbline.sources.disk.latencymaps import Histogram, Times
+from plumbline.sources.disk.nvme_smart import Limits, health_of, parse_smart_log
+from plumbline.sources.disk.smartctl_answer import parse_answer
+from plumbline.sources.net.roles import Role
 
 from .ceph_pages import parse
 from .hosts import FIXTURES, NOW, ixgbe_network, parts, tree

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.scheduler import splay
+from plumbline.core.scheduler import splay
 
 from .ceph_cluster import CephCluster, ceph_cluster
 from .ceph_probes import set_up

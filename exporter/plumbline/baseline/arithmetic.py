@@ -17,7 +17,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
-from plumbline.workloads import BlockWorkload, OsdBench, RadosBench, RbdBench, Workload
+from plumbline.config.workloads import BlockWorkload, OsdBench, RadosBench, RbdBench, Workload
 
 CONCURRENCY_SLACK = 0.05
 """Rows that agree do so within 2 %, rows that don't are 6 % off or more: 5 % lies in the gap."""

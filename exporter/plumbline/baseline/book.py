@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.baseline.budget import Budget
+from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.baseline.profiles import check_judge, load_profiles
 from plumbline.baseline.selection import Selection, select
 from plumbline.baseline.site import LoadedSite, read_site
-from plumbline.config import BaselineConfig
+from plumbline.config.model import BaselineConfig
+from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.core.storage_names import RECORDED
 from plumbline.errors import BaselineError
-from plumbline.fingerprint import Fingerprint
-from plumbline.storage_names import RECORDED
-from plumbline.workloads import WorkloadCatalogue
 
 BUDGETED = frozenset({"rados", "rbd"})
 """Layers whose operations documented budgets take apart: only a node that measures one carries the budgets."""

@@ -17,8 +17,8 @@ import msgspec
 
 from plumbline.baseline.files import Strict, known_workload
 from plumbline.baseline.units import Latency
+from plumbline.config.workloads import LAYERS, WorkloadCatalogue
 from plumbline.errors import BaselineError
-from plumbline.workloads import LAYERS, WorkloadCatalogue
 
 
 class Stage(Strict, frozen=True):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from plumbline.baseline.files import Strict, known_workload
+from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.errors import BaselineError
-from plumbline.workloads import WorkloadCatalogue
 
 
 class Picture(Strict, frozen=True):

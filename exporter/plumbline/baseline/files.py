@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from plumbline.baseline.units import Latency
-from plumbline.config_yaml import convert, read_yaml
+from plumbline.config.workloads import STATISTICS, Workload, WorkloadCatalogue
+from plumbline.config.yaml import convert, read_yaml
 from plumbline.errors import BaselineError, ConfigError
-from plumbline.workloads import STATISTICS, Workload, WorkloadCatalogue
 
 T = TypeVar("T")
 SCHEMA_VERSION = 1

@@ -20,8 +20,8 @@ from plumbline.baseline.files import Latencies, Strict, convert_text, known_work
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.spread import Also, check_spread
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
+from plumbline.config.workloads import TcpThroughput, Workload, WorkloadCatalogue
 from plumbline.errors import BaselineError, ConfigError
-from plumbline.workloads import TcpThroughput, Workload, WorkloadCatalogue
 
 Figure = Iops | Latency | Throughput
 

@@ -26,12 +26,12 @@ import yaml
 from msgspec import Meta
 
 from plumbline.baseline.files import Latencies, Strict, convert_text, known_workload
+from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
-from plumbline.config_yaml import read_text
+from plumbline.config.workloads import Workload, WorkloadCatalogue
+from plumbline.config.yaml import read_text
 from plumbline.errors import BaselineError, ConfigError
-from plumbline.fingerprint import Fingerprint
-from plumbline.workloads import Workload, WorkloadCatalogue
 
 MAX_BYTES = 2**20
 """A node has a few dozen entries; something larger is not a baseline file."""

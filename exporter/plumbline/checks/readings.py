@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from plumbline.sources.arrays import Arrays
-from plumbline.sources.block import BlockDevice
-from plumbline.sources.blocklatency import LatencyReading
-from plumbline.sources.bonding import Bond
-from plumbline.sources.bonding_proc import Churns
-from plumbline.sources.coalesce import Coalescing
-from plumbline.sources.diskhealth import DiskState
-from plumbline.sources.features import Offload
-from plumbline.sources.infiniband import InfinibandReading
-from plumbline.sources.irqbalance import IrqBalance
-from plumbline.sources.network import LinksReading, PortLosses, PortModes, PortPause, PortRings
-from plumbline.sources.pcidevices import PciReading
-from plumbline.sources.queuesettings import QueueSettings
-from plumbline.sources.relations import Relation
-from plumbline.sources.roles import Role
-from plumbline.sources.softnet import SoftnetCpu
-from plumbline.sources.squeeze import Squeezes
-from plumbline.sources.sysctl import SysctlReading
-from plumbline.sources.tcp import TcpReading
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.disk.blocklatency import LatencyReading
+from plumbline.sources.disk.diskhealth import DiskState
+from plumbline.sources.disk.queuesettings import QueueSettings
+from plumbline.sources.kernel.irqbalance import IrqBalance
+from plumbline.sources.kernel.softnet import SoftnetCpu
+from plumbline.sources.kernel.squeeze import Squeezes
+from plumbline.sources.kernel.sysctl import SysctlReading
+from plumbline.sources.kernel.tcp import TcpReading
+from plumbline.sources.net.bonding import Bond
+from plumbline.sources.net.bonding_proc import Churns
+from plumbline.sources.net.coalesce import Coalescing
+from plumbline.sources.net.features import Offload
+from plumbline.sources.net.infiniband import InfinibandReading
+from plumbline.sources.net.network import LinksReading, PortLosses, PortModes, PortPause, PortRings
+from plumbline.sources.net.relations import Relation
+from plumbline.sources.net.roles import Role
+from plumbline.sources.pci.pcidevices import PciReading
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Sample, counter, declared, gauge, known
-from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host, slot_value
+from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
+from plumbline.metrics.spec import Sample, counter, declared, gauge, known
 from plumbline.sources.arrays import Arrays
-from plumbline.sources.md import MdArray, MdReading
-from plumbline.sources.multipath import MultipathDisk
-from plumbline.sources.zfs import NO_ZFS, ZfsReading
-from plumbline.sources.zpool_status import PoolStatus
+from plumbline.sources.disk.md import MdArray, MdReading
+from plumbline.sources.disk.multipath import MultipathDisk
+from plumbline.sources.disk.zfs import NO_ZFS, ZfsReading
+from plumbline.sources.disk.zpool_status import PoolStatus
 
 _DEVICE = ("device",)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from plumbline.baseline.budget import Budget, parts
+from plumbline.baseline.fingerprint import Fingerprint, changes, compared
 from plumbline.baseline.model import Source
 from plumbline.baseline.selection import Comparable, Selection
-from plumbline.catalogue import Sample, declared, gauge, known
-from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
-from plumbline.fingerprint import Fingerprint, changes, compared
+from plumbline.metrics.guard import Collector, SkipHook
+from plumbline.metrics.spec import Sample, declared, gauge, known
 
 _LABELS = ("layer", "device_class", "workload", "operation", "source", "profile", "config_hash")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from plumbline.catalogue import Sample, counter, declared, gauge, known
-from plumbline.collection import ITEM_REASONS, Collector
 from plumbline.collectors.host import Host
-from plumbline.sources.bonding import Bond, Churn, LacpState, Slave, no_mac
-from plumbline.sources.bonding_proc import Churns, SlaveChurn
+from plumbline.metrics.guard import ITEM_REASONS, Collector
+from plumbline.metrics.spec import Sample, counter, declared, gauge, known
+from plumbline.sources.net.bonding import Bond, Churn, LacpState, Slave, no_mac
+from plumbline.sources.net.bonding_proc import Churns, SlaveChurn
 
 _SLAVE = ("device", "slave")
 

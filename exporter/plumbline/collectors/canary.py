@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 import plumbline
-from plumbline.catalogue import Sample, counter, declared, gauge, histogram, le_text
-from plumbline.collection import Collector
 from plumbline.collectors import probe
 from plumbline.collectors.host import Host
-from plumbline.probes.canary_reading import CanaryReading, WorkloadReading
+from plumbline.metrics.guard import Collector
+from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram, le_text
+from plumbline.probes.canary.reading import CanaryReading, WorkloadReading
 
 _PLACE = ("probe", "layer", "device_class", "workload", "operation")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Sample, declared, gauge
-from plumbline.collection import Collector
 from plumbline.collectors.host import Host
-from plumbline.probes.ceph_status import GATES
-from plumbline.probes.cluster import ClusterView
+from plumbline.metrics.guard import Collector
+from plumbline.metrics.spec import Sample, declared, gauge
+from plumbline.probes.ceph.ceph_status import GATES
+from plumbline.probes.ceph.cluster import ClusterView
 
 REACHABLE = gauge("plumbline_ceph_reachable", "1: the monitors answer the probes' user in time. Absent: nobody asks.")
 GATE_OPEN = gauge(

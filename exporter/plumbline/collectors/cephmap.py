@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Sample, declared, gauge
-from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
-from plumbline.sources.cephmap import CephMap
+from plumbline.metrics.guard import Collector, SkipHook
+from plumbline.metrics.spec import Sample, declared, gauge
+from plumbline.sources.ceph.cephmap import CephMap
 
 _OSD, _POOL = ("ceph_daemon",), ("pool_id",)
 _BYTES_PER_KIB = 1024

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from plumbline.catalogue import Sample, counter, declared, gauge
-from plumbline.collection import Collector
 from plumbline.collectors.host import Host
+from plumbline.metrics.guard import Collector
+from plumbline.metrics.spec import Sample, counter, declared, gauge
 
 RELOAD_OK = gauge(
     "plumbline_config_last_reload_successful", "1: the running configuration is the file's; 0: it is older."

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from plumbline.catalogue import MetricSpec, Sample, counter, gauge, known
-from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
-from plumbline.sources.block import BlockDevice
-from plumbline.sources.diskstats import DiskStats, WholeDisks, read_whole_disks
-from plumbline.sources.diskusers import DiskUsers
-from plumbline.state import DiskSeen
+from plumbline.metrics.guard import Collector, SkipHook
+from plumbline.metrics.spec import MetricSpec, Sample, counter, gauge, known
+from plumbline.probes.state import DiskSeen
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.disk.diskstats import DiskStats, WholeDisks, read_whole_disks
+from plumbline.sources.disk.diskusers import DiskUsers
 
 _SECTOR_BYTES = 512  # /proc/diskstats counts these, whatever the disk's own sector is
 _OPERATION = ("device", "operation")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.capabilities import Capability
-from plumbline.catalogue import MetricSpec, Sample, counter, declared, gauge, known
-from plumbline.collection import Collector
 from plumbline.collectors.host import Host
-from plumbline.sources.diskhealth import DiskHealth, DiskState, endurance_left_s
+from plumbline.core.capabilities import Capability
+from plumbline.metrics.guard import Collector
+from plumbline.metrics.spec import MetricSpec, Sample, counter, declared, gauge, known
+from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, endurance_left_s
 
 _DISK = ("device",)
 

@@ -6,30 +6,30 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from plumbline.background.kernel import KernelWatch
+from plumbline.background.osd import OsdWatch
+from plumbline.background.storage import StorageWatch
 from plumbline.baseline.book import Book
-from plumbline.catalogue import Sample
+from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.checks.model import Finding
-from plumbline.collection import SkipHook
+from plumbline.core.roots import Roots
 from plumbline.core.slot import Slot
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.fingerprint import Fingerprint
-from plumbline.kernelwatch import KernelWatch
-from plumbline.osdwatch import OsdWatch
-from plumbline.probes.canary_reading import CanaryReading
-from plumbline.probes.cluster import ClusterView
+from plumbline.metrics.guard import SkipHook
+from plumbline.metrics.spec import Sample
+from plumbline.probes.canary.reading import CanaryReading
+from plumbline.probes.ceph.cluster import ClusterView
 from plumbline.probes.probe_status import ProbeStatus
-from plumbline.roots import Roots
-from plumbline.sources.block import BlockDevice
-from plumbline.sources.blocklatency import LatencyReading
-from plumbline.sources.bonding_proc import Churns
-from plumbline.sources.cephmap import CephMap
-from plumbline.sources.diskstats import WholeDisks
-from plumbline.sources.infiniband import InfinibandReading
-from plumbline.sources.network import NetworkReader
-from plumbline.sources.roles import Role
-from plumbline.sources.softnet import SoftnetUnwrapper
-from plumbline.state import DiskSeen
-from plumbline.storagewatch import StorageWatch
+from plumbline.probes.state import DiskSeen
+from plumbline.sources.ceph.cephmap import CephMap
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.disk.blocklatency import LatencyReading
+from plumbline.sources.disk.diskstats import WholeDisks
+from plumbline.sources.kernel.softnet import SoftnetUnwrapper
+from plumbline.sources.net.bonding_proc import Churns
+from plumbline.sources.net.infiniband import InfinibandReading
+from plumbline.sources.net.network import NetworkReader
+from plumbline.sources.net.roles import Role
 
 if TYPE_CHECKING:
     from plumbline.collectors.daemon import DaemonState

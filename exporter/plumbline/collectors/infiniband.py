@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Sample, counter, declared, gauge, known
-from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host
-from plumbline.sources.infiniband import ERRORS, WAIT, InfinibandPort, InfinibandReading
+from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
+from plumbline.metrics.spec import Sample, counter, declared, gauge, known
+from plumbline.sources.net.infiniband import ERRORS, WAIT, InfinibandPort, InfinibandReading
 
 _PORT = ("device", "port")
 _LINK_COUNTERS = ("link_downed", "link_error_recovery")

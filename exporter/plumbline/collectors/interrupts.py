@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import MetricSpec, Sample, declared, gauge
-from plumbline.collection import Collector
 from plumbline.collectors.host import Host
-from plumbline.sources.irqbalance import IrqBalance
+from plumbline.metrics.guard import Collector
+from plumbline.metrics.spec import MetricSpec, Sample, declared, gauge
+from plumbline.sources.kernel.irqbalance import IrqBalance
 
 
 def _gauge(name: str, text: str) -> MetricSpec:

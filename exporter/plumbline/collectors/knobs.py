@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import MetricSpec, Sample, gauge, known
-from plumbline.collection import ITEM_REASONS, Collector
 from plumbline.collectors.host import Host
-from plumbline.sources.channels import Channels
-from plumbline.sources.coalesce import Coalescing
-from plumbline.sources.features import Offload
-from plumbline.sources.network import PortModes
+from plumbline.metrics.guard import ITEM_REASONS, Collector
+from plumbline.metrics.spec import MetricSpec, Sample, gauge, known
+from plumbline.sources.net.channels import Channels
+from plumbline.sources.net.coalesce import Coalescing
+from plumbline.sources.net.features import Offload
+from plumbline.sources.net.network import PortModes
 
 CHANNELS = gauge(
     "plumbline_nic_channels",

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
 
-from plumbline.catalogue import Sample, counter, declared, gauge, histogram
-from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
 from plumbline.core.histogram import HistogramValue
-from plumbline.sources.blocklatency import LatencyReading
-from plumbline.sources.latencymaps import BUCKETS, Histogram
+from plumbline.metrics.guard import Collector, SkipHook
+from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram
+from plumbline.sources.disk.blocklatency import LatencyReading
+from plumbline.sources.disk.latencymaps import BUCKETS, Histogram
 
 _LABELS = ("device", "operation")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Sample, declared, gauge
-from plumbline.collection import Collector
 from plumbline.collectors.host import Host
-from plumbline.sources.mounts import MountState
+from plumbline.metrics.guard import Collector
+from plumbline.metrics.spec import Sample, declared, gauge
+from plumbline.sources.kernel.mounts import MountState
 
 _LABELS = ("mountpoint", "filesystem")
 

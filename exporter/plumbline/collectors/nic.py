@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import MetricSpec, Sample, counter, gauge, known
-from plumbline.collection import ITEM_REASONS, Collector
 from plumbline.collectors.host import Host
-from plumbline.sources.network import LinksReading, PortLosses, PortPause, PortRings
+from plumbline.metrics.guard import ITEM_REASONS, Collector
+from plumbline.metrics.spec import MetricSpec, Sample, counter, gauge, known
+from plumbline.sources.net.network import LinksReading, PortLosses, PortPause, PortRings
 
 PACKETS = counter("plumbline_nic_packets_total", "Packets received and transmitted.", ("device", "direction"))
 BYTES = counter("plumbline_nic_bytes_total", "Bytes received and transmitted.", ("device", "direction"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Sample, counter, declared, gauge, histogram
-from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host, slot_value
-from plumbline.sources.osd_operations import STAGES
-from plumbline.sources.osds import OsdReading, OsdStore
+from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
+from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram
+from plumbline.sources.ceph.osd_operations import STAGES
+from plumbline.sources.ceph.osds import OsdReading, OsdStore
 
 _OSD = ("ceph_daemon",)
 

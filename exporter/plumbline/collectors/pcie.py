@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.capabilities import Capability
-from plumbline.catalogue import Sample, counter, declared, gauge, known
-from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
-from plumbline.sources.pcidevices import PciFunction, PciReading
+from plumbline.core.capabilities import Capability
+from plumbline.metrics.guard import Collector, SkipHook
+from plumbline.metrics.spec import Sample, counter, declared, gauge, known
+from plumbline.sources.pci.pcidevices import PciFunction, PciReading
 
 _ADDRESS = ("address",)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from statistics import median
 
-from plumbline.catalogue import Sample, counter, declared, gauge, histogram
-from plumbline.collection import Collector
 from plumbline.collectors.host import Host
+from plumbline.metrics.guard import Collector
+from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram
 from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.state import RECENT_RUNS
+from plumbline.probes.state import RECENT_RUNS
 
 _PLACE = ("probe", "layer", "device_class", "workload", "operation")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Sample, declared, gauge, known
-from plumbline.collection import ITEM_REASONS, Collector, SkipHook
 from plumbline.collectors.host import Host
-from plumbline.sources.queuesettings import WRITE_BACK, QueueSettings
+from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
+from plumbline.metrics.spec import Sample, declared, gauge, known
+from plumbline.sources.disk.queuesettings import WRITE_BACK, QueueSettings
 
 _DEVICE = ("device",)
 

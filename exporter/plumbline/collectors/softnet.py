@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from plumbline.catalogue import Sample, counter, declared, gauge
-from plumbline.collection import Collector, SkipHook
 from plumbline.collectors.host import Host
-from plumbline.sources.softnet import SoftnetReading, read_softnet
-from plumbline.sources.squeeze import Squeezes
+from plumbline.metrics.guard import Collector, SkipHook
+from plumbline.metrics.spec import Sample, counter, declared, gauge
+from plumbline.sources.kernel.softnet import SoftnetReading, read_softnet
+from plumbline.sources.kernel.squeeze import Squeezes
 
 PROCESSED = counter(
     "plumbline_softnet_processed_total",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import Sample, declared, gauge
-from plumbline.collection import Collector
 from plumbline.collectors.host import Host
-from plumbline.sources.sysctl import NUMBERS, SysctlReading
+from plumbline.metrics.guard import Collector
+from plumbline.metrics.spec import Sample, declared, gauge
+from plumbline.sources.kernel.sysctl import NUMBERS, SysctlReading
 
 VALUE = gauge(
     "plumbline_sysctl_value",

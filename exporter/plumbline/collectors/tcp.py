@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.catalogue import MetricSpec, Sample, counter, declared, gauge
-from plumbline.collection import Collector
 from plumbline.collectors.host import Host
-from plumbline.sources.tcp import TcpReading, read_tcp
+from plumbline.metrics.guard import Collector
+from plumbline.metrics.spec import MetricSpec, Sample, counter, declared, gauge
+from plumbline.sources.kernel.tcp import TcpReading, read_tcp
 
 
 def _counter(name: str, text: str, *labels: str) -> MetricSpec:

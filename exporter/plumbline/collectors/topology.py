@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from plumbline.catalogue import Sample, declared, gauge
-from plumbline.collection import Collector
 from plumbline.collectors.host import Host
-from plumbline.sources.relations import Relation
-from plumbline.sources.roles import Role
+from plumbline.metrics.guard import Collector
+from plumbline.metrics.spec import Sample, declared, gauge
+from plumbline.sources.net.relations import Relation
+from plumbline.sources.net.roles import Role
 
 RELATION = gauge(
     "plumbline_nic_relation_info",

@@ -26,11 +26,11 @@ from plumbline.commands.shared import (
     until_told,
     write_page,
 )
+from plumbline.config.workloads import LAYERS
 from plumbline.errors import PlumblineError
-from plumbline.workloads import LAYERS
 
 if TYPE_CHECKING:
-    from plumbline.node import Node
+    from plumbline.commands.node import Node
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -135,9 +135,9 @@ def _add_report(actions: argparse._SubParsersAction[Parser]) -> None:
 
 def _record(options: argparse.Namespace) -> int:
     # rich and the probes: only who needs them
-    from plumbline import recording, recording_steps, terminal_record  # noqa: PLC0415
-    from plumbline.probes.cluster import CephGuard  # noqa: PLC0415
-    from plumbline.textout import make_console  # noqa: PLC0415
+    from plumbline.commands import recording, recording_steps, terminal_record  # noqa: PLC0415
+    from plumbline.core.console import make_console  # noqa: PLC0415
+    from plumbline.probes.ceph.cluster import CephGuard  # noqa: PLC0415
 
     wanted = recording_steps.Wanted(
         layers=options.layer,
@@ -183,8 +183,8 @@ def _record(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from plumbline import terminal_baselines  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
+    from plumbline.commands import terminal_baselines  # noqa: PLC0415
 
     here = this_node(options)
     found = describe.summaries(here.profiles, here.sites, here.config.baseline.judge)
@@ -194,8 +194,8 @@ def _list(options: argparse.Namespace) -> int:
 
 def _standing(here: Node, options: argparse.Namespace) -> list[str]:
     """What no longer fits between the baselines and this node, a sentence each."""
-    from plumbline.baseline import standing  # noqa: PLC0415
-    from plumbline.fingerprinting import read_fingerprint  # noqa: PLC0415
+    from plumbline.background.fingerprint import read_fingerprint  # noqa: PLC0415
+    from plumbline.baseline.compare import standing  # noqa: PLC0415
 
     book = here.book(str(options.config_file or "configuration"))
     found = list(standing.mismatched(book.selection))
@@ -206,8 +206,8 @@ def _standing(here: Node, options: argparse.Namespace) -> list[str]:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from plumbline import terminal_baselines  # noqa: PLC0415
     from plumbline.baseline import describe  # noqa: PLC0415
+    from plumbline.commands import terminal_baselines  # noqa: PLC0415
 
     here = this_node(options)
     shown = describe.show(
@@ -223,9 +223,9 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from plumbline import comparing  # noqa: PLC0415
-    from plumbline.baseline.compare import NOT_COMPARED  # noqa: PLC0415
-    from plumbline.terminal_compare import print_comparison  # noqa: PLC0415
+    from plumbline.baseline.compare.comparison import NOT_COMPARED  # noqa: PLC0415
+    from plumbline.commands import comparing  # noqa: PLC0415
+    from plumbline.commands.terminal_compare import print_comparison  # noqa: PLC0415
 
     try:
         here = this_node(options)
@@ -238,7 +238,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from plumbline import reporting  # noqa: PLC0415
+    from plumbline.commands import reporting  # noqa: PLC0415
 
     form = page_form(options)
     text = reporting.report(options.names, node=this_node(options), form=form, title=options.title)

@@ -74,11 +74,12 @@ def _add_top(actions: argparse._SubParsersAction[Any]) -> None:
 def _top(options: argparse.Namespace) -> int:
     import socket  # noqa: PLC0415
 
-    from plumbline import cephlook, terminal_cephtop  # noqa: PLC0415  (rich: only who needs it)
-    from plumbline.node import osd_classes  # noqa: PLC0415
-    from plumbline.options import Overrides, read_config  # noqa: PLC0415
-    from plumbline.textout import make_console  # noqa: PLC0415
-    from plumbline.workloads import load_catalogue  # noqa: PLC0415
+    from plumbline.ceph_top import watch as cephlook  # noqa: PLC0415  (rich: only who needs it)
+    from plumbline.commands import terminal_cephtop  # noqa: PLC0415
+    from plumbline.commands.node import osd_classes  # noqa: PLC0415
+    from plumbline.config.options import Overrides, read_config  # noqa: PLC0415
+    from plumbline.config.workloads import load_catalogue  # noqa: PLC0415
+    from plumbline.core.console import make_console  # noqa: PLC0415
 
     interval_s = duration(options.interval, "--interval") or 0.0
     if interval_s <= 0:
@@ -107,12 +108,12 @@ def _top(options: argparse.Namespace) -> int:
 
 
 def _setup(options: argparse.Namespace) -> int:
-    from plumbline import cephadmin, cephsetup  # noqa: PLC0415
+    from plumbline.commands import ceph_admin, ceph_setup  # noqa: PLC0415
 
     ceph, admin = _as_asked(options.config_file, options.conf, options.name, options.keyring)
-    cluster = cephadmin.Cluster(admin, os.environ)
+    cluster = ceph_admin.Cluster(admin, os.environ)
     blind = options.blind and not options.apply
-    want = cephadmin.wanted(
+    want = ceph_admin.wanted(
         ceph,
         device_classes=dict.fromkeys((*options.device_class, *(() if blind else cluster.classes_of_ours(ceph.pool)))),
         osd_bench=options.osd_bench,
@@ -123,7 +124,7 @@ def _setup(options: argparse.Namespace) -> int:
     )
     if options.device_class and not blind:
         _check_classes(options.device_class, cluster.classes())
-    plan = cephsetup.setup(want, cephsetup.Facts() if blind else cluster.look(want))
+    plan = ceph_setup.setup(want, ceph_setup.Facts() if blind else cluster.look(want))
     return _carry_out(plan, cluster, admin, apply=options.apply, setting_up=True)
 
 
@@ -148,24 +149,24 @@ def remove(
     apply: bool,
 ) -> int:
     """``ceph remove``, for ``plumbline uninstall`` too. ``conf`` to ``key_dir``: the command's options."""
-    from plumbline import cephadmin, cephsetup  # noqa: PLC0415
+    from plumbline.commands import ceph_admin, ceph_setup  # noqa: PLC0415
 
     ceph, admin = _as_asked(config_file, conf, name, keyring)
-    cluster = cephadmin.Cluster(admin, os.environ)
-    want = cephadmin.wanted(
+    cluster = ceph_admin.Cluster(admin, os.environ)
+    want = ceph_admin.wanted(
         ceph, device_classes=cluster.classes_of_ours(ceph.pool), osd_bench=True, groups=0, folder=key_dir
     )
-    return _carry_out(cephsetup.remove(want, cluster.look(want)), cluster, admin, apply=apply, setting_up=False)
+    return _carry_out(ceph_setup.remove(want, cluster.look(want)), cluster, admin, apply=apply, setting_up=False)
 
 
 def _as_asked(config_file: Path | None, conf: str | None, name: str | None, keyring: str | None) -> tuple[Any, Any]:
     """Our configuration of Ceph, and who administers it."""
-    from plumbline import cephadmin  # noqa: PLC0415
-    from plumbline.options import Overrides, read_config  # noqa: PLC0415
-    from plumbline.workloads import load_catalogue  # noqa: PLC0415
+    from plumbline.commands import ceph_admin  # noqa: PLC0415
+    from plumbline.config.options import Overrides, read_config  # noqa: PLC0415
+    from plumbline.config.workloads import load_catalogue  # noqa: PLC0415
 
     ceph = read_config(config_file, Overrides(), load_catalogue()).ceph
-    return ceph, cephadmin.Admin(conf or (ceph.conf if config_file else None), name, keyring)
+    return ceph, ceph_admin.Admin(conf or (ceph.conf if config_file else None), name, keyring)
 
 
 def _check_classes(asked: list[str], known: list[str]) -> None:

@@ -31,7 +31,7 @@ from plumbline.errors import PlumblineError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from plumbline.ondemand import Report
+    from plumbline.probes.run_now import Report
 
 DONE, FAILED, REFUSED, MISCONFIGURED = 0, 1, 2, 3
 _RUN_EPILOG = (
@@ -45,14 +45,14 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     probe = commands.add_parser("probe", help="list this node's probes, or run one now")
     actions = probe.add_subparsers(required=True, metavar="ACTION")
 
-    listing = actions.add_parser(
+    probe_list = actions.add_parser(
         "list",
         help="every probe with schedule, last result and next start",
         description="Every probe of the configuration, and what the daemon on the same storage path remembers of it.",
     )
-    add_world(listing)
-    listing.add_argument("--json", action="store_true", help="machine-readable")
-    listing.set_defaults(run=_list)
+    add_world(probe_list)
+    probe_list.add_argument("--json", action="store_true", help="machine-readable")
+    probe_list.set_defaults(run=_list)
 
     run = actions.add_parser(
         "run",
@@ -73,26 +73,27 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from plumbline import listing, terminal_probes  # noqa: PLC0415  (rich and the probes: only who needs them)
-    from plumbline.baseline import standing  # noqa: PLC0415
-    from plumbline.state import read_state  # noqa: PLC0415
+    from plumbline.baseline.compare import standing  # noqa: PLC0415
+    from plumbline.commands import probe_list, terminal_probes  # noqa: PLC0415  (rich and the probes: only who needs them)
+    from plumbline.probes.state import read_state  # noqa: PLC0415
 
     here = this_node(options)
-    now, daemon = time.time(), listing.daemon_runs(here.storage, roots(options))
-    rows = listing.list_probes(here.plan, read_state(here.storage), host=here.host, now=now, daemon=daemon)
+    now, daemon = time.time(), probe_list.daemon_runs(here.storage, roots(options))
+    rows = probe_list.list_probes(here.plan, read_state(here.storage), host=here.host, now=now, daemon=daemon)
 
     def draw(console: Console) -> None:
         wrong = tuple(standing.mismatched(here.book(str(options.config_file or "configuration")).selection))
         terminal_probes.print_probes(console, rows, now=now, daemon=daemon, mismatched=wrong)
 
-    show(options, listing.as_data(rows, host=here.host, daemon=daemon), draw)
+    show(options, probe_list.as_data(rows, host=here.host, daemon=daemon), draw)
     return DONE
 
 
 def _run(options: argparse.Namespace) -> int:
-    from plumbline import ondemand, terminal_probes  # noqa: PLC0415
-    from plumbline.probes.cluster import CephGuard  # noqa: PLC0415
-    from plumbline.textout import make_console  # noqa: PLC0415
+    from plumbline.commands import terminal_probes  # noqa: PLC0415
+    from plumbline.core.console import make_console  # noqa: PLC0415
+    from plumbline.probes import run_now as ondemand  # noqa: PLC0415
+    from plumbline.probes.ceph.cluster import CephGuard  # noqa: PLC0415
 
     stopping = threading.Event()
     try:

@@ -35,9 +35,9 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from plumbline import reviewing  # noqa: PLC0415  (rich and the rest: only who needs it)
-    from plumbline.review.period import parse_period  # noqa: PLC0415
-    from plumbline.textout import Step, make_console, progress  # noqa: PLC0415
+    from plumbline.commands import reviewing  # noqa: PLC0415  (rich and the rest: only who needs it)
+    from plumbline.core.console import Step, make_console, progress  # noqa: PLC0415
+    from plumbline.report.period import parse_period  # noqa: PLC0415
 
     form = page_form(options)
     timeout_s = duration(options.timeout, "--timeout") or 0.0

@@ -12,17 +12,17 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from plumbline.config_types import Duration
+from plumbline.config.types import Duration
+from plumbline.core.escape import visible
+from plumbline.core.roots import Roots
 from plumbline.errors import ConfigError
-from plumbline.roots import Roots
-from plumbline.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from plumbline.config import Config
-    from plumbline.node import Node
-    from plumbline.sources.prometheus_access import Access
+    from plumbline.commands.node import Node
+    from plumbline.config.model import Config
+    from plumbline.sources.prometheus.access import Access
 
 INTERRUPTED = 130
 """Exit code of what Ctrl-C or SIGTERM ended."""
@@ -95,7 +95,7 @@ def show(options: argparse.Namespace, data: object, draw: Callable[[Console], ob
     if options.json:
         print_json(data)
     else:
-        from plumbline.textout import make_console  # noqa: PLC0415  (rich: only who draws)
+        from plumbline.core.console import make_console  # noqa: PLC0415  (rich: only who draws)
 
         draw(make_console())
 
@@ -144,7 +144,7 @@ def until_told(stopping: threading.Event) -> Iterator[None]:
 
 def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = lambda config: config) -> Node:
     """Configuration, plan and baselines of this host, as the flags of :func:`add_world` say; see :func:`.node.look`."""
-    from plumbline.node import look  # noqa: PLC0415  (what it imports is not paid for --help)
+    from plumbline.commands.node import look  # noqa: PLC0415  (what it imports is not paid for --help)
 
     return look(
         config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options), adjust=adjust
@@ -167,7 +167,7 @@ def add_prometheus(parser: argparse.ArgumentParser, *, required: bool = False) -
 
 def access(options: argparse.Namespace) -> Access:
     """What :func:`add_prometheus` was told."""
-    from plumbline.sources.prometheus_access import OPEN, load_access  # noqa: PLC0415
+    from plumbline.sources.prometheus.access import OPEN, load_access  # noqa: PLC0415
 
     if options.http_config_file is None:
         return OPEN
@@ -187,7 +187,7 @@ def add_page(parser: argparse.ArgumentParser) -> None:
 
 def page_form(options: argparse.Namespace) -> str:
     """As :func:`add_page` was told; an error, before any work, where the page could not be written."""
-    from plumbline import reporting  # noqa: PLC0415
+    from plumbline.commands import reporting  # noqa: PLC0415
 
     reporting.check_output(options.output, force=options.force)
     return reporting.form_of(options.output, options.format)
@@ -195,7 +195,7 @@ def page_form(options: argparse.Namespace) -> str:
 
 def write_page(options: argparse.Namespace, text: str) -> int:
     """To the file of :func:`add_page`, or to standard output; the exit code."""
-    from plumbline import reporting  # noqa: PLC0415
+    from plumbline.commands import reporting  # noqa: PLC0415
 
     if options.output is None:
         sys.stdout.write(text)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.commands.shared import add_world, roots
+from plumbline.core.escape import visible
 from plumbline.core.units import si
-from plumbline.visible import visible
 
 if TYPE_CHECKING:
-    from plumbline.config import Config
-    from plumbline.leftovers import Folder
+    from plumbline.commands.uninstall_files import Folder
+    from plumbline.config.model import Config
 
 _SHOWN = 3
 
@@ -43,10 +43,10 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 def _run(options: argparse.Namespace) -> int:
     import os  # noqa: PLC0415
 
-    from plumbline import leftovers  # noqa: PLC0415
+    from plumbline.commands import uninstall_files as leftovers  # noqa: PLC0415
+    from plumbline.config.options import Overrides, read_config, storage_path  # noqa: PLC0415
+    from plumbline.config.workloads import load_catalogue  # noqa: PLC0415
     from plumbline.core.directories import remove_link  # noqa: PLC0415
-    from plumbline.options import Overrides, read_config, storage_path  # noqa: PLC0415
-    from plumbline.workloads import load_catalogue  # noqa: PLC0415
 
     where = roots(options)
     packaged = where.etc / "plumbline" / "plumbline.yaml"

@@ -20,8 +20,8 @@ from plumbline.collectors import (
     tcp,
     topology,
 )
-from plumbline.snapshot import Snapshot
-from plumbline.sources.blocklatency import LatencyReading
+from plumbline.metrics.snapshot import Snapshot
+from plumbline.sources.disk.blocklatency import LatencyReading
 
 _NOTHING = Readings()
 

@@ -12,27 +12,27 @@ from pathlib import Path
 
 from prometheus_client import ProcessCollector
 
-from plumbline import registry
-from plumbline.cephmapwatch import CephMapWatch
+from plumbline.background.ceph_map import CephMapWatch
+from plumbline.background.fingerprint import read_fingerprint
+from plumbline.background.host import HostWatch
+from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.checks.model import Finding
+from plumbline.checks.run import Judge
+from plumbline.collectors import registry
 from plumbline.collectors.daemon import DaemonState
-from plumbline.config import Config
+from plumbline.config.model import Config
+from plumbline.core.parallel import ask_side_by_side
+from plumbline.core.roots import Roots
+from plumbline.core.scheduler import Job
 from plumbline.core.slot import Slot
+from plumbline.daemon.running import Running, World
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
-from plumbline.exposition import Exposition
-from plumbline.fingerprint import Fingerprint
-from plumbline.fingerprinting import read_fingerprint
-from plumbline.hostwatch import HostWatch
-from plumbline.judging import Judge
-from plumbline.probes.cluster import CephGuard, ClusterView
-from plumbline.probing import Probing
-from plumbline.roots import Roots
-from plumbline.running import Running, World
-from plumbline.scheduler import Job
-from plumbline.sidebyside import ask_side_by_side
-from plumbline.sources.softnet import SoftnetUnwrapper
-from plumbline.sources.vantage import Vantage, read_vantage
-from plumbline.state import StateStore
+from plumbline.metrics.exposition import Exposition
+from plumbline.probes.ceph.cluster import CephGuard, ClusterView
+from plumbline.probes.schedule import Probing
+from plumbline.probes.state import StateStore
+from plumbline.sources.kernel.softnet import SoftnetUnwrapper
+from plumbline.sources.kernel.vantage import Vantage, read_vantage
 
 log = logging.getLogger("plumbline")
 

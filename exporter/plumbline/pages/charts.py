@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from plumbline.core.units import si
-from plumbline.htmltext import Html, tag
+from plumbline.pages.htmltext import Html, tag
 from plumbline.pages.scales import Scale, linear, logarithmic
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from plumbline.htmltext import Html
 from plumbline.pages.charts import BarChart, LineChart, bar_swatch, hollow_swatch, swatch
+from plumbline.pages.htmltext import Html
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from plumbline.config_types import QuietHours
+from plumbline.config.types import QuietHours
 from plumbline.core.files import OwnDirectory
 from plumbline.core.kernel import read_kernel
+from plumbline.core.roots import Roots
 from plumbline.core.units import si
 from plumbline.errors import FileRefused, ParseError, PlumblineError, ProbeRefused, StateError, Unavailable
-from plumbline.roots import Roots
 
 BUSY_WINDOW_S = 2.0
 """Long enough to see load that comes in bursts, short enough to be current."""

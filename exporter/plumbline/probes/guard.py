@@ -17,7 +17,7 @@ import time
 
 from plumbline.core.files import OwnDirectory, check_directory, is_temporary
 from plumbline.errors import FileRefused, ProbeRefused
-from plumbline.probes.filesystem_type import filesystem_type, mount_of
+from plumbline.probes.filesystem.filesystem_type import filesystem_type, mount_of
 
 TYPE_CHECKING = False  # as typing's, without loading typing
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.probe_configs.base import ProbeBase
+from plumbline.config.probes.base import ProbeBase
+from plumbline.config.workloads import Workload
 from plumbline.probes.model import Identity
-from plumbline.workloads import Workload
 
 
 def identify(

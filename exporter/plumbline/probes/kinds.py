@@ -5,29 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plumbline.config_types import FieldError
-from plumbline.probe_configs import ProbeConfig, ceph, disk, network
-from plumbline.probe_configs.filesystem import FilesystemConfig
-from plumbline.probe_configs.object import S3Config
-from plumbline.probes import (
-    canary_job,
-    filesystem,
-    fio_raw,
-    iperf3,
-    osd_bench,
-    path_mtu,
-    rados_bench,
-    rados_canary_job,
-    raw_canary_job,
-    rbd_bench,
-    rbd_fio,
-    rtt,
-    s3,
-)
+from plumbline.config.probes import ProbeConfig, ceph, disk, network
+from plumbline.config.probes.filesystem import FilesystemConfig
+from plumbline.config.probes.object import S3Config
+from plumbline.config.types import FieldError
+from plumbline.probes.canary import job
+from plumbline.probes.ceph import osd_bench
+from plumbline.probes.disk import fio_raw, raw_canary_job
+from plumbline.probes.filesystem import filesystem
 from plumbline.probes.model import Host, Plan
+from plumbline.probes.network import iperf3, path_mtu, rtt
+from plumbline.probes.object import s3
+from plumbline.probes.rados import rados_bench, rados_canary_job
+from plumbline.probes.rbd import rbd_bench, rbd_fio
 
 KINDS: dict[type[ProbeConfig], Callable[[Any, Any, Host], Plan]] = {
-    disk.CanaryConfig: canary_job.build,
+    disk.CanaryConfig: job.build,
     disk.FioConfig: fio_raw.build,
     disk.RawCanaryConfig: raw_canary_job.build,
     network.IperfConfig: iperf3.build,

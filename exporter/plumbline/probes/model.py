@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from plumbline.config import CephConfig
+from plumbline.config.model import CephConfig
+from plumbline.config.probes.base import Periodic
+from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.process import Runner
-from plumbline.probe_configs.base import Periodic
-from plumbline.probes.canary_reading import CanaryReading
-from plumbline.probes.cluster_osds import ClusterOsds
+from plumbline.core.roots import Roots
+from plumbline.probes.canary.reading import CanaryReading
+from plumbline.probes.ceph.cluster_osds import ClusterOsds
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.roots import Roots
-from plumbline.sources.block import BlockDevice
-from plumbline.sources.routes import Way
-from plumbline.workloads import WorkloadCatalogue
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.net.routes import Way
 
 Bounds = Mapping[tuple[str, str, str], tuple[float, ...]]
 """(probe, workload, operation) → the baseline's bounds in seconds, to be exact bucket edges."""

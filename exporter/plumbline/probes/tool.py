@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from plumbline.core.escape import excerpt
 from plumbline.core.process import Completed, Runner
 from plumbline.errors import ProbeRefused
-from plumbline.visible import excerpt
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumbline.sources.md import MdReading
-from plumbline.sources.multipath import MultipathDisk
-from plumbline.sources.zfs import ZfsReading
-from plumbline.sources.zpool_status import PoolStatus
+from plumbline.sources.disk.md import MdReading
+from plumbline.sources.disk.multipath import MultipathDisk
+from plumbline.sources.disk.zfs import ZfsReading
+from plumbline.sources.disk.zpool_status import PoolStatus
 
 
 @dataclass(frozen=True, slots=True)

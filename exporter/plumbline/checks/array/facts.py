@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from plumbline.checks.readings import Readings
 from plumbline.sources.arrays import Arrays
-from plumbline.sources.md import MdArray
-from plumbline.sources.multipath import MultipathDisk
-from plumbline.sources.zpool_status import PoolStatus, Vdev
+from plumbline.sources.disk.md import MdArray
+from plumbline.sources.disk.multipath import MultipathDisk
+from plumbline.sources.disk.zpool_status import PoolStatus, Vdev
 
 
 @dataclass(frozen=True, slots=True)

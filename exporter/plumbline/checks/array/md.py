@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from plumbline.checks.array.facts import ArrayFacts
 from plumbline.checks.model import Check, Fix, Severity, Verdict
 from plumbline.checks.text import listed, plural
-from plumbline.sources.md import MdArray
+from plumbline.sources.disk.md import MdArray
 
 _REBUILDS = frozenset({"recover", "resync", "reshape"})
 _MIRRORS = frozenset({"raid1", "raid10"})

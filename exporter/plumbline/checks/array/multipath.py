@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from plumbline.checks.array.facts import ArrayFacts
 from plumbline.checks.model import Check, Fix, Severity, Verdict
 from plumbline.checks.text import listed
-from plumbline.sources.multipath import STANDBY, USABLE, DiskPath, MultipathDisk
+from plumbline.sources.disk.multipath import STANDBY, USABLE, DiskPath, MultipathDisk
 
 _FIT = USABLE | STANDBY
 _UNREADABLE = "unknown"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from plumbline.checks.array.facts import ArrayFacts, Pool
 from plumbline.checks.model import Check, Fix, Severity, Verdict
 from plumbline.checks.text import listed, plural
-from plumbline.sources.zpool_status import Vdev
+from plumbline.sources.disk.zpool_status import Vdev
 
 _ONLINE = "ONLINE"
 _SUSPENDED = "SUSPENDED"

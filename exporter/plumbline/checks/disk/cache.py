@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from plumbline.checks import disk_fixes
 from plumbline.checks.disk.facts import Disks
 from plumbline.checks.model import Check, Severity, Verdict
-from plumbline.sources.queuesettings import WRITE_BACK
+from plumbline.sources.disk.queuesettings import WRITE_BACK
 
 _OWN_CACHE = ("sata", "sas")
 """Not volumes of a RAID controller: their cache has a battery, or has not, and is set with the controller's tool."""

@@ -7,8 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from plumbline.checks.readings import Readings
-from plumbline.sources.block import BlockDevice
-from plumbline.sources.queuesettings import WRITE_BACK, QueueSettings
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.disk.queuesettings import WRITE_BACK, QueueSettings
 
 REAL_TRANSPORTS = frozenset({"sata", "sas", "scsi", "nvme"})
 """Attached to this host itself. Not what is made of software, a hypervisor's, an array's over a network, nor USB and

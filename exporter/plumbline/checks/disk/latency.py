@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from plumbline.checks.model import Check, Finding, Fix, Keep, Severity, Verdict, worst_first
-from plumbline.sources.blocklatency import HOPELESS, LatencyReading
+from plumbline.sources.disk.blocklatency import HOPELESS, LatencyReading
 
 DROP_IN_FILE = "/etc/systemd/system/plumbline.service.d/disk-latency.conf"
 DROP_IN = """[Service]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.readings import Readings
-from plumbline.sources.diskhealth import DiskHealth, DiskState
+from plumbline.sources.disk.diskhealth import DiskHealth, DiskState
 
 _SILENT = DiskHealth()
 

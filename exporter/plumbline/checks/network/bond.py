@@ -9,7 +9,7 @@ from plumbline.checks import fixes
 from plumbline.checks.model import Check, Fix, Keep, Severity, Verdict
 from plumbline.checks.network.facts import NetworkFacts
 from plumbline.checks.text import listed
-from plumbline.sources.bonding import Bond, Churn, Slave
+from plumbline.sources.net.bonding import Bond, Churn, Slave
 
 LACP = "802.3ad"
 _MIIMON_MS = 100

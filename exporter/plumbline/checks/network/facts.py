@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.readings import Readings
-from plumbline.sources.bonding import Bond
-from plumbline.sources.bonding_proc import Churns, SlaveChurn
-from plumbline.sources.coalesce import Coalescing
-from plumbline.sources.ethtool import PauseConfig, RingSizes
-from plumbline.sources.infiniband import InfinibandReading
-from plumbline.sources.irqbalance import IrqBalance
-from plumbline.sources.linkmodes import LinkModes
-from plumbline.sources.pause import PauseState
-from plumbline.sources.sysctl import SysctlReading
+from plumbline.sources.kernel.irqbalance import IrqBalance
+from plumbline.sources.kernel.sysctl import SysctlReading
+from plumbline.sources.net.bonding import Bond
+from plumbline.sources.net.bonding_proc import Churns, SlaveChurn
+from plumbline.sources.net.coalesce import Coalescing
+from plumbline.sources.net.ethtool import PauseConfig, RingSizes
+from plumbline.sources.net.infiniband import InfinibandReading
+from plumbline.sources.net.linkmodes import LinkModes
+from plumbline.sources.net.pause import PauseState
 
 PARAVIRTUAL = frozenset({"virtio_net", "vmxnet3", "hv_netvsc", "netvsc", "xen_netfront", "vif", "ena", "gve", "mana"})
 """Drivers of ports that a hypervisor makes up: their rings, speed and moderation are the other side's business."""

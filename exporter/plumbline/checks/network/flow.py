@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from plumbline.checks import fixes
 from plumbline.checks.model import Check, Severity, Verdict
 from plumbline.checks.network.facts import NetworkFacts, Nic
-from plumbline.sources.coalesce import Coalescing, Moderation
+from plumbline.sources.net.coalesce import Coalescing, Moderation
 
 _AUTHOR_DELAY_US = 8  # Figura 35: rx-usecs 8, rx-frames 128
 _AUTHOR_FRAMES = 128

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.readings import Readings
-from plumbline.sources.pcidevices import PciFunction
+from plumbline.sources.pci.pcidevices import PciFunction
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from plumbline.checks.model import Check, Fix, Keep, Severity, Verdict
 from plumbline.checks.pcie.facts import PcieFacts
 from plumbline.checks.pcie.words import addresses, on
-from plumbline.sources.pcidevices import PciFunction
+from plumbline.sources.pci.pcidevices import PciFunction
 
 UDEV_FILE = "/etc/udev/rules.d/90-storage-pcie.rules"
 TMPFILES_FILE = "/etc/tmpfiles.d/90-storage-pcie.conf"

@@ -10,7 +10,7 @@ from plumbline.checks.model import Check, Severity, Verdict
 from plumbline.checks.pcie.facts import PcieFacts
 from plumbline.checks.pcie.words import on, show
 from plumbline.core.units import si
-from plumbline.sources.pcidevices import PciFunction
+from plumbline.sources.pci.pcidevices import PciFunction
 
 _MEND = (
     "LnkCap is what this end can do, LnkSta what runs. Reseat card, riser or cable, clean the contacts, look at the"

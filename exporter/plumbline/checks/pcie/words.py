@@ -6,7 +6,7 @@ import shlex
 
 from plumbline.checks.model import Fix
 from plumbline.checks.text import listed
-from plumbline.sources.pcidevices import PciFunction
+from plumbline.sources.pci.pcidevices import PciFunction
 
 
 def on(device: PciFunction) -> str:

@@ -1,0 +1,193 @@
+"""This host's :class:`~plumbline.baseline.fingerprint.Fingerprint`, read now. Not for a scrape: it starts processes.
+
+Every part is asked beside the others and given up after :data:`WITHIN_S`, so that a disk that hangs, or a cluster that
+does not answer, leaves the other parts known and nobody waiting.
+
+The driver's version stands in a port's line only where it is not the kernel's own (``ethtool -i`` repeats the kernel's
+release for drivers of its tree): an update of the kernel is one change, not one for each port.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from plumbline.baseline.fingerprint import Fingerprint, Part
+from plumbline.config.model import CephConfig
+from plumbline.core.parallel import ask_side_by_side
+from plumbline.core.process import Completed, ProcessRunner
+from plumbline.core.roots import Roots
+from plumbline.errors import ParseError, PlumblineError, Unavailable
+from plumbline.probes.ceph import ceph_task
+from plumbline.probes.ceph.ceph_access import CephAccess
+from plumbline.probes.tool import FIO
+from plumbline.sources.disk.block import BlockDevice, list_real_disks, read_block_devices
+from plumbline.sources.disk.queuesettings import QueueSettings, read_queue_settings
+from plumbline.sources.kernel import sysfs
+from plumbline.sources.kernel.sysctl import SysctlReading, read_sysctl
+from plumbline.sources.net.ethtool import DriverInfo, Ethtool, EthtoolTransport
+from plumbline.sources.net.links import read_links
+from plumbline.sources.net.netlink import Netlink, Transport
+from plumbline.sources.net.portfacts import Transports
+
+T = TypeVar("T")
+
+WITHIN_S = 10.0
+"""For everything; a cluster that answers does so in one second, a program tells its version in a tenth."""
+_ASK_WITHIN_S = 8.0
+_MAX_ANSWER = 1 << 20
+
+SETTINGS = (
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_wmem",
+)
+"""The kernel settings that the checks judge. Not all that are exported: some (tcp_mem, file-max) the kernel computes
+from its free memory at boot, and they would call every reboot a change."""
+
+_CEPH_PROGRAMS = ("ceph-osd", "rados")
+"""Of Ceph's packages, what runs on a storage node first. Not ``ceph``: it is Python and takes a second of CPU."""
+_CEPH_VERSION = re.compile(r"ceph version (\S+)")
+
+
+def read_fingerprint(roots: Roots, *, environment: Mapping[str, str], ceph: CephConfig | None = None) -> Fingerprint:
+    """All that can be told within :data:`WITHIN_S`; what can't stays empty.
+
+    ``ceph``: where this node has a cluster and a key to it, the cluster is asked for the version of its OSDs, and
+    nobody else: what its packages say may differ (containers), and would look like a change.
+    """
+    runner = ProcessRunner(environment)
+    kernel = sysfs.read_text(roots.proc / "sys/kernel/osrelease") or ""
+    parts: dict[Part, Callable[[], Any]] = {
+        Part.CEPH: lambda: _ceph(ceph, runner),
+        Part.FIO: lambda: FIO.version(runner),
+        Part.DISKS: lambda: disks(_real_disks(roots)),
+        Part.NICS: lambda: _nics(kernel),
+        Part.TUNING: lambda: tuning(
+            read_sysctl(roots, numbers=SETTINGS, words=()), read_queue_settings(roots).queues, _real_disks(roots)
+        ),
+    }
+    found = _side_by_side(parts, WITHIN_S)
+    return Fingerprint(kernel=kernel, **{part.value: value for part, value in found.items()})
+
+
+def disks(devices: Iterable[BlockDevice]) -> dict[str, str]:
+    """Serial number or name → model and firmware."""
+    return {
+        each.serial or each.name: " ".join(filter(None, (each.model, each.firmware))) or "unknown" for each in devices
+    }
+
+
+def tuning(settings: SysctlReading, queues: Iterable[QueueSettings], devices: Iterable[BlockDevice]) -> str:
+    """Twelve hex digits of SHA-256 over one line a setting, sorted.
+
+    Queues count by the class of their disk and without its name, each kind once: names move at a reboot, and one more
+    disk that is set as the others are is no change.
+    """
+    classes = {each.name: each.device_class or "unknown" for each in devices}
+    lines = {f"{name}={' '.join(map(str, values))}" for name, values in settings.numbers.items()}
+    for each in queues:
+        if each.device in classes:
+            lines.add(
+                f"{classes[each.device]}: scheduler={each.scheduler} write_cache={each.write_cache}"
+                f" requests={each.requests} read_ahead_kib={each.read_ahead_kib} rq_affinity={each.rq_affinity}"
+                f" add_random={each.add_random}"
+            )
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]
+
+
+def nics(ports: Iterable[tuple[str, DriverInfo]], *, kernel: str) -> dict[str, str]:
+    """Port → driver, its version if that is its own, firmware."""
+    return {
+        name: " ".join(filter(None, (info.driver, info.version if info.version != kernel else "", info.firmware)))
+        for name, info in ports
+        if info.driver
+    }
+
+
+def parse_versions(said: Any) -> str:
+    """``ceph versions``, decoded: of the OSDs, or of all daemons where there are none; several in order.
+
+    ``{"osd": {"ceph version 19.2.3 (<commit>) squid (stable)": 3}, "overall": {…}}`` → ``19.2.3``
+    """
+    try:
+        texts = [str(each) for each in said.get("osd") or said["overall"]]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ParseError("ceph versions", f"not as Ceph 16 to 20 say it: {type(error).__name__}: {error}") from error
+    return ", ".join(sorted({_version(text) for text in texts}))
+
+
+def _version(text: str) -> str:
+    match = _CEPH_VERSION.match(text)
+    if match is None:
+        raise ParseError("ceph versions", f"no version: {text[:60]!r}")
+    return match[1]
+
+
+def _ceph(config: CephConfig | None, runner: ProcessRunner) -> str:
+    access = None if config is None else CephAccess.of(config)
+    if access is not None and access.usable:
+        done = runner.run(
+            ceph_task.argv(access.librados(), "versions"), timeout_s=_ASK_WITHIN_S, max_output_bytes=_MAX_ANSWER
+        )
+        return parse_versions(json.loads(_said(done)))
+    program = next((found for name in _CEPH_PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        return ""
+    return _version(_said(runner.run((program, "--version"), timeout_s=_ASK_WITHIN_S)).strip())
+
+
+def _said(done: Completed) -> str:
+    if done.returncode != 0:
+        raise Unavailable(f"{done.argv[0]}: no answer")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _real_disks(roots: Roots) -> tuple[BlockDevice, ...]:
+    names = frozenset(list_real_disks(roots))
+    return read_block_devices(roots, on_skip=lambda _item, _reason: None, keep=names.__contains__)
+
+
+def _nics(kernel: str) -> dict[str, str]:
+    transports = Transports.to_kernel()
+    try:
+        return nics(_ports(transports.route, transports.ioctl), kernel=kernel)
+    finally:
+        transports.close()
+
+
+def _ports(route: Transport, ioctl: EthtoolTransport) -> list[tuple[str, DriverInfo]]:
+    ethtool = Ethtool(ioctl)
+    found = []
+    for link in read_links(Netlink(route, source="netlink route")).values():
+        if link.hardware:
+            try:
+                found.append((link.name, ethtool.driver_info(link.raw_name)))
+            except PlumblineError:
+                continue  # a driver without ethtool has nothing to tell
+    return found
+
+
+def _side_by_side(asks: Mapping[Part, Callable[[], T]], within_s: float) -> dict[Part, T]:
+    """The answers there are in time."""
+
+    def one(part: Part) -> list[T]:
+        try:
+            return [asks[part]()]
+        except (PlumblineError, OSError, ValueError):
+            return []  # what can't be told is not compared
+
+    found, _ = ask_side_by_side({part: partial(one, part) for part in asks}, within_s)
+    return {part: answer for part, answers in found.items() for answer in answers}

@@ -1,0 +1,238 @@
+"""Disks' health, asked one after the other on a slow cadence, so that no hung or sleeping disk spoils it for others.
+
+Each disk is asked by a thread of its own, and the round goes on without a thread that does not come back: at most
+one per disk is ever stuck, it shows in ``in_flight_s``, and its disk is not asked again before it has returned.
+
+Threads, not processes, for NVMe: a process stuck in the kernel is no easier to end than a thread, and one more per
+disk and round is what a busy storage node should be spared. smartctl is a process anyway; its thread waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from plumbline.core import threads
+from plumbline.core.process import ProcessRunner
+from plumbline.core.roots import Roots
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.disk.diskhealth import (
+    DROP_IN,
+    GONE,
+    MALFORMED,
+    NO_ANSWER,
+    NO_PERMISSION,
+    Answer,
+    Asleep,
+    DiskHealth,
+    DiskState,
+    NoHealth,
+)
+from plumbline.sources.disk.nvme_smart import Limits, controller_of, read_nvme_health
+from plumbline.sources.disk.smartctl import read_smartctl
+from plumbline.sources.kernel.sysfs import read_bytes
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 15.0
+"""How often it is looked which disks are due."""
+WITHIN_S = 15.0
+"""What a round waits for one disk: smartctl's ten seconds and what it takes to end it."""
+FACTS_WITHIN_S = 5.0
+REMEMBER_S = 7 * 86400.0
+"""How long a disk that has left is still reported as one that does not answer."""
+
+_CAP_SYS_RAWIO = 17
+_DISK = re.compile(r"sd[a-z]+|nvme[0-9]+n[0-9]+")
+_TRANSPORTS = frozenset({"nvme", "sata", "sas", "scsi"})
+
+
+def asked(device: BlockDevice) -> bool:
+    """Real disks only: no hypervisor's, none made of software or of others, no LUN of a SAN, no USB stick.
+
+    USB bridges are left out because some answer no question for the power mode, and would wake the disk.
+    """
+    return bool(_DISK.fullmatch(device.name)) and device.transport in _TRANSPORTS and device.device_class != "virtual"
+
+
+class _Disk:
+    """One disk: its thread when it is being asked, its last answer otherwise."""
+
+    def __init__(self, device: BlockDevice) -> None:
+        self.device = device
+        self.seen_s = 0.0
+        self.present = True
+        self.asked_s: float | None = None  # monotonic; begin of the last question
+        self.thread: threading.Thread | None = None
+        self.answer: Answer | NoHealth | None = None
+        self.success_at: float | None = None
+        self.said = ""
+
+    @property
+    def in_flight(self) -> bool:
+        return self.thread is not None and self.thread.is_alive()
+
+
+class HealthWatch:
+    """:meth:`refresh` is a job's, :attr:`states` anybody's."""
+
+    def __init__(
+        self,
+        *,
+        devices: Callable[[], Iterable[BlockDevice]],
+        ask: Callable[[BlockDevice], Answer],
+        interval_s: Callable[[], float],
+        within_s: float = WITHIN_S,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """``devices`` may raise :class:`Unavailable` until they are known; ``ask`` may hang."""
+        self._devices, self._ask, self._interval_s = devices, ask, interval_s
+        self._within_s, self._clock, self._wall = within_s, clock, wall
+        self._disks: dict[str, _Disk] = {}
+        self._looked = False
+
+    def refresh(self, cancel: threading.Event) -> None:
+        """Ask every disk that is due, one after the other."""
+        try:
+            present = self._present(cancel)
+        except Unavailable as error:
+            log.debug("disk health: %s", error)
+            return
+        now = self._clock()
+        disks = {device.name: self._disk(device) for device in present}
+        for disk in disks.values():
+            disk.seen_s, disk.present = now, True
+        for name, disk in self._disks.items():
+            if name not in disks and now - disk.seen_s < REMEMBER_S:
+                disks[name], disk.present = disk, False
+        self._disks, self._looked = disks, True
+        for disk in tuple(disks.values()):
+            if cancel.is_set():
+                return
+            if disk.present and not disk.in_flight and self._due(disk):
+                self._put(disk, cancel)
+            self._note(disk)
+
+    def _due(self, disk: _Disk) -> bool:
+        return disk.asked_s is None or self._clock() - disk.asked_s >= self._interval_s()
+
+    @property
+    def states(self) -> tuple[DiskState, ...]:
+        """Every disk that was ever asked and has not been gone for a week; :class:`Unavailable` if there is none."""
+        if not self._looked:
+            raise Unavailable("disks have not been asked for their health yet")
+        if not self._disks:
+            raise Unavailable(
+                "no SATA, SAS or NVMe disk to ask; virtual and software devices have no health of their own"
+            )
+        states = [self._state(disk) for _, disk in sorted(self._disks.items())]
+        return tuple(state for state in states if state is not None)
+
+    def _present(self, cancel: threading.Event) -> list[BlockDevice]:
+        """Disks to ask; the facts may still be being read by the job beside this one."""
+        deadline = self._clock() + FACTS_WITHIN_S
+        while True:
+            try:
+                return [device for device in self._devices() if asked(device)]
+            except Unavailable:
+                if self._clock() >= deadline or cancel.wait(0.1):
+                    raise
+
+    def _disk(self, device: BlockDevice) -> _Disk:
+        known = self._disks.get(device.name)
+        if known is None or (known.device.serial or device.serial) != device.serial:
+            return _Disk(device)  # another disk has taken the name
+        return known
+
+    def _put(self, disk: _Disk, cancel: threading.Event) -> None:
+        disk.asked_s = self._clock()
+        disk.thread = threads.start("health", partial(self._answer, disk), of=disk.device.name)
+        deadline = disk.asked_s + self._within_s
+        while disk.thread.is_alive() and self._clock() < deadline and not cancel.is_set():
+            disk.thread.join(0.2)
+
+    def _answer(self, disk: _Disk) -> None:
+        try:
+            answer: Answer | NoHealth = self._ask(disk.device)
+        except NoHealth as error:
+            answer = error
+        except PlumblineError as error:
+            answer = NoHealth(MALFORMED, str(error))
+        except Exception as error:  # noqa: BLE001  (one disk's odd answer must not end the others' round)
+            answer = NoHealth(MALFORMED, f"{disk.device.name}: {type(error).__name__}: {error}")
+        if isinstance(answer, DiskHealth):
+            disk.success_at = self._wall()
+        disk.answer = answer
+
+    def _state(self, disk: _Disk) -> DiskState | None:
+        """``None`` before the first question is answered, or has waited too long."""
+        now, name, answer = self._clock(), disk.device.name, disk.answer
+        since_s = 0.0 if disk.asked_s is None else now - disk.asked_s
+        in_flight_s = since_s if disk.in_flight else 0.0
+        reason = message = ""
+        if in_flight_s >= self._within_s:
+            reason, message = NO_ANSWER, f"{name}: asked {in_flight_s:.0f} s ago, no answer yet; see dmesg"
+        elif not disk.present:
+            reason, message = GONE, f"{name}: the disk has left"
+        elif isinstance(answer, NoHealth):
+            reason, message = answer.reason, str(answer)
+        elif answer is None:
+            return None
+        elif since_s > 3 * self._interval_s() + self._within_s:
+            reason, message = NO_ANSWER, f"{name}: last asked {since_s:.0f} s ago; other disks hold the round up"
+        health = answer if isinstance(answer, DiskHealth) and not reason else None
+        asleep = isinstance(answer, Asleep) and not reason
+        return DiskState(name, health, asleep, reason, message, disk.success_at, in_flight_s)
+
+    def _note(self, disk: _Disk) -> None:
+        """Log a change of state, once."""
+        state = self._state(disk)
+        if state is None or state.reason == disk.said:
+            return
+        if state.reason:
+            log.warning("health of %s can't be had: %s", disk.device.name, state.message)
+        else:
+            log.info("health of %s is known again", disk.device.name)
+        disk.said = state.reason
+
+
+class DiskAsker:
+    """Asks real disks: NVMe controllers by ioctl, all others through smartctl. May be called from several threads."""
+
+    def __init__(self, roots: Roots, environment: Mapping[str, str]) -> None:
+        self._roots = roots
+        self.runner = ProcessRunner(environment, keep_capabilities=True)
+        # a user's PATH on Debian lacks the directory that smartctl is in
+        self._path = f"{environment.get('PATH', '')}:/usr/sbin:/sbin".lstrip(":")
+        self._limits: dict[tuple[str, str | None], Limits] = {}
+
+    def __call__(self, device: BlockDevice) -> Answer:
+        """One disk's answer; see ``sources/nvme_smart.py`` and ``sources/smartctl.py`` for what it raises."""
+        if device.transport != "nvme":
+            if not _may_send_ata(self._roots):
+                raise NoHealth(NO_PERMISSION, f"{device.name}: asking it takes CAP_SYS_RAWIO, see {DROP_IN}")
+            return read_smartctl(
+                self._roots.dev / device.name,
+                device.transport,
+                runner=self.runner,
+                find=lambda: shutil.which("smartctl", path=self._path),
+            )
+        controller = controller_of(device.name, self._roots)
+        if controller is None:
+            raise NoHealth(GONE, f"{device.name}: no controller in /sys any more")
+        key = (controller, device.serial)
+        health, self._limits[key] = read_nvme_health(self._roots.dev / controller, self._limits.get(key))
+        return health
+
+
+def _may_send_ata(roots: Roots) -> bool:
+    """Whether this process has CAP_SYS_RAWIO; without it smartctl takes the refusal for a disk in SLEEP."""
+    match = re.search(rb"^CapEff:\s*([0-9a-f]{1,16})$", read_bytes(roots.proc / "self" / "status") or b"", re.MULTILINE)
+    return match is None or bool(int(match[1], 16) >> _CAP_SYS_RAWIO & 1)

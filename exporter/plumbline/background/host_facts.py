@@ -1,0 +1,58 @@
+"""The slow tier: facts of the host that rarely change, read by jobs beside the scrape."""
+
+from __future__ import annotations
+
+import logging
+
+from plumbline.core.roots import Roots
+from plumbline.core.scheduler import Job
+from plumbline.core.slot import Slot
+from plumbline.errors import PlumblineError
+from plumbline.sources.disk.block import BlockDevice, read_block_devices
+from plumbline.sources.net.network import NetworkReader
+
+log = logging.getLogger(__name__)
+
+FACTS_EVERY_S = 300.0
+"""Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
+NETWORK_FACTS, DISK_FACTS = "network facts", "disk facts"
+
+
+class HostFacts:
+    """What was read last, and the jobs that read it.
+
+    Network and disks are read apart, so that a disk that hangs leaves the network's facts fresh.
+    """
+
+    def __init__(self, network: NetworkReader, roots: Roots) -> None:
+        self._network, self._roots = network, roots
+        self._ports = Slot[None](self._read_network, what="network ports")
+        self._disks = Slot[tuple[BlockDevice, ...]](self._read_disks, what="the disks")
+
+    def jobs(self) -> list[Job]:
+        """To be run at once and every few minutes, and kicked by their names on kernel events."""
+        return [
+            Job(NETWORK_FACTS, FACTS_EVERY_S, 0.0, self._ports.refresh),
+            Job(DISK_FACTS, FACTS_EVERY_S, 0.0, self._disks.refresh),
+        ]
+
+    @property
+    def read_once(self) -> bool:
+        """Whether everything has been read, or could not be."""
+        return self._ports.tried and self._disks.tried
+
+    @property
+    def devices(self) -> tuple[BlockDevice, ...]:
+        """All disks as last read; before that why there are none."""
+        return self._disks.value if self._disks.last is None else self._disks.last
+
+    def _read_network(self) -> None:
+        try:
+            self._network.refresh()
+        except PlumblineError as error:
+            log.warning("%s: %s", NETWORK_FACTS, error)
+
+    def _read_disks(self) -> tuple[BlockDevice, ...]:
+        return read_block_devices(
+            self._roots, on_skip=lambda item, reason: log.debug("%s: %s left out: %s", DISK_FACTS, item, reason)
+        )

@@ -1,0 +1,113 @@
+"""Which disks there are, and which there were: a disk that leaves stays visible for a week, over restarts.
+
+That is meant for disks that are built in: software devices and removable ones come and go. Listing ``/sys/block``
+asks no disk, so this goes on while the facts' reading hangs on one. A disk is known by name and serial number; before
+its facts are read, it is taken for the one that had its name last.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from plumbline.core.roots import Roots
+from plumbline.core.scheduler import Job
+from plumbline.errors import PlumblineError
+from plumbline.probes.state import DiskRecord, DiskSeen, StateStore
+from plumbline.sources.disk.block import BlockDevice, list_real_disks
+
+DISK_PRESENCE, LOOK_EVERY_S = "disk presence", 15.0
+FORGET_AFTER_S = 7 * 86400.0
+"""Long enough for a weekend and for who was on holiday; a disk taken out on purpose does not bother for ever."""
+SAVE_EVERY_S = 3600.0
+"""Besides at every change: how much older `last seen` may be after a crash."""
+
+Key = tuple[str, str]
+
+
+class DiskPresence:
+    """Looks every few seconds; :attr:`seen` is replaced whole, so anybody may look at it."""
+
+    def __init__(
+        self,
+        roots: Roots,
+        *,
+        facts: Callable[[], Iterable[BlockDevice]],
+        keep: Callable[[str], bool],
+        store: StateStore,
+        wall: Callable[[], float],
+    ) -> None:
+        """``facts`` may raise :class:`PlumblineError`: then there are none; ``keep`` says which names are wanted."""
+        self._roots, self._facts, self._keep, self._store, self._wall = roots, facts, keep, store, wall
+        self._saved_ts = 0.0
+        self.seen: tuple[DiskSeen, ...] = ()
+
+    def jobs(self) -> list[Job]:
+        """To be run every few seconds, and kicked when disks come or go."""
+        return [Job(DISK_PRESENCE, LOOK_EVERY_S, 0.0, self.look)]
+
+    def look(self, _cancel: threading.Event | None = None) -> None:
+        """List the disks, remember them."""
+        now = self._wall()
+        listed = [name for name in list_real_disks(self._roots) if self._keep(name)]
+        before = {
+            (each.device, each.serial): each
+            for each in self._store.disks
+            if self._keep(each.device)  # one that is excluded since is not missed
+        }
+        serials = self._serials()
+        present = set()
+        for name in listed:
+            serial = serials.get(name)
+            if serial is None:
+                serial = _last_serial(name, before.values())
+            if serial is not None:
+                present.add((name, serial))
+        known = remember(before, present, now)
+        self.seen = tuple(
+            DiskSeen(each.device, each.serial, key in present, each.last_seen) for key, each in sorted(known.items())
+        )
+        if known.keys() != before.keys() or not 0 <= now - self._saved_ts < SAVE_EVERY_S:
+            self._store.put_disks(known.values())
+            self._saved_ts = now
+        else:
+            self._store.keep_disks(known.values())
+
+    def _serials(self) -> Mapping[str, str]:
+        try:
+            return {device.name: device.serial or "" for device in self._facts()}
+        except PlumblineError:
+            return {}
+
+
+def remember(before: Mapping[Key, DiskRecord], present: set[Key], now: float) -> dict[Key, DiskRecord]:
+    """What is known after a look at ``now`` that found ``present``.
+
+    Forgotten are: who has been away for a week; who had no serial number while one of that name is here (udev told
+    the number later); and who is here under another name that it got since (names change with the order of finding).
+    """
+    known = {
+        key: msgspec.structs.replace(before[key], last_seen=now)
+        if key in before
+        else DiskRecord(*key, first_seen=now, last_seen=now)
+        for key in present
+    }
+    names = {name for name, _ in present}
+    for key, record in before.items():
+        if key in present or now - record.last_seen > FORGET_AFTER_S:
+            continue
+        name, serial = key
+        renamed = any(
+            serial and other.serial == serial and other.first_seen > record.last_seen for other in known.values()
+        )
+        if not renamed and not (not serial and name in names):
+            known[key] = record
+    return known
+
+
+def _last_serial(name: str, records: Iterable[DiskRecord]) -> str | None:
+    """Of the disk that had the name last; ``None`` where none had it."""
+    same = [record for record in records if record.device == name]
+    return max(same, key=lambda record: record.last_seen).serial if same else None

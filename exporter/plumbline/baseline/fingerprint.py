@@ -1,0 +1,94 @@
+"""What a baseline was measured on, in a few lines: software, devices, settings; and what has become of them since.
+
+::
+
+    fingerprint:
+      ceph: 19.2.3
+      kernel: 6.12.48-amd64
+      fio: "3.39"
+      disks: {S4XYNG0M: SAMSUNG MZ7LH960HAJR 904Q}
+      nics: {ens1f0: mlx5_core 6.12.48 26.41.1000}
+      tuning: 5d41402abc4b
+
+Read by :mod:`plumbline.background.fingerprint`. A part that is not known, then or now, is not compared: a reading that
+failed is no change of the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+
+class Part(StrEnum):
+    """What can have changed; the words of the ``part`` label."""
+
+    CEPH = "ceph"
+    KERNEL = "kernel"
+    FIO = "fio"
+    DISKS = "disks"
+    NICS = "nics"
+    TUNING = "tuning"
+
+
+class Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """A host's environment. Empty: not known."""
+
+    ceph: str = ""
+    """Version of the cluster's OSDs, or of Ceph's packages where no cluster is asked."""
+    kernel: str = ""
+    """``uname -r``."""
+    fio: str = ""
+    """What ``fio --version`` says, without the name."""
+    disks: dict[str, str] = msgspec.field(default_factory=dict)
+    """Serial number, or the kernel's name where there is none → model and firmware."""
+    nics: dict[str, str] = msgspec.field(default_factory=dict)
+    """Hardware port → driver, its version, firmware."""
+    tuning: Annotated[str, Meta(pattern=r"^([0-9a-f]{12})?$")] = ""
+    """Hash of the kernel settings and disk queues that Plumbline's checks look at."""
+
+    def known(self) -> tuple[Part, ...]:
+        """The parts that something is known of."""
+        return tuple(part for part in Part if getattr(self, part.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One part that is no longer as it was; ``then`` and ``now`` name only what differs."""
+
+    part: Part
+    then: str
+    now: str
+
+
+def changes(then: Fingerprint, now: Fingerprint) -> tuple[Change, ...]:
+    """What differs, in the order of :class:`Part`. A disk or port that was added since is no change: nothing that was
+    measured depends on it. One that is gone, or has another firmware, is."""
+    return tuple(_changes(then, now))
+
+
+def compared(then: Fingerprint, now: Fingerprint) -> tuple[Part, ...]:
+    """The parts known on both sides, which :func:`changes` judges."""
+    return tuple(part for part in then.known() if part in now.known())
+
+
+def _changes(then: Fingerprint, now: Fingerprint) -> Iterator[Change]:
+    for part in compared(then, now):
+        before, after = getattr(then, part.value), getattr(now, part.value)
+        if isinstance(before, dict):
+            before, after = _differing(before, after)
+        if before != after:
+            yield Change(part, before, after)
+
+
+def _differing(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, str]:
+    names = sorted(name for name in then if now.get(name) != then[name])
+    return (
+        ", ".join(f"{name} ({then[name]})" for name in names),
+        ", ".join(f"{name} ({now[name]})" if name in now else f"{name} gone" for name in names),
+    )

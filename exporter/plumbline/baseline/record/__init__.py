@@ -1,0 +1,1 @@
+"""Recording a baseline: the walk over the layers, statistics, the files."""

@@ -1,0 +1,96 @@
+"""The text of a recorded baseline: what a person reads, checks and signs.
+
+The layers stand in the order in which they carry each other, each under a line that says what was measured; all
+figures have their unit and four digits. It is YAML all the same, and :func:`plumbline.baseline.site.parse_site` reads
+it back.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+import msgspec
+import yaml
+
+from plumbline.baseline.site import SiteEntry, SiteFile, encode
+from plumbline.config.workloads import LAYERS, WorkloadCatalogue
+
+_WIDTH = 118
+_LAYERS = {
+    "network": "between this host and its peers",
+    "disk": "the disks of this host, as they are and in files of our own",
+    "osd": "single OSDs, without the network (ceph tell osd.N bench)",
+    "rados": "objects in a pool of our own",
+    "rbd": "images of our own, by librbd",
+    "filesystem": "directories of our own on mounted file systems",
+    "object": "objects in a bucket of our own, by S3",
+    "client": "as a client sees it",
+}
+
+
+def format_record(file: SiteFile, catalogue: WorkloadCatalogue) -> str:
+    """The whole text."""
+    return "".join(_parts(file, catalogue))
+
+
+def _parts(file: SiteFile, catalogue: WorkloadCatalogue) -> Iterator[str]:
+    yield _comment(_head(file))
+    whole = msgspec.to_builtins(file, enc_hook=encode)
+    yield from _keys(whole, ("schema_version", "source", "name"))
+    yield "\n" + _comment(["Where, when, by whom and with what."])
+    yield from _keys(whole, ("host", "recorded", "recorded_by", "kernel", "tools", "fingerprint", "devices"))
+    if file.notes:
+        yield "\n" + _comment(["Read these before you sign."])
+        yield from _keys(whole, ("notes",))
+    yield "\nentries:\n"
+    layers = sorted(file.entries, key=lambda entry: _layer(entry, catalogue))
+    for layer, group in groupby(layers, key=lambda entry: _layer(entry, catalogue)):
+        entries = list(group)
+        yield "\n" + _comment([f"--- {LAYERS[layer]}: {_LAYERS[LAYERS[layer]]} ({_count(entries)})"])
+        for entry in entries:
+            plain = msgspec.to_builtins(entry, enc_hook=encode)
+            yield _yaml([{name: value for name, value in plain.items() if value != {}}])
+
+
+def _head(file: SiteFile) -> list[str]:
+    when = "" if file.recorded is None else f"{file.recorded:%Y-%m-%d %H:%M %Z}"
+    by = f" by {file.recorded_by}" if file.recorded_by else ""
+    return [
+        f"Baseline of {file.host or file.name}, recorded {when}{by}.",
+        "What this host's devices gave when it was known to be good. Live figures are compared with these;"
+        " tolerance_ratio says how far they may stray, p50_of_runs how far the runs strayed themselves.",
+        "Latency percentiles are over the operations of all runs, or the median of the runs where a tool tells no"
+        " distribution. MB is 1,000,000 bytes.",
+        "Accepted by: ______________________________  on: ______________",
+    ]
+
+
+def _comment(lines: Sequence[str]) -> str:
+    wrapped = (each for line in lines for each in textwrap.wrap(line, _WIDTH - 2))
+    return "".join(f"# {line}\n" for line in wrapped)
+
+
+def _keys(whole: Mapping[str, object], names: Sequence[str]) -> Iterator[str]:
+    """A line for each plain value and each note; what is a mapping or a row of them fits on one where it can."""
+    for name in names:
+        if name in whole:
+            plain = name == "notes" or isinstance(whole[name], str | int)
+            yield _yaml({name: whole[name]}, flow=None if not plain else False)
+
+
+def _yaml(data: object, *, flow: bool | None = None) -> str:
+    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=_WIDTH, default_flow_style=flow))
+
+
+def _layer(entry: SiteEntry, catalogue: WorkloadCatalogue) -> int:
+    return LAYERS.index(catalogue.by_id[entry.workload].layer)
+
+
+def _count(entries: Sequence[SiteEntry]) -> str:
+    runs = sorted({entry.runs for entry in entries if entry.runs})
+    figures = "1 figure set" if len(entries) == 1 else f"{len(entries)} figure sets"
+    if not runs:
+        return figures
+    return f"{figures}, {runs[0]} runs each" if len(runs) == 1 else f"{figures}, {runs[0]} to {runs[-1]} runs each"

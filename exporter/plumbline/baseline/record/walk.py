@@ -1,0 +1,197 @@
+"""The walk of a recording: the layers bottom-up, the runs of a layer in turns, every finished run kept at once.
+
+Several short runs instead of one long: their spread says how far the baseline itself can be trusted, and a run that
+fell into something else's I/O shows. They take turns, so that a busy moment hits one run of each probe and not all
+runs of one. What goes wrong in one probe leaves the others alone; an upper layer is never waited for by a lower one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from plumbline.baseline.files import SCHEMA_VERSION
+from plumbline.baseline.fingerprint import Fingerprint
+from plumbline.baseline.model import Target
+from plumbline.baseline.record.statistics import EntryRecord, Quantile, RunFigures, likenesses, summarise
+from plumbline.baseline.record.work_file import KeptRun, runs_of
+from plumbline.baseline.site import Device, SiteFile
+from plumbline.config.workloads import LAYERS
+from plumbline.errors import BaselineError, PlumblineError, ProbeRefused
+
+RUNS = 5
+"""Of each probe: the fewest whose median is not moved by two that fell into something else."""
+STOPPED = "stopped"
+"""The reason of a :class:`ProbeRefused` that ends the walk; any other ends a step."""
+
+Tell = Callable[[str, str], None]
+"""What a run says of itself while it lasts: its stage, and live figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that is run a few times: a probe, canaries side by side, or a search for a latency."""
+
+    name: str
+    layer: str
+    parameters: str
+    """Hash of all that makes it the same experiment."""
+    runs: int
+    lasts_s: float
+    """One run, as far as can be said before."""
+    measure: Callable[[Tell], Measured]
+    """One run. Raises :class:`PlumblineError`; a :class:`ProbeRefused` with reason ``stopped`` ends the walk."""
+    last: bool = False
+    """After all others of its layer: it loads what it measures to the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one run of a step gave."""
+
+    figures: tuple[RunFigures, ...]
+    tool: str = ""
+    tool_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Told before each run, while it lasts, and once at the end (``done == total``). ``run`` counts from 1."""
+
+    done: int
+    total: int
+    layer: str
+    step: str
+    run: int
+    runs: int
+    left_s: float
+    """Until the end, as far as can be said."""
+    stage: str = ""
+    figures: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """All finished runs, by step in the order of the walk; and the steps that gave nothing, with the reason."""
+
+    runs: tuple[KeptRun, ...]
+    failed: Mapping[str, PlumblineError]
+
+
+def walk(
+    steps: Sequence[Step],
+    *,
+    kept: Sequence[KeptRun] = (),
+    keep: Callable[[KeptRun], None] = lambda _: None,
+    clock: Callable[[], float],
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Walked:
+    """Make every run that is not ``kept`` already; ``keep`` is told of each as soon as it is finished.
+
+    ``clock`` is Unix seconds. Raises :class:`ProbeRefused` (``stopped``) when it is ended from outside.
+    """
+    done = {step.name: runs_of(kept, step.name)[: step.runs] for step in steps}
+    lasts = {step.name: step.lasts_s for step in steps}
+    failed: dict[str, PlumblineError] = {}
+    total = sum(step.runs for step in steps)
+
+    def missing() -> Iterator[Step]:
+        return (step for step in steps if step.name not in failed for _ in range(step.runs - len(done[step.name])))
+
+    for step, run in _turns(steps):
+        if step.name in failed or len(done[step.name]) >= run:
+            continue
+        count = sum(map(len, done.values()))
+        left = sum(lasts[each.name] for each in missing())
+        now = Progress(count, total, step.layer, step.name, run, step.runs, left)
+        progress(now)
+        began = clock()
+        try:
+            measured = step.measure(_teller(now, progress))
+        except PlumblineError as error:
+            if isinstance(error, ProbeRefused) and error.reason == STOPPED:
+                raise
+            failed[step.name] = error
+            continue
+        finished = clock()
+        lasts[step.name] = max(0.0, finished - began)
+        made = KeptRun(
+            step=step.name,
+            parameters=step.parameters,
+            finished=finished,
+            figures=measured.figures,
+            tool=measured.tool,
+            tool_version=measured.tool_version,
+        )
+        keep(made)
+        done[step.name].append(made)
+    count = sum(map(len, done.values()))
+    progress(Progress(count, count, "", "", 0, 0, 0.0))
+    return Walked(tuple(run for step in in_order(steps) for run in done[step.name]), failed)
+
+
+def in_order(steps: Sequence[Step]) -> list[Step]:
+    """The lowest layer first, and in a layer as they come."""
+    return sorted(steps, key=lambda step: (LAYERS.index(step.layer), step.last))
+
+
+def _turns(steps: Sequence[Step]) -> Iterator[tuple[Step, int]]:
+    """Each step with the number of its run."""
+    ordered = in_order(steps)
+    for place in dict.fromkeys((step.layer, step.last) for step in ordered):
+        here = [step for step in ordered if (step.layer, step.last) == place]
+        for run in range(1, max(step.runs for step in here) + 1):
+            yield from ((step, run) for step in here if run <= step.runs)
+
+
+def _teller(now: Progress, progress: Callable[[Progress], None]) -> Tell:
+    def tell(stage: str, figures: str) -> None:
+        progress(Progress(now.done, now.total, now.layer, now.step, now.run, now.runs, now.left_s, stage, figures))
+
+    return tell
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where, when, by whom and with what the recording was made; ``recorded`` has a time zone."""
+
+    host: str
+    recorded: datetime
+    by: str = ""
+    kernel: str = ""
+    tools: Mapping[str, str] = field(default_factory=dict)
+    devices: tuple[Device, ...] = ()
+    fingerprint: Fingerprint | None = None
+
+
+def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Quantile) -> tuple[EntryRecord, ...]:
+    """The entries of ``targets``, the lowest layer first. Raises :class:`BaselineError` where a run lacks a figure."""
+    found: dict[tuple[str, str, str], list[RunFigures]] = {}
+    for run in runs:
+        for one in run.figures:
+            found.setdefault((one.probe, one.workload, one.operation), []).append(one)
+    figures = {target: found.get((target.probe, target.workload, target.operation), []) for target in targets}
+    groups = likenesses(target for target in targets if figures[target])
+    records = [summarise(group, figures, quantile) for group in groups]
+    return tuple(sorted(records, key=lambda record: LAYERS.index(record.layer)))
+
+
+def file_of(environment: Environment, records: Sequence[EntryRecord], notes: Sequence[str]) -> SiteFile:
+    """The file to write."""
+    if not records:
+        raise BaselineError("record", "no probe measures anything here; enable one in the configuration")
+    return SiteFile(
+        schema_version=SCHEMA_VERSION,
+        source="measured",
+        name=environment.host,  # what an alert calls it: "the measured baseline stor01"
+        host=environment.host,
+        recorded=environment.recorded.replace(microsecond=0),
+        recorded_by=environment.by,
+        kernel=environment.kernel,
+        tools=dict(environment.tools),
+        fingerprint=environment.fingerprint,
+        devices=environment.devices,
+        notes=tuple(notes),
+        entries=tuple(record.entry for record in records),
+    )

@@ -1,0 +1,189 @@
+"""The work file of a recording: every finished run, so that an interruption costs at most the run under way.
+
+One JSON file in the storage path, replaced whole after each run (write, fsync, rename, fsync of the directory): what a
+kill or a power cut leaves is the state before or after a run. The next recording takes from it what still belongs to
+the same experiment on the same host.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from plumbline.baseline.fingerprint import Fingerprint, changes
+from plumbline.baseline.record.statistics import RunFigures
+from plumbline.core import jsontext
+from plumbline.core.files import OwnDirectory
+from plumbline.core.storage_names import WORK_FILE
+from plumbline.errors import FileRefused, StateError
+
+KEEP_S = 24 * 3600.0
+"""Runs that are older are made anew: a baseline is one day's picture."""
+_VERSION = 1
+_MAX_BYTES = 256 << 20
+"""A thousand runs with a thousand bins each are 30 MiB."""
+_CLOCK_SLACK_S = 60.0
+_BEGINNING = b'{"version":1,"release":"'
+
+
+class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One finished run of one step. ``finished`` is Unix seconds."""
+
+    step: str
+    parameters: str
+    """Hash of all that makes the step the same experiment."""
+    finished: float
+    figures: tuple[RunFigures, ...]
+    tool: str = ""
+    tool_version: str = ""
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """A recording under way."""
+
+    version: int
+    release: str
+    """Of Plumbline: another one may count in other buckets."""
+    host: str
+    fingerprint: Fingerprint
+    runs: tuple[KeptRun, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What goes on, and a line that says so; empty where there was nothing to go on with."""
+
+    runs: tuple[KeptRun, ...]
+    line: str = ""
+
+
+class WorkFile:
+    """The file; ``release`` and ``host`` are this recording's."""
+
+    def __init__(self, storage: Path, *, release: str, host: str, fingerprint: Fingerprint) -> None:
+        self._path = storage / WORK_FILE
+        self._work = Work(version=_VERSION, release=release, host=host, fingerprint=fingerprint)
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self._path
+
+    def resume(self, steps: Mapping[str, str], *, now: float) -> Resumed:
+        """Take over the runs of ``steps`` (name → parameters) that still count; those of other steps are kept for
+        whoever asks for them. ``now`` is Unix seconds."""
+        found = self._read()
+        if isinstance(found, str):
+            return Resumed((), found)
+        resumed, kept = judge(found, self._work, steps, now=now)
+        self._work = msgspec.structs.replace(self._work, runs=kept)
+        return resumed
+
+    def forget(self, steps: frozenset[str], *, now: float) -> None:
+        """Throw the runs of ``steps`` away, and keep the others."""
+        found = self._read()
+        if not isinstance(found, str):
+            _, kept = judge(found, self._work, {}, now=now)
+            self._work = msgspec.structs.replace(self._work, runs=tuple(run for run in kept if run.step not in steps))
+            self._write()
+
+    def keep(self, run: KeptRun) -> None:
+        """Add a run, durably. :class:`StateError` where it can't be written: nobody should measure for hours then."""
+        self._work = msgspec.structs.replace(self._work, runs=(*self._work.runs, run))
+        self._write()
+
+    def remove(self) -> None:
+        """The recording is written: nothing is left to go on with."""
+        try:
+            with self._directory() as directory:
+                directory.remove(WORK_FILE, _looks_like_work)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise StateError(f"{self._path}: can't be removed: {error.strerror}") from error
+        except FileRefused as error:
+            raise StateError(str(error)) from error
+
+    def _directory(self) -> OwnDirectory:
+        return OwnDirectory.at(self._path.parent, follow=True)
+
+    def _read(self) -> Work | str:
+        """What is there, or a line; what is no recording is set aside, so that nothing of it is lost."""
+        try:
+            with self._directory() as directory:
+                try:
+                    return jsontext.decode(directory.read(WORK_FILE, _MAX_BYTES), Work)
+                except FileNotFoundError:
+                    return ""
+                except FileRefused as error:
+                    if error.reason != "too-large":
+                        raise
+                    what = "too large for a recording under way"
+                except msgspec.DecodeError as error:
+                    what = f"not a recording under way ({error})"
+                return f"{self._path}: {what}; kept as {directory.set_aside(WORK_FILE)}, everything is measured anew"
+        except OSError as error:
+            raise StateError(f"{self._path}: can't be read: {error.strerror}") from error
+        except FileRefused as error:
+            raise StateError(str(error)) from error
+
+    def _write(self) -> None:
+        try:
+            with self._directory() as directory:
+                directory.replace(WORK_FILE, jsontext.encode(self._work), mode=0o640, is_ours=_looks_like_work)
+        except OSError as error:
+            raise StateError(f"{self._path}: can't be written: {error.strerror}; the runs would be lost") from error
+        except FileRefused as error:
+            raise StateError(f"{error}; the runs would be lost") from error
+
+
+def is_work(data: bytes) -> bool:
+    """Whether it is a work file."""
+    try:
+        jsontext.decode(data, Work)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _looks_like_work(descriptor: int) -> bool:
+    """By its beginning: it was read whole before, and is replaced after every run."""
+    return os.pread(descriptor, len(_BEGINNING), 0) == _BEGINNING
+
+
+def judge(then: Work, now_here: Work, steps: Mapping[str, str], *, now: float) -> tuple[Resumed, tuple[KeptRun, ...]]:
+    """What of an earlier recording goes on in this one, and what stays in the file. A run counts while host, release
+    and fingerprint are the same, its step has the same parameters, and it is younger than :data:`KEEP_S`."""
+    why = _another(then, now_here)
+    if why:
+        return Resumed((), f"an earlier recording is not gone on with: {why}; everything is measured anew"), ()
+    young = tuple(run for run in then.runs if -_CLOCK_SLACK_S <= now - run.finished <= KEEP_S)
+    kept = tuple(run for run in young if steps.get(run.step, run.parameters) == run.parameters)
+    mine = tuple(run for run in kept if run.step in steps)
+    lost = [f"{len(then.runs) - len(young)} are older than {KEEP_S / 3600:g} h"] if len(young) < len(then.runs) else []
+    changed = Counter(run.step for run in young if run not in kept)
+    lost += [f"{count} of {step}, whose parameters changed" for step, count in changed.items()]
+    if not mine and not lost:
+        return Resumed(()), kept
+    line = f"goes on with {len(mine)} finished runs of an earlier recording; --restart measures them anew"
+    return Resumed(mine, line + (f"; not with: {', '.join(lost)}" if lost else "")), kept
+
+
+def runs_of(kept: Sequence[KeptRun], step: str) -> list[KeptRun]:
+    """Those of one step, in the order they were made."""
+    return [run for run in kept if run.step == step]
+
+
+def _another(then: Work, here: Work) -> str:
+    """Why it was another experiment as a whole; empty where it was not."""
+    if then.version != _VERSION or then.release != here.release:
+        return f"it is of another release ({then.release})"
+    if then.host != here.host:
+        return f"it is of another host ({then.host})"
+    changed = changes(then.fingerprint, here.fingerprint)
+    return ", ".join(f"{each.part.value} was {each.then}, is {each.now}" for each in changed)

@@ -1,0 +1,1 @@
+"""``plumbline ceph top``: which OSDs are slow, and of what they are suspected."""

@@ -1,0 +1,141 @@
+"""OSDs of a whole cluster from the recording rules of the alerts, for ``plumbline ceph top``. Pure.
+
+All of ``plumbline:osd_…`` are one series an OSD, whatever exports them, over five minutes; see ``alerts/rules``. What
+the daemons of the hosts read from admin sockets comes beside them. Percentiles are of the kind of operation that is
+split: those of two kinds can't be added.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from plumbline.ceph_top.model import Osd, Suspicion, parts
+from plumbline.ceph_top.verdict import seen
+from plumbline.core.units import si
+from plumbline.errors import PlumblineError
+from plumbline.sources.ceph.osd_stages import READ, READ_MODIFY_WRITE, WRITE
+from plumbline.sources.prometheus.api import Series
+
+WINDOW_S = 300.0
+_LATENCY, _STORE = "plumbline:osd_latency:mean5m", "plumbline:osd_store_latency:mean5m"
+_RATE, _P50, _P99 = "plumbline:osd_operations:rate5m", "plumbline:osd_p50:seconds", "plumbline:osd_p99:seconds"
+_INFO, _SUSPECT = "plumbline:osd_info", "plumbline:osd_suspect:info"
+_UP, _BLOCKED = "plumbline_osd_socket_up", "plumbline_osd_blocked_operations"
+_AGE = "plumbline_osd_blocked_operation_age_seconds"
+_BEAT, _PEER = "plumbline_osd_heartbeat_seconds", "plumbline_osd_heartbeat_worst_peer"
+NAMES = (_LATENCY, _STORE, _RATE, _P50, _P99, _INFO, _SUSPECT, _UP, _BLOCKED, _AGE, _BEAT, _PEER)
+QUERY = f'{{__name__=~"{"|".join(NAMES)}"}}'
+"""All at one moment."""
+_KINDS = (WRITE, READ, READ_MODIFY_WRITE)
+
+_By = Mapping[tuple[str, ...], float]
+
+
+def osds_of(series: Sequence[Series], *, cluster: str | None, url: str) -> tuple[Osd, ...]:
+    """A row for each OSD. One line of an error where the rules are not there, or two clusters are."""
+    ours = [each for each in series if each.name in NAMES and each.labels.get("ceph_daemon")]
+    clusters = sorted({each.labels.get("cluster", "") for each in ours})
+    if cluster is not None:
+        ours = [each for each in ours if each.labels.get("cluster", "") == cluster]
+        if not ours:
+            there = f"; there are: {', '.join(filter(None, clusters))}" if any(clusters) else ""
+            raise PlumblineError(f"{url}: no OSD of a cluster {cluster!r}{there}")
+    elif len(clusters) > 1:
+        named = ", ".join(name or "one without a name" for name in clusters)
+        raise PlumblineError(f"{url}: OSDs of several clusters ({named}); choose one with --cluster")
+    if not ours:
+        raise PlumblineError(f"{url}: no series of OSDs; are the recording rules of alerts/ loaded there?")
+    of: dict[str, list[Series]] = defaultdict(list)
+    for each in ours:
+        of[each.labels["ceph_daemon"]].append(each)
+    return tuple(_row(daemon, found) for daemon, found in of.items())
+
+
+def merged(local: Sequence[Osd], remote: Sequence[Osd]) -> tuple[tuple[Osd, ...], tuple[str, ...]]:
+    """All OSDs; of those of this host the figures of their sockets, which are younger, with the verdicts of the rules,
+    which have seen more. A note where one of that name belongs to another host: then it is another cluster's."""
+    there = {osd.daemon: osd for osd in remote}
+    notes = []
+    for osd in local:
+        known = there.get(osd.daemon)
+        if known is None:
+            there[osd.daemon] = osd
+        elif known.host and osd.host and known.host.partition(".")[0] != osd.host.partition(".")[0]:
+            notes.append(f"{osd.daemon} of this host is left out: the one of Prometheus stands on {known.host}")
+        else:
+            there[osd.daemon] = msgspec.structs.replace(
+                osd,
+                host=known.host or osd.host,
+                device_class=known.device_class or osd.device_class,
+                suspicion=osd.suspicion if seen(osd) else known.suspicion or osd.suspicion,
+            )
+    return tuple(there.values()), tuple(notes)
+
+
+def _row(daemon: str, series: Iterable[Series]) -> Osd:
+    by: dict[str, dict[tuple[str, ...], float]] = defaultdict(dict)
+    labels: dict[str, Mapping[str, str]] = {}
+    for each in series:
+        names = ("operation", "part", "interface", "statistic", "stage", "verdict")
+        by[each.name][tuple(each.labels[name] for name in names if name in each.labels)] = each.value
+        labels[each.name] = each.labels
+    rates = {kind: by[_RATE].get((kind,), 0.0) for kind in _KINDS}
+    busy = {kind: rate for kind, rate in rates.items() if rate > 0}
+    split = max(busy, key=lambda kind: busy[kind], default="")
+    queue, store, peers = _split(split, by[_LATENCY], by[_STORE])
+    means = {kind: mean for kind in busy if (mean := by[_LATENCY].get((kind, "total"))) is not None}
+    weight = sum(busy[kind] for kind in means)
+    interface, worst = _worst(by[_BEAT])
+    blocked = by[_BLOCKED]
+    osd = Osd(
+        daemon=daemon,
+        host=labels.get(_INFO, {}).get("hostname", ""),
+        device_class=labels.get(_INFO, {}).get("device_class", ""),
+        answers=bool(by[_UP][()]) if by[_UP] else None,
+        operations_per_s=sum(rates.values()) if by[_RATE] else None,
+        operations=sum(rates.values()) * WINDOW_S if by[_RATE] else None,
+        mean_s=sum(busy[kind] * mean for kind, mean in means.items()) / weight if weight else None,
+        p50_s=by[_P50].get((split,)),
+        p99_s=by[_P99].get((split,)),
+        split_of=split,
+        split_mean_s=means.get(split),
+        queue_s=queue,
+        store_s=store,
+        peers_s=peers,
+        commit_s=by[_STORE].get(("commit",)),
+        device_s=by[_STORE].get(("device",)),
+        heartbeat_worst_s=worst,
+        heartbeat_median_s=by[_BEAT].get((interface, "median")),
+        heartbeat_peer=f"osd.{by[_PEER][interface,]:.0f}" if (interface,) in by[_PEER] else "",
+        heartbeat_interface=interface,
+        blocked=round(sum(blocked.values())) if blocked else None,
+        blocked_stage=max(blocked, key=lambda stage: blocked[stage])[0] if any(blocked.values()) else "",
+        blocked_age_s=by[_AGE].get(()),
+    )
+    verdicts = sorted(verdict for (verdict,), value in by[_SUSPECT].items() if value)
+    found = seen(osd) or ((" ".join(verdicts), _reason(osd)) if verdicts else None)
+    said = Suspicion(word=found[0], reason=found[1], source="prometheus") if found else None
+    return msgspec.structs.replace(osd, suspicion=said)
+
+
+def _split(kind: str, latency: _By, store: _By) -> tuple[float | None, float | None, float | None]:
+    total, queue, waits = (latency.get((kind, part)) for part in ("total", "queue", "commit_wait"))
+    if total is None or queue is None or waits is None:
+        return queue, None, None
+    in_store = store.get(("read" if kind == READ else "commit",))
+    return parts(kind, queue=queue, process=total - queue, waits=waits, in_store=in_store)
+
+
+def _worst(beats: _By) -> tuple[str, float | None]:
+    worst = {key[0]: value for key, value in beats.items() if key[-1] == "worst"}
+    interface = max(worst, key=lambda name: worst[name], default="")
+    return interface, worst.get(interface)
+
+
+def _reason(osd: Osd) -> str:
+    figures = (("queue", osd.queue_s), ("store", osd.store_s), ("peers", osd.peers_s), ("ping", osd.heartbeat_worst_s))
+    told = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in figures if seconds is not None)
+    return f"the rules' verdict over the last minutes{f'; {told}' if told else ''}"

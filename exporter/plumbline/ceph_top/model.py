@@ -1,0 +1,232 @@
+"""Which OSDs are slow, where their operations spend the time, and of what they are suspected: ``plumbline ceph top``.
+
+Pure: two looks at the admin sockets, or series of Prometheus, in; rows out that read alike as JSON. Times of an
+operation, all means over the interval::
+
+    mean = queue + store + peers + the rest (work of the OSD's own threads)
+
+``queue`` is total − process. Of a write, process − prepare is the wait for all commits: as much of it as a transaction
+takes in this OSD's own store on average is ``store``, what is left was spent on replicas and the network between
+(``peers``). Of a read, ``store`` is the store's own mean, and process − prepare the wait for other OSDs' shards. The
+kind with the most operations is split. Operations of different kinds have one latency together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+
+import msgspec
+
+from plumbline.core.histogram import added, difference
+from plumbline.probes.histogram import quantile
+from plumbline.sources.ceph.osd_latency import LongRunAverage
+from plumbline.sources.ceph.osd_stages import READ, OperationStages
+from plumbline.sources.ceph.osds import OsdReading
+
+HUNG, BLOCKED = "hung", "blocked"
+"""What is seen and not judged. The other words are the verdicts of the alerts: disk, host, peer, network, queue."""
+
+
+class _Said(msgspec.Struct, frozen=True, kw_only=True):
+    """Printed and encoded, never read back."""
+
+
+class Suspicion(_Said, frozen=True):
+    """A word, the figures that led to it, and who says so: ``sockets`` or ``prometheus``."""
+
+    word: str
+    reason: str
+    source: str
+
+
+class Osd(_Said, frozen=True):
+    """One OSD over the interval; times in seconds. ``null``: not told, or nothing happened that has a time."""
+
+    daemon: str
+    host: str = ""
+    device_class: str = ""
+    answers: bool | None = None
+    """On its admin socket."""
+    operations_per_s: float | None = None
+    operations: float | None = None
+    """In the interval; what a mean stands on."""
+    mean_s: float | None = None
+    p50_s: float | None = None
+    p99_s: float | None = None
+    split_of: str = ""
+    """The kind of operation that the next four are of."""
+    split_mean_s: float | None = None
+    queue_s: float | None = None
+    store_s: float | None = None
+    peers_s: float | None = None
+    commit_s: float | None = None
+    """A transaction of the store, replicas' and recovery's, too."""
+    device_s: float | None = None
+    """Of it the wait for data on the device."""
+    replica_s: float | None = None
+    """What this OSD takes for a write it gets as a replica."""
+    heartbeat_worst_s: float | None = None
+    heartbeat_median_s: float | None = None
+    heartbeat_peer: str = ""
+    heartbeat_interface: str = ""
+    blocked: int | None = None
+    blocked_stage: str = ""
+    """Where most of them wait."""
+    blocked_age_s: float | None = None
+    suspicion: Suspicion | None = None
+
+
+class Top(_Said, frozen=True):
+    """One screen, the slowest first."""
+
+    interval_s: float
+    sources: tuple[str, ...]
+    osds: tuple[Osd, ...]
+    notes: tuple[str, ...] = ()
+    """What could not be read, and what concerns an OSD that is not shown."""
+
+
+def between(
+    before: Sequence[OsdReading],
+    after: Sequence[OsdReading],
+    *,
+    interval_s: float,
+    host: str = "",
+    classes: Mapping[str, str] | None = None,
+) -> tuple[Osd, ...]:
+    """What happened from one look to the next. An OSD that started in between, or that was not there, has no times."""
+    earlier = {each.daemon: each for each in before if each.up}
+    return tuple(_row(earlier.get(each.daemon), each, interval_s, host, (classes or {})) for each in after)
+
+
+def slowest_first(osds: Iterable[Osd]) -> tuple[Osd, ...]:
+    """By p99, then by the mean; before them all that don't answer or have blocked operations, last the idle ones."""
+
+    def slow(osd: Osd) -> tuple[int, float, float, int]:
+        seen = (osd.suspicion.word if osd.suspicion else "") in (HUNG, BLOCKED)
+        number = osd.daemon.rpartition(".")[2]
+        return (
+            0 if seen else 1,
+            -(osd.p99_s if osd.p99_s is not None else -inf),
+            -(osd.mean_s if osd.mean_s is not None else -inf),
+            int(number) if number.isdigit() else 0,
+        )
+
+    return tuple(sorted(osds, key=slow))
+
+
+def _row(before: OsdReading | None, after: OsdReading, interval_s: float, host: str, classes: Mapping[str, str]) -> Osd:
+    known = {"daemon": after.daemon, "host": host, "device_class": classes.get(after.daemon, "")}
+    if not after.up:
+        said = Suspicion(word=HUNG, reason=after.why, source="sockets")
+        return Osd(**known, answers=False, suspicion=said)  # type: ignore[arg-type]
+    worst = max(after.heartbeats, key=lambda each: each.worst_s, default=None)
+    stage = ""
+    if after.blocked is not None and (most := max(after.blocked.by_stage.values(), default=0)):
+        stage = next(name for name, count in after.blocked.by_stage.items() if count == most)
+    row = Osd(
+        **known,  # type: ignore[arg-type]
+        answers=True,
+        heartbeat_worst_s=worst.worst_s if worst else None,
+        heartbeat_median_s=worst.median_s if worst else None,
+        heartbeat_peer=f"osd.{worst.worst_peer}" if worst else "",
+        heartbeat_interface=worst.interface if worst else "",
+        blocked=None if after.blocked is None else sum(after.blocked.by_stage.values()),
+        blocked_stage=stage,
+        blocked_age_s=after.blocked.oldest_s if after.blocked else None,
+    )
+    return row if before is None or interval_s <= 0 else _with_times(row, before, after, interval_s)
+
+
+def _with_times(row: Osd, before: OsdReading, after: OsdReading, interval_s: float) -> Osd:
+    first, last = before.stages, after.stages
+    if first is None or last is None:
+        return row
+    kinds = {
+        name: done
+        for name, stages in last.operations.items()
+        if name in first.operations and (done := _done(first.operations[name], stages)) is not None
+    }
+    if len(kinds) < len(last.operations):
+        return row  # started anew: its counters begin again
+    operations = sum(each.total.avgcount for each in kinds.values())
+    latencies = [
+        difference(before.latencies[name], histogram)
+        for name, histogram in after.latencies.items()
+        if name in before.latencies
+    ]
+    counted = [each for each in latencies if each is not None]
+    together = added(counted) if counted else None
+    commit, device, replica = (
+        _mean(_since(getattr(first, name), getattr(last, name))) for name in ("commit", "device", "replica_writes")
+    )
+    split = max(kinds, key=lambda name: kinds[name].total.avgcount, default="")
+    queue, store, peers = (
+        _split(
+            split,
+            kinds[split],
+            _mean(_since(first.store_read, last.store_read)) if split == READ else commit,
+        )
+        if operations
+        else (None, None, None)
+    )
+    return msgspec.structs.replace(
+        row,
+        operations_per_s=operations / interval_s,
+        operations=operations,
+        mean_s=sum(each.total.sum for each in kinds.values()) / operations if operations else None,
+        p50_s=together and quantile(together, 0.5),
+        p99_s=together and quantile(together, 0.99),
+        split_of=split if operations else "",
+        split_mean_s=_mean(kinds[split].total) if operations else None,
+        queue_s=queue,
+        store_s=store,
+        peers_s=peers,
+        commit_s=commit,
+        device_s=device,
+        replica_s=replica,
+    )
+
+
+def _split(kind: str, done: OperationStages, in_store: float | None) -> tuple[float | None, float | None, float | None]:
+    total, process, prepare = _mean(done.total), _mean(done.process), _mean(done.prepare)
+    if total is None or process is None or prepare is None:
+        return None, None, None
+    return parts(kind, queue=total - process, process=process, waits=process - prepare, in_store=in_store)
+
+
+def parts(
+    kind: str, *, queue: float, process: float, waits: float, in_store: float | None
+) -> tuple[float, float | None, float | None]:
+    """Queue, store and peers of one operation; ``waits`` is process − prepare, ``in_store`` the store's own mean.
+
+    Means of counters that are read apart: a difference is never below zero. Nothing is told of the peers where the
+    store does not tell its part of the wait.
+    """
+    queue, waits = max(queue, 0.0), max(waits, 0.0)
+    if kind == READ:
+        return queue, None if in_store is None else min(in_store, max(process, 0.0)), waits
+    if in_store is None:
+        return queue, None, None
+    return queue, min(in_store, waits), max(waits - in_store, 0.0)
+
+
+def _done(before: OperationStages, after: OperationStages) -> OperationStages | None:
+    total, process, prepare = (
+        _since(getattr(before, name), getattr(after, name)) for name in ("total", "process", "prepare")
+    )
+    if total is None or process is None or prepare is None:
+        return None
+    return OperationStages(total, process, prepare)
+
+
+def _since(before: LongRunAverage | None, after: LongRunAverage | None) -> LongRunAverage | None:
+    """``None`` where the counter went back: the daemon started anew, or somebody reset it."""
+    if before is None or after is None or after.avgcount < before.avgcount or after.sum < before.sum:
+        return None
+    return LongRunAverage(after.avgcount - before.avgcount, after.sum - before.sum)
+
+
+def _mean(counter: LongRunAverage | None) -> float | None:
+    return counter.sum / counter.avgcount if counter is not None and counter.avgcount else None

@@ -1,0 +1,129 @@
+"""Of what an OSD is suspected, by the figures on one screen. Pure; conservative: nobody rather than the wrong one.
+
+The thresholds are those of the alerts (``alerts/config/osd.libsonnet``), which have minutes of history; here stand a
+few seconds, so nothing is judged of a handful of operations. An OSD is compared with the median of its device class on
+the screen, itself included, and two figures have to agree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import msgspec
+
+from plumbline.ceph_top.model import BLOCKED, HUNG, Osd, Suspicion
+from plumbline.core.units import count_text, si
+
+DISK, PEER, NETWORK, QUEUE = "disk", "peer", "network", "queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What is out of line: the numbers of ``alerts/config/osd.libsonnet``, where the reasons stand."""
+
+    minimum_osds: int = 5
+    minimum_operations: int = 20
+    """In the interval. Of fewer a mean is one slow operation. The rules have a rate instead."""
+    ratio: float = 3.0
+    agree_ratio: float = 2.0
+    floor_s: float = 2e-3
+    share: float = 0.5
+    queue_share: float = 0.15
+    heartbeat_floor_s: float = 30e-3
+    heartbeat_spread: float = 1.5
+    heartbeat_share: float = 0.5
+
+
+def suspect(osds: Sequence[Osd], limits: Thresholds | None = None) -> tuple[tuple[Osd, ...], tuple[str, ...]]:
+    """The rows with their suspicions, and a note for each accused OSD that is not among them."""
+    limits = limits or Thresholds()
+    accused = _accused(osds, limits)
+    classes: dict[str, list[Osd]] = {}
+    for osd in osds:
+        if osd.operations is not None and osd.operations >= limits.minimum_operations:
+            classes.setdefault(osd.device_class, []).append(osd)
+    judged = []
+    for osd in osds:
+        peers = classes.get(osd.device_class, [])
+        found = seen(osd) or (
+            _of_load(osd, peers, limits) if osd in peers and len(peers) >= limits.minimum_osds else None
+        )
+        word, reason = found or (NETWORK, accused.get(osd.daemon, ""))
+        said = Suspicion(word=word, reason=reason, source="sockets") if reason else None
+        judged.append(msgspec.structs.replace(osd, suspicion=said))
+    shown = {osd.daemon for osd in osds}
+    return tuple(judged), tuple(f"{name}: {reason}" for name, reason in accused.items() if name not in shown)
+
+
+def seen(osd: Osd) -> tuple[str, str] | None:
+    """What needs no comparison: it doesn't answer, or operations are blocked."""
+    if osd.answers is False:
+        return HUNG, osd.suspicion.reason if osd.suspicion else "its admin socket does not answer"
+    if osd.blocked:
+        age = f" up to {osd.blocked_age_s:.0f} s" if osd.blocked_age_s else ""
+        where = f"; most wait for: {osd.blocked_stage}" if osd.blocked_stage else ""
+        return BLOCKED, f"{count_text(osd.blocked, 'operation')} blocked{age}{where}"
+    return None
+
+
+def _of_load(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> tuple[str, str] | None:
+    def out(figure: Callable[[Osd], float | None], ratio: float) -> float | None:
+        """The median, where this OSD is so many times above it."""
+        own, middle = figure(osd), _median(map(figure, peers))
+        if own is None or middle is None or own < limits.floor_s or own < ratio * middle:
+            return None
+        return middle
+
+    def share(part: float | None) -> float:
+        """Of an operation of the kind that is split. Its counters are read apart, so a part may seem more than all."""
+        return min(part / osd.split_mean_s, 1.0) if part is not None and osd.split_mean_s else 0.0
+
+    store = out(lambda each: each.store_s, limits.ratio)
+    if store is not None and share(osd.store_s) >= limits.share:
+        agrees = (out(figure, limits.agree_ratio) for figure in (lambda each: each.replica_s, lambda each: each.p99_s))
+        if any(middle is not None for middle in agrees):
+            return DISK, _against("its own store", osd, osd.store_s, store, share(osd.store_s))
+    if out(lambda each: each.mean_s, limits.agree_ratio) is None:
+        return None
+    queue = out(lambda each: each.queue_s, limits.ratio)
+    if queue is not None and share(osd.queue_s) >= limits.queue_share and store is None:
+        return QUEUE, _against("queue", osd, osd.queue_s, queue, share(osd.queue_s))
+    waits = out(lambda each: each.peers_s, limits.ratio)
+    if waits is not None and share(osd.peers_s) >= limits.share and store is None:
+        return PEER, _against("replicas and network", osd, osd.peers_s, waits, share(osd.peers_s))
+    return None
+
+
+def _against(what: str, osd: Osd, own_s: float | None, middle_s: float, share: float) -> str:
+    return f"{what}: {_time(own_s)} of each {osd.split_of} ({share:.0%}); the median of its class is {_time(middle_s)}"
+
+
+def _accused(osds: Sequence[Osd], limits: Thresholds) -> dict[str, str]:
+    """OSD → why: it is the slowest to answer the pings of most."""
+    tell = [osd for osd in osds if osd.heartbeat_worst_s is not None and osd.heartbeat_median_s is not None]
+    votes: Counter[str] = Counter(
+        osd.heartbeat_peer
+        for osd in tell
+        if osd.heartbeat_peer != osd.daemon
+        and (osd.heartbeat_worst_s or 0.0) >= limits.heartbeat_floor_s
+        and (osd.heartbeat_worst_s or 0.0) >= limits.heartbeat_spread * (osd.heartbeat_median_s or 0.0)
+    )
+    found = {}
+    for name, count in votes.items():
+        others = [osd for osd in tell if osd.daemon != name]
+        if len(others) + 1 >= limits.minimum_osds and count > limits.heartbeat_share * len(others):
+            slowest = max(osd.heartbeat_worst_s or 0.0 for osd in others if osd.heartbeat_peer == name)
+            found[name] = f"{count} of {len(others)} OSDs find it the slowest to answer pings, up to {_time(slowest)}"
+    return found
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _time(seconds: float | None) -> str:
+    return "unknown" if seconds is None else si(seconds, "s")

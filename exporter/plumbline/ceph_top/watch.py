@@ -1,0 +1,86 @@
+"""Looks at OSDs again and again, for ``plumbline ceph top``: their admin sockets, Prometheus, or both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from plumbline.ceph_top import from_prometheus as cephseries
+from plumbline.ceph_top import model as cephtop
+from plumbline.ceph_top import verdict as cephsuspects
+from plumbline.ceph_top.model import Osd, Top
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.sources.ceph.osds import TIMEOUT_S, OsdReading, osds_here, read_osds
+from plumbline.sources.prometheus.access import OPEN, Access
+from plumbline.sources.prometheus.api import read_vector
+
+PROMETHEUS_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What to look at. ``sockets``: absolute globs; ``prometheus``: a server's URL."""
+
+    sockets: Sequence[str]
+    host: str
+    prometheus: str | None = None
+    access: Access = OPEN
+    cluster: str | None = None
+    classes: Mapping[str, str] = field(default_factory=dict)
+    """OSD → device class, as far as this host tells."""
+
+
+def tops(
+    where: Where,
+    *,
+    interval_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Top]:
+    """One after each interval, without end. The first one's errors are raised; later they are notes of the screen."""
+    asked_at = clock()
+    before = _sockets(where)
+    if where.prometheus and not before:
+        yield _top(where, (), interval_s, (), first=True)
+    first = not (where.prometheus and not before)
+    while True:
+        sleep(max(0.0, asked_at + interval_s - clock()))
+        now = clock()
+        after = _sockets(where)
+        took_s = now - asked_at
+        denied = tuple(each.why for each in after if each.denied)
+        after = tuple(each for each in after if not each.denied)
+        local = cephtop.between(before, after, interval_s=took_s, host=where.host, classes=where.classes)
+        yield _top(where, local, took_s, denied, first=first)
+        before, asked_at, first = after, now, False
+
+
+def _top(where: Where, local: Sequence[Osd], interval_s: float, denied: tuple[str, ...], *, first: bool) -> Top:
+    judged, notes = cephsuspects.suspect(local)
+    notes = denied + notes
+    sources = [f"admin sockets of {where.host or 'this host'}, last {interval_s:.1f} s"] if local else []
+    osds: tuple[Osd, ...] = judged
+    if where.prometheus:
+        try:
+            series = read_vector(
+                where.prometheus, cephseries.QUERY, timeout_s=PROMETHEUS_TIMEOUT_S, access=where.access
+            )
+            remote = cephseries.osds_of(series, cluster=where.cluster, url=where.prometheus)
+            osds, more = cephseries.merged(judged, remote)
+            notes += more
+            sources.append(f"Prometheus, last {cephseries.WINDOW_S / 60:.0f} min")
+        except PlumblineError as error:
+            if first:
+                raise
+            notes += (str(error),)
+    return Top(interval_s=interval_s, sources=tuple(sources), osds=cephtop.slowest_first(osds), notes=notes)
+
+
+def _sockets(where: Where) -> tuple[OsdReading, ...]:
+    try:
+        return read_osds(osds_here(where.sockets), timeout_s=TIMEOUT_S)
+    except Unavailable:  # there is none, or none that may be asked
+        if not where.prometheus:
+            raise
+        return ()

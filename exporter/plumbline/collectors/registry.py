@@ -1,0 +1,102 @@
+"""Every collector there is, literally, in the order of their work."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from plumbline.baseline.book import Book
+from plumbline.collectors import (
+    array,
+    baseline,
+    bond,
+    canary,
+    ceph,
+    cephmap,
+    daemon,
+    disk,
+    finding,
+    health,
+    infiniband,
+    interrupts,
+    knobs,
+    latency,
+    mount,
+    nic,
+    osd,
+    pcie,
+    probe,
+    queue,
+    softnet,
+    sysctl,
+    tcp,
+    topology,
+)
+from plumbline.collectors.host import Host, Parts
+from plumbline.config.model import Config
+from plumbline.core.capabilities import Capability
+from plumbline.metrics.guard import Collector
+from plumbline.sources.disk.diskstats import WholeDisks
+
+__all__ = ["COLLECTORS", "NAMES", "Host", "Parts", "capabilities", "collectors", "configured"]
+
+COLLECTORS: tuple[Collector[Host, Any], ...] = (
+    softnet.COLLECTOR,
+    interrupts.COLLECTOR,
+    tcp.COLLECTOR,
+    sysctl.COLLECTOR,
+    nic.LINK,
+    nic.ETHTOOL,
+    nic.RING,
+    nic.PAUSE,
+    knobs.CHANNEL,
+    knobs.COALESCE,
+    knobs.OFFLOAD,
+    knobs.LINKMODE,
+    bond.COLLECTOR,
+    topology.COLLECTOR,
+    infiniband.COLLECTOR,
+    disk.DISK,
+    array.COLLECTOR,
+    disk.DEVICE,
+    mount.COLLECTOR,
+    disk.DISKUSE,
+    disk.DISKPRESENCE,
+    queue.COLLECTOR,
+    pcie.COLLECTOR,
+    health.COLLECTOR,
+    latency.COLLECTOR,
+    canary.COLLECTOR,
+    ceph.COLLECTOR,
+    cephmap.COLLECTOR,
+    osd.COLLECTOR,
+    probe.COLLECTOR,
+    finding.COLLECTOR,
+    baseline.COLLECTOR,
+    daemon.COLLECTOR,
+)
+
+NAMES = tuple(sorted(each.name for each in COLLECTORS if each.listed))
+"""What ``collectors:`` and ``--collector.<name>`` know."""
+
+
+def collectors(config: Config) -> list[Collector[Host, Any]]:
+    """All that ``config`` leaves switched on, in the order of their work."""
+    return [each for each in COLLECTORS if config.collectors.get(each.name, True)]
+
+
+def capabilities(config: Config) -> frozenset[Capability]:
+    """What those go on needing."""
+    return frozenset[Capability]().union(*(each.capabilities for each in collectors(config)))
+
+
+def configured(parts: Parts, config: Config, book: Book) -> Host:
+    """The host under this configuration."""
+    disks = WholeDisks(parts.roots, exclude=re.compile(config.devices.disk_exclude))
+    return Host(
+        parts,
+        book,
+        disks=disks,
+        counted=disks.with_partitions() if config.devices.disk_partitions else disks,
+        baselines=(*baseline.samples(book.selection), *baseline.budget_samples(book.budgets)),
+    )

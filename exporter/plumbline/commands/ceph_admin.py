@@ -1,0 +1,251 @@
+"""What `plumbline ceph` does in a cluster as its administrator: look, and run the steps of :mod:`.ceph_setup`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.commands.ceph_setup import (
+    APPLICATION,
+    BENCH_SUFFIX,
+    IMAGE_GROUPS,
+    IMAGES,
+    OBJECTS,
+    Facts,
+    Plan,
+    Pool,
+    PoolFacts,
+    Step,
+    Wanted,
+    first_foreign,
+    groups_for,
+)
+from plumbline.config.credentials import is_handed
+from plumbline.config.model import CephConfig
+from plumbline.core.answers import read_named
+from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.process import Completed, ProcessRunner
+from plumbline.errors import ParseError, PlumblineError, Unavailable
+from plumbline.sources.ceph.ceph_conf import MAX_BYTES
+
+COMMAND_S = 120.0
+"""A pool is made or deleted in seconds, its objects are listed in more."""
+CONNECT_S = 15
+_MAX_LISTING = 64 << 20
+_MAX_KEYRING = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """As whom the commands run; ``None``: as Ceph does by itself (client.admin, /etc/ceph/ceph.conf)."""
+
+    conf: str | None = None
+    name: str | None = None
+    keyring: str | None = None
+
+    def flags(self) -> tuple[str, ...]:
+        """For every one of Ceph's programs."""
+        pairs = (("--conf", self.conf), ("--name", self.name), ("--keyring", self.keyring))
+        return tuple(word for flag, value in pairs if value is not None for word in (flag, value))
+
+    def argv(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """A step's command with them; ``rm`` has none."""
+        return command if command[0] == "rm" else (command[0], *self.flags(), *command[1:])
+
+
+def wanted(
+    ceph: CephConfig,
+    *,
+    device_classes: Iterable[str] = (),
+    osd_bench: bool = False,
+    groups: int,
+    folder: str = "/etc/ceph",
+    root: str = "default",
+    failure_domain: str = "host",
+) -> Wanted:
+    """What ``ceph`` asks for, and a pool for objects of each device class."""
+    user = f"client.{ceph.user}"
+    bench = f"client.{ceph.osd_bench_user or ceph.user + BENCH_SUFFIX}"
+    classes = [
+        Pool(f"{ceph.pool}-{each}", OBJECTS, groups, rule=f"plumbline-{each}", device_class=each)
+        for each in device_classes
+    ]
+    return Wanted(
+        pools=(Pool(ceph.pool, OBJECTS, groups), *classes, Pool(ceph.rbd_pool, IMAGES, IMAGE_GROUPS)),
+        user=user,
+        keyring=_kept_in(ceph.keyring, f"{folder}/ceph.{user}.keyring"),
+        bench_user=bench if osd_bench else "",
+        bench_keyring=_kept_in(ceph.osd_bench_keyring, f"{folder}/ceph.{bench}.keyring"),
+        root=root,
+        failure_domain=failure_domain,
+    )
+
+
+def _kept_in(configured: str | None, default: str) -> str:
+    """The file to write: what systemd hands the service is a copy of the default one (drop-in ceph.conf)."""
+    return default if configured is None or is_handed(configured) else configured
+
+
+class Cluster:
+    """A cluster and its administrator."""
+
+    def __init__(self, admin: Admin, environment: Mapping[str, str]) -> None:
+        self._admin, self._runner = admin, ProcessRunner(environment)
+        self._pools: list[Any] | None = None
+
+    def groups(self) -> int:
+        """Placement groups that a pool for objects needs here."""
+        return groups_for(int(self._json("osd", "stat")["num_osds"]))
+
+    def classes_of_ours(self, pool: str) -> list[str]:
+        """Device classes that have a pool of ours already."""
+        found = {str(each["pool_name"]): each for each in self._all_pools()}
+        ours = [name for name, each in found.items() if APPLICATION in each.get("application_metadata", {})]
+        return sorted(name.removeprefix(f"{pool}-") for name in ours if name.startswith(f"{pool}-"))
+
+    def classes(self) -> list[str]:
+        """Device classes that the cluster knows."""
+        return [str(each) for each in self._json("osd", "crush", "class", "ls")]
+
+    def look(self, want: Wanted) -> Facts:
+        """Everything that has a name of ours. Only reads."""
+        kinds = {pool.name: pool.kind for pool in want.pools}
+        rules = {rule["rule_id"]: rule for rule in self._json("osd", "crush", "rule", "dump")}
+        pools = {}
+        for found in self._all_pools():
+            name = str(found["pool_name"])
+            facts = PoolFacts(found.get("application_metadata", {}), str(rules[found["crush_rule"]]["rule_name"]))
+            if name in kinds and facts.is_ours(kinds[name]):
+                facts = PoolFacts(facts.applications, facts.rule, first_foreign(kinds[name], self._objects(name)))
+            pools[name] = facts
+        return Facts(
+            pools=pools,
+            rules={str(rule["rule_name"]): _root(rule) for rule in rules.values()},
+            users={user: caps for user in want.users if (caps := self._caps(user)) is not None},
+            keyrings={path: only for path, _ in want.users.values() if (only := _only_user(path)) is not None},
+        )
+
+    def apply(self, plan: Plan, *, before: Callable[[Step], None]) -> None:
+        """Run every step; the first that fails raises :class:`PlumblineError` with what Ceph said."""
+        for step in plan.steps:
+            before(step)
+            if step.argv[0] == "rm":
+                _remove_key(step.argv[1], step.user)
+                continue
+            output = self._run(step.argv)
+            if step.keyring:
+                _write_key(step.keyring, output.stdout)
+
+    def _all_pools(self) -> list[Any]:
+        """Asked once: each start of ``ceph`` takes its time."""
+        if self._pools is None:
+            self._pools = list(self._json("osd", "pool", "ls", "detail"))
+        return self._pools
+
+    def _json(self, *words: str) -> Any:
+        done = self._run(("ceph", *words, "--format", "json"))
+        try:
+            return json.loads(done.stdout)
+        except ValueError:
+            raise ParseError(f"ceph {' '.join(words)}", "not JSON") from None
+
+    def _objects(self, pool: str) -> list[str]:
+        done = self._run(("rados", "-p", pool, "--all", "ls"))
+        return done.stdout.decode("utf-8", "surrogateescape").splitlines()
+
+    def _caps(self, user: str) -> dict[str, str] | None:
+        done = self._try(("ceph", "auth", "get", user, "--format", "json"))
+        if done.returncode == 2:  # ENOENT
+            return None
+        _check(done)
+        try:
+            return {str(part): str(cap) for part, cap in json.loads(done.stdout)[0]["caps"].items()}
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise ParseError(f"ceph auth get {user}", "not as expected") from None
+
+    def _run(self, command: tuple[str, ...]) -> Completed:
+        done = self._try(command)
+        _check(done)
+        return done
+
+    def _try(self, command: tuple[str, ...]) -> Completed:
+        argv = self._admin.argv(command)
+        if command[0] == "ceph":
+            argv = (argv[0], "--connect-timeout", str(CONNECT_S), *argv[1:])
+        return self._runner.run(argv, timeout_s=COMMAND_S, max_output_bytes=_MAX_LISTING)
+
+
+def _check(done: Completed) -> None:
+    if done.returncode == 0 and not done.truncated:
+        return
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    last = said[-1] if said else ""
+    command = " ".join(done.argv)
+    if done.returncode == 127:
+        raise Unavailable(f"{done.argv[0]} is not installed: apt-get install ceph-common, or run this where it is")
+    if done.truncated:
+        raise PlumblineError(f"{command}: too much output; is the pool really ours?")
+    if done.timed_out or done.returncode is None:
+        raise PlumblineError(f"{command}: no answer within {COMMAND_S:.0f} s; is the cluster up?")
+    if "mon_allow_pool_delete" in last:
+        last += (
+            "; run `ceph config set mon mon_allow_pool_delete true`, this again,"
+            " and then `ceph config rm mon mon_allow_pool_delete`"
+        )
+    raise PlumblineError(f"{command}: {last or f'exit {done.returncode}'}")
+
+
+def _root(rule: Mapping[str, Any]) -> str:
+    return next((str(step["item_name"]) for step in rule["steps"] if step["op"] == "take"), "")
+
+
+def _only_user(path: str) -> str | None:
+    """The one user of a keyring, ``""`` when there are others, ``None`` without a file."""
+    try:
+        return _user_in(read_named(path, MAX_BYTES))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Unavailable(f"{path}: {error.strerror}") from None
+
+
+def _user_in(keyring: bytes) -> str:
+    users = re.findall(rb"^\s*\[([^\]]+)\]", keyring, re.MULTILINE)
+    return users[0].decode("utf-8", "replace") if len(users) == 1 else ""
+
+
+def _write_key(path: str, key: bytes) -> None:
+    """Readable by its owner alone, whole or not at all; over nothing but an older key of the same user."""
+    try:
+        with _directory_of(path) as directory:
+            directory.replace(Path(path).name, key, is_ours=_holds_only(_user_in(key), path))
+    except OSError as error:
+        raise Unavailable(f"{path}: can't be written: {error.strerror}; name another file as ceph.keyring") from error
+
+
+def _remove_key(path: str, user: str) -> None:
+    """Remove a keyring that holds this user's key and no other. No fault where it is gone already."""
+    try:
+        with _directory_of(path) as directory:
+            directory.remove(Path(path).name, _holds_only(user, path))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise Unavailable(f"{path}: can't be removed: {error.strerror}") from error
+
+
+def _holds_only(user: str, path: str) -> Callable[[int], bool]:
+    return lambda fd: _user_in(read_whole(fd, _MAX_KEYRING, path)) == user != ""
+
+
+def _directory_of(path: str) -> OwnDirectory:
+    """Whoever reads the keyring may own it: what counts is the key in it."""
+    try:
+        owner: int | None = Path(path).lstat().st_uid
+    except FileNotFoundError:
+        owner = None
+    return OwnDirectory.named(Path(path).parent, owner=owner)

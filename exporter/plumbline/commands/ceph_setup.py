@@ -1,0 +1,282 @@
+"""What Plumbline needs in a Ceph cluster, and the commands that make it or take it away. Pure: facts in, steps out.
+
+Needed: a pool for objects, one for images, a user that can reach nothing but these two; on request a pool for each
+device class, and a second user for ``ceph tell osd.N bench``. Everything is marked: pools by an application of our own
+(or a key of the application ``rbd``), users by what they may do. What has the name but not the mark belongs to somebody
+else, and is neither changed nor removed.
+
+https://docs.ceph.com/en/latest/rados/operations/user-management/ (capabilities)
+https://docs.ceph.com/en/latest/rados/operations/pools/ (pools, applications)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from plumbline.probes.ceph.ceph_access import IMAGE_PREFIX, NAMESPACE
+
+OBJECTS, IMAGES = "objects", "images"
+APPLICATION, MARK = "plumbline", ("plumbline", "probe")
+"""The application of pools for objects; the key and value in the application ``rbd`` of those for images."""
+GROUPS_PER_OSD = 4
+"""Placement groups of a pool for objects, rounded up to a power of two, so that nearly every OSD is the first of some:
+else the canary could not reach it. The autoscaler would take them away again, so it is off there."""
+IMAGE_GROUPS = 32
+"""Ceph's own default; there the autoscaler does what the cluster says."""
+MON_CAPS = "allow service mon r, allow service osd r"
+"""Status, health, mappings, and to find the OSDs; no other monitor command, no list of users."""
+BENCH_OSD_CAPS = "allow *"
+"""``tell osd.N bench`` is granted to nobody with less: the OSD asks for all of its rights, 16 to 20."""
+BENCH_SUFFIX = "-bench"
+
+_RBD_OWN = re.compile(r"rbd_(?!id\.)|journal")
+"""Objects of a pool for images that no image's name is in: directories, and parts of images by their id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A pool as it shall be."""
+
+    name: str
+    kind: str
+    """``objects`` or ``images``."""
+    groups: int
+    rule: str = ""
+    """CRUSH rule; empty: the cluster's default."""
+    device_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All that shall be there."""
+
+    pools: tuple[Pool, ...]
+    user: str
+    keyring: str
+    """Where the user's key is to be written."""
+    bench_user: str = ""
+    bench_keyring: str = ""
+    root: str = "default"
+    failure_domain: str = "host"
+    """Of the rules for device classes."""
+
+    @property
+    def osd_caps(self) -> str:
+        """Of the user: our namespace in the pools for objects, images in theirs."""
+        words = {OBJECTS: "allow rwx pool={0} namespace=" + NAMESPACE, IMAGES: "profile rbd pool={0}"}
+        return ", ".join(words[pool.kind].format(pool.name) for pool in self.pools)
+
+    @property
+    def users(self) -> dict[str, tuple[str, dict[str, str]]]:
+        """User → keyring and capabilities."""
+        found = {self.user: (self.keyring, {"mon": MON_CAPS, "osd": self.osd_caps})}
+        if self.bench_user:
+            found[self.bench_user] = (self.bench_keyring, {"mon": MON_CAPS, "osd": BENCH_OSD_CAPS})
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFacts:
+    """A pool that is there."""
+
+    applications: Mapping[str, Mapping[str, str]]
+    rule: str = ""
+    foreign: str = ""
+    """An object or image in it that is not ours, if there is one; known only of pools with our mark."""
+
+    def is_ours(self, kind: str) -> bool:
+        """Whether it has our mark."""
+        if kind == OBJECTS:
+            return APPLICATION in self.applications
+        return self.applications.get("rbd", {}).get(MARK[0]) == MARK[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the cluster has."""
+
+    osds: int = 0
+    pools: Mapping[str, PoolFacts] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """CRUSH rule → the root it takes (``default~ssd``)."""
+    classes: frozenset[str] = frozenset()
+    users: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """User → capabilities; of the users that are asked for."""
+    keyrings: Mapping[str, str] = field(default_factory=dict)
+    """Keyring's path → the only user whose key it holds, or ``""`` where it holds others', too; of files there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command, and why."""
+
+    argv: tuple[str, ...]
+    why: str
+    keyring: str = ""
+    """The command's output is a key, and is to be written to this file alone."""
+    user: str = ""
+    """Whose key the file holds that is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in order; ``foreign``: what has our names and is not ours, and what to do."""
+
+    steps: tuple[Step, ...] = ()
+    foreign: tuple[str, ...] = ()
+    there: tuple[str, ...] = ()
+    """What is as it should be."""
+
+
+def groups_for(osds: int) -> int:
+    """Placement groups of a pool for objects on so many OSDs."""
+    return max(8, 1 << (max(1, osds * GROUPS_PER_OSD) - 1).bit_length())
+
+
+def first_foreign(kind: str, listing: Iterable[str]) -> str:
+    """The first line of ``rados -p POOL --all ls`` (namespace, tab, object) that is not ours; empty: none is."""
+    for line in listing:
+        namespace, _, name = line.partition("\t")
+        if kind == OBJECTS:
+            ours = namespace == NAMESPACE
+        else:
+            ours = bool(_RBD_OWN.match(name)) or name.startswith(f"rbd_id.{IMAGE_PREFIX}")
+        if not ours:
+            return f"{namespace}/{name}" if namespace else name
+    return ""
+
+
+def setup(wanted: Wanted, facts: Facts) -> Plan:
+    """What is missing. Where anything foreign has a name of ours there are no steps at all."""
+    steps: list[Step] = []
+    there: list[str] = []
+    foreign = [*_foreign_pools(wanted, facts), *_foreign_rest(wanted, facts)]
+    for pool in wanted.pools:
+        if pool.rule and pool.rule not in facts.rules:
+            words = (pool.rule, wanted.root, wanted.failure_domain, pool.device_class)
+            why = f"a rule that places on {pool.device_class} alone"
+            steps.append(Step(("ceph", "osd", "crush", "rule", "create-replicated", *words), why))
+        if pool.name in facts.pools:
+            there.append(f"pool {pool.name}")
+        else:
+            steps += _make_pool(pool)
+    for user, (keyring, caps) in wanted.users.items():
+        steps += _make_user(user, keyring, caps, facts)
+        if facts.users.get(user) == caps:
+            there.append(f"user {user}")
+    return Plan((), tuple(foreign), ()) if foreign else Plan(tuple(steps), (), tuple(there))
+
+
+def remove(wanted: Wanted, facts: Facts) -> Plan:
+    """Take away what is ours, of pools for device classes too; what is not, stays, and is named."""
+    steps: list[Step] = []
+    foreign = [*_foreign_pools(wanted, facts), *_foreign_rest(wanted, facts)]
+    names = {pool.name: pool for pool in wanted.pools}
+    rules = set()
+    for name, pool in names.items():
+        found = facts.pools.get(name)
+        if found is None or not found.is_ours(pool.kind) or found.foreign:
+            continue
+        confirmed = (name, name, "--yes-i-really-really-mean-it")
+        steps.append(Step(("ceph", "osd", "pool", "delete", *confirmed), f"the pool for {pool.kind}, and all in it"))
+        rules.add(found.rule)
+    in_use = {found.rule for name, found in facts.pools.items() if name not in names or found.foreign}
+    steps += [
+        Step(("ceph", "osd", "crush", "rule", "rm", rule), "its rule, which no other pool uses")
+        for rule in sorted(rules & {pool.rule for pool in wanted.pools if pool.rule} - in_use)
+    ]
+    for user, (keyring, caps) in wanted.users.items():
+        if user in facts.users and _is_our_user(facts.users[user], caps, wanted):
+            steps.append(Step(("ceph", "auth", "rm", user), "the user"))
+        if facts.keyrings.get(keyring) == user:
+            steps.append(Step(("rm", keyring), "its key on this node; remove it on the others, too", user=user))
+    return Plan(tuple(steps), tuple(foreign))
+
+
+def _make_pool(pool: Pool) -> list[Step]:
+    groups = str(pool.groups)
+    create = [
+        "ceph",
+        "osd",
+        "pool",
+        "create",
+        pool.name,
+        groups,
+        groups,
+        "replicated",
+        *([pool.rule] if pool.rule else []),
+    ]
+    if pool.kind == OBJECTS:
+        create.append("--autoscale-mode=off")
+        mark = ("ceph", "osd", "pool", "application", "enable", pool.name, APPLICATION)
+        return [Step(tuple(create), "for objects, replicated as is the cluster's default"), Step(mark, "marks it ours")]
+    return [
+        Step(tuple(create), "for images, replicated as is the cluster's default"),
+        Step(("ceph", "osd", "pool", "application", "enable", pool.name, "rbd"), "says what it is for"),
+        Step(("ceph", "osd", "pool", "application", "set", pool.name, "rbd", *MARK), "marks it ours"),
+        Step(("rbd", "pool", "init", pool.name), "so that a user without more rights can make images"),
+    ]
+
+
+def _make_user(user: str, keyring: str, caps: Mapping[str, str], facts: Facts) -> list[Step]:
+    words = tuple(word for pair in caps.items() for word in pair)
+    steps = []
+    if user in facts.users and facts.users[user] != caps:
+        steps.append(Step(("ceph", "auth", "caps", user, *words), "the rights it needs, and none more"))
+    if user not in facts.users or keyring not in facts.keyrings:
+        why = "the user, with the rights it needs and none more; its key goes to a file"
+        steps.append(Step(("ceph", "auth", "get-or-create", user, *words), why, keyring))
+    return steps
+
+
+def _foreign_pools(wanted: Wanted, facts: Facts) -> Iterable[str]:
+    for pool in wanted.pools:
+        found = facts.pools.get(pool.name)
+        if found is None:
+            continue
+        if not found.is_ours(pool.kind):
+            what = f"used by {', '.join(sorted(found.applications))}" if found.applications else "without our mark"
+            mine = f"mark it: {_mark_command(pool)}" if not found.applications else "keep it"
+            yield f"pool {pool.name} is {what}: name another one in `ceph`, or, if it is yours and empty, {mine}"
+        elif found.foreign:
+            yield f"pool {pool.name} holds what is not ours ({found.foreign}): move it away, or name another pool"
+
+
+def _mark_command(pool: Pool) -> str:
+    if pool.kind == OBJECTS:
+        return f"ceph osd pool application enable {pool.name} {APPLICATION}"
+    return f"ceph osd pool application enable {pool.name} rbd; " + " ".join(
+        ("ceph osd pool application set", pool.name, "rbd", *MARK)
+    )
+
+
+def _foreign_rest(wanted: Wanted, facts: Facts) -> Iterable[str]:
+    for user, (keyring, caps) in wanted.users.items():
+        if user in facts.users and not _is_our_user(facts.users[user], caps, wanted):
+            yield f"user {user} has rights beyond ours ({_shown(facts.users[user])}): name another one as ceph.user"
+        if facts.keyrings.get(keyring, user) != user:
+            yield f"{keyring} holds other keys: name another file"
+    for pool in wanted.pools:
+        root = facts.rules.get(pool.rule)
+        if pool.rule and root is not None and root != f"{wanted.root}~{pool.device_class}":
+            yield f"CRUSH rule {pool.rule} takes {root}: rename it, it is not ours"
+
+
+def _is_our_user(found: Mapping[str, str], caps: Mapping[str, str], wanted: Wanted) -> bool:
+    """Its rights are ours, or a part of ours under another set of device classes: our pools and no other."""
+    if found == caps:
+        return True
+    if not found.keys() <= {"mon", "osd"} or found.get("mon", MON_CAPS) != MON_CAPS:
+        return False
+    prefixes = {pool.name for pool in wanted.pools if not pool.device_class}
+    clauses = [clause.strip() for clause in found.get("osd", "").split(",")]
+    pools = [re.fullmatch(r"(?:allow rwx|profile rbd) pool=([^ ]+)(?: namespace=[^ ]+)?", clause) for clause in clauses]
+    return all(
+        match and any(match[1] == each or match[1].startswith(f"{each}-") for each in prefixes) for match in pools
+    )
+
+
+def _shown(caps: Mapping[str, str]) -> str:
+    return "; ".join(f"{part} '{cap}'" for part, cap in sorted(caps.items())) or "none"

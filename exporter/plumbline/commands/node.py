@@ -1,0 +1,124 @@
+"""This host as the commands see it that run beside a daemon, or without one: nothing is started, locked or written."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.baseline.book import Book, load_book
+from plumbline.baseline.profiles import LoadedProfile, load_profiles
+from plumbline.baseline.site import LoadedSite, read_site
+from plumbline.config.model import Config
+from plumbline.config.options import Overrides, read_config, storage_path
+from plumbline.config.workloads import load_catalogue
+from plumbline.core.roots import Roots
+from plumbline.core.storage_names import RECORDED
+from plumbline.errors import ParseError, Unavailable
+from plumbline.probes.plan import ProbingPlan, make_plan
+from plumbline.sources.disk.block import BlockDevice, read_block_devices
+from plumbline.sources.disk.diskusers import DiskUsers, read_disk_users
+from plumbline.sources.net.driverrules import load_table
+from plumbline.sources.net.genetlink import resolve_family
+from plumbline.sources.net.network import NetworkReader, PortReading
+from plumbline.sources.net.portfacts import Transports
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Configuration, plan and baselines of this host."""
+
+    config: Config
+    storage: Path
+    host: str
+    plan: ProbingPlan
+    profiles: Mapping[str, LoadedProfile]
+    sites: tuple[LoadedSite, ...]
+
+    def book(self, where: str = "configuration") -> Book:
+        """The baselines for this host's targets, chosen as the daemon chooses them."""
+        return load_book(
+            self.config.baseline,
+            where=where,
+            storage=self.storage,
+            host=self.host,
+            catalogue=load_catalogue(),
+            targets=self.plan.targets(),
+        )
+
+
+def look(
+    *,
+    config_file: Path | None,
+    storage_path_flag: Path | None,
+    roots: Roots,
+    adjust: Callable[[Config], Config] = lambda config: config,
+) -> Node:
+    """Read configuration and baselines without starting, locking or writing anything. ``adjust``: what a command
+    changes in the configuration before it is planned."""
+    catalogue = load_catalogue()
+    config = adjust(read_config(config_file, Overrides(), catalogue))
+    storage = storage_path(storage_path_flag, config, os.environ)
+    host = socket.gethostname()
+    # access, not exists(): the daemon's directory may be closed to whoever asks, which is the daemon's matter
+    recorded = [storage / RECORDED] if os.access(storage / RECORDED, os.R_OK) else []
+    files = [*map(Path, config.baseline.files), *recorded]
+    return Node(
+        config=config,
+        storage=storage,
+        host=host,
+        plan=make_plan(config, storage=storage, roots=roots, catalogue=catalogue, environment=os.environ),
+        profiles=load_profiles(catalogue),
+        sites=tuple(read_site(file, host=host, catalogue=catalogue) for file in files),
+    )
+
+
+def read_disks(
+    *, config_file: Path | None, roots: Roots, only: str | None = None
+) -> tuple[tuple[BlockDevice, ...], DiskUsers, list[tuple[str, str]]]:
+    """The disks the daemon would report and who uses them, read once; and those that could not be read, with the
+    reason. ``only``: that one, excluded or not."""
+    exclude = re.compile(read_config(config_file, Overrides(), load_catalogue()).devices.disk_exclude)
+    skipped: list[tuple[str, str]] = []
+    devices = read_block_devices(
+        roots,
+        on_skip=lambda name, reason: skipped.append((name, reason)),
+        keep=lambda name: name == only or not exclude.fullmatch(name),
+    )
+    return devices, read_disk_users(roots), skipped
+
+
+def read_ports(*, config_file: Path | None) -> tuple[tuple[PortReading, ...], list[tuple[str, str]]]:
+    """The network devices the daemon would report, read once; and those that could not be read, with the reason."""
+    exclude = re.compile(read_config(config_file, Overrides(), load_catalogue()).devices.nic_exclude)
+    transports = Transports.to_kernel()
+    skipped: list[tuple[str, str]] = []
+    try:
+        reader = NetworkReader(
+            table=load_table(),
+            resolve_family=resolve_family,
+            scrape=transports,
+            slow=transports,
+            clock=time.monotonic,
+            keep=lambda device: not exclude.fullmatch(device),
+        )
+        reader.refresh()
+        return reader.read_ports(lambda device, reason: skipped.append((device, reason))), skipped
+    finally:
+        transports.close()
+
+
+def osd_classes(*, config_file: Path | None, roots: Roots) -> dict[str, str]:
+    """OSD → class of the disk that holds its data, as far as this host tells whoever asks."""
+    try:
+        devices, users, _ = read_disks(config_file=config_file, roots=roots)
+    except (Unavailable, ParseError):
+        return {}
+    classes = {each.name: each.device_class for each in devices}
+    # the disk itself last: a volume upon an NVMe is not called one
+    below = sorted(users.osds().items(), key=lambda item: not item[0].startswith(("dm-", "md", "bcache")))
+    return {osd: found for device, osds in below for osd in osds.split(",") if (found := classes.get(device))}

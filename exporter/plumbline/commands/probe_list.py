@@ -1,0 +1,142 @@
+"""``plumbline probe list``: every probe of the configuration, and what the daemon remembers of it.
+
+The state file is read beside the daemon, without its lock: it is replaced whole, so it is always one of its states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plumbline.config.probes.base import Periodic
+from plumbline.core.kernel import TABLE, read_kernel
+from plumbline.core.roots import Roots
+from plumbline.core.scheduler import next_tick, splay
+from plumbline.core.storage_names import LOCK_FILE
+from plumbline.probes.model import PeriodicProbe
+from plumbline.probes.plan import ProbingPlan
+from plumbline.probes.schedule import CALENDAR_SPLAY_S, interval_s
+from plumbline.probes.state import ProbeRecord
+
+CONTINUOUS = "continuous"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One probe. Times are Unix seconds; ``None``: not known, or it does not apply."""
+
+    probe: str
+    type: str
+    layer: str
+    device_class: str
+    target: str
+    workload: str
+    schedule: str
+    """``every 6h``, ``Sun 03:00``, ``continuous``."""
+    heavy: bool
+    result: str | None = None
+    """Of the newest run with these parameters."""
+    message: str = ""
+    """Why it failed, or why the newest tick was skipped."""
+    finished: float | None = None
+    next_start: float | None = None
+    """By what the daemon wrote down, so within a minute; ``None`` without a daemon."""
+    runs: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+
+def list_probes(
+    plan: ProbingPlan, records: Mapping[str, ProbeRecord], *, host: str, now: float, daemon: bool
+) -> list[Listed]:
+    """Canaries first, then what runs by a schedule, both in the order of the configuration."""
+    rows = [
+        Listed(
+            probe=job.name,
+            type=identity.kind,
+            layer=identity.layer,
+            device_class=identity.device_class,
+            target=identity.target,
+            workload=identity.workload,
+            schedule=CONTINUOUS,
+            heavy=False,
+        )
+        for job in plan.continuous
+        for identity in job.identities()
+    ]
+    return rows + [
+        _periodic(probe, records.get(probe.identity.probe, ProbeRecord()), host, now, daemon) for probe in plan.periodic
+    ]
+
+
+def schedule_text(config: Periodic) -> str:
+    """As it is configured."""
+    if config.at is not None:
+        return str(config.at)
+    seconds = float(config.interval)
+    for unit, scale in (("w", 604800.0), ("d", 86400.0), ("h", 3600.0), ("m", 60.0)):
+        if seconds % scale == 0:
+            return f"every {seconds / scale:g}{unit}"
+    return f"every {seconds:g}s"
+
+
+def next_start(probe: PeriodicProbe, record: ProbeRecord, *, host: str, now: float) -> float | None:
+    """When the daemon starts it next; ``None`` where it has not had a tick yet."""
+    at = probe.config.at
+    if at is not None:
+        late = splay(host, probe.identity.probe, CALENDAR_SPLAY_S)
+        return at.next_after(now - late) + late
+    if record.ticked is None:
+        return None
+    return next_tick(record.ticked, interval_s(probe), now)
+
+
+def daemon_runs(storage: Path, roots: Roots) -> bool:
+    """Whether a daemon holds the storage path, by the kernel's list of locks: to try the lock would be to take it.
+
+    By inode alone: overlay and btrfs file systems show another device number there than stat(2) does.
+    """
+    try:
+        inode = (storage / LOCK_FILE).stat().st_ino
+        return inode in parse_flocks(read_kernel(roots.proc / "locks", TABLE).decode("ascii", "replace"))
+    except OSError:
+        return False
+
+
+def parse_flocks(text: str) -> frozenset[int]:
+    """Inodes that flock(2) holds, from ``1: FLOCK  ADVISORY  WRITE 3324 08:01:123456 0 EOF`` (proc_locks(5))."""
+    found = set()
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) >= 6 and words[1] == "FLOCK":
+            inode = words[5].rpartition(":")[2]
+            if inode.isascii() and inode.isdigit():
+                found.add(int(inode))
+    return frozenset(found)
+
+
+def as_data(rows: list[Listed], *, host: str, daemon: bool) -> dict[str, object]:
+    """For ``--json``."""
+    return {"host": host, "daemon": daemon, "probes": rows}
+
+
+def _periodic(probe: PeriodicProbe, record: ProbeRecord, host: str, now: float, daemon: bool) -> Listed:
+    identity, result = probe.identity, record.result
+    if result is not None and result.config_hash != identity.config_hash:
+        result = None  # another experiment of the same name
+    return Listed(
+        probe=identity.probe,
+        type=identity.kind,
+        layer=identity.layer,
+        device_class=identity.device_class,
+        target=identity.target,
+        workload=identity.workload,
+        schedule=schedule_text(probe.config),
+        heavy=probe.heavy,
+        result=result.outcome.value if result else None,
+        message=record.last_skip or (result.message if result else ""),
+        finished=result.started + result.duration if result else None,
+        next_start=next_start(probe, record, host=host, now=now) if daemon else None,
+        runs={outcome.value: count for outcome, count in record.runs.items()},
+        skipped=dict(sorted(record.skipped.items())),
+    )

@@ -1,0 +1,316 @@
+"""From this host's plan to the steps of a recording: which probes, at which parameters, run by which engine.
+
+Everything is measured as the daemon measures it, by :class:`~plumbline.probes.single_run.RunOnce`: the same locks,
+gates, guard and leases, and the same parameters, so that the hash agrees. Only the length of a run may be another one,
+which is no part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+import plumbline
+from plumbline.baseline.record.statistics import RunFigures
+from plumbline.baseline.record.walk import STOPPED, Measured, Step, Tell
+from plumbline.config.model import Config
+from plumbline.config.probes.base import Periodic
+from plumbline.config.types import Duration
+from plumbline.core.roots import Roots
+from plumbline.core.units import si
+from plumbline.errors import BaselineError, ProbeRefused, Unavailable
+from plumbline.probes import gates
+from plumbline.probes.canary.reading import CanaryReading
+from plumbline.probes.disk import fio_target
+from plumbline.probes.disk.fio_target import FioKind
+from plumbline.probes.model import ContinuousJob, Identity, PeriodicProbe, Progress
+from plumbline.probes.plan import ProbingPlan, not_recordable
+from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.run_now import Group, Item, group_name, name_of, together
+from plumbline.probes.schedule import device_busy_ms
+from plumbline.probes.single_run import RunOnce
+
+_T = TypeVar("_T")
+
+CANARY_RUN_S = 12.0
+"""How long a canary works in one run: five of them are a minute, as long as it takes to see its p95 on any disk."""
+WAIT_S = 300.0
+"""How long a run waits for its turn: another probe at work, a busy disk or node."""
+_AGAIN_S = 5.0
+_BUSY_LIMIT = 0.5
+_PASSING = frozenset({"locked", "load", "device-busy", "nic-busy"})
+"""Reasons to look again: they pass by themselves."""
+_NO_PART = frozenset(
+    {"name", "interval", "at", "timeout", "max_load_per_cpu", "max_device_busy", "stuck_after", "enabled"}
+)
+"""Of a probe's configuration: what says when it runs, not what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a person asked for."""
+
+    layers: Collection[str] = ()
+    """Empty: all."""
+    probes: Sequence[str] = ()
+    """Names as configured, or ``name/target``; empty: all."""
+    without: Sequence[str] = ()
+    runs: int = 5
+    run_duration_s: float | None = None
+    """``None``: each probe's own, of canaries :data:`CANARY_RUN_S`."""
+    latency_target_s: float | None = None
+    """Look for the most IOPS that keep it; ``None``: don't."""
+    latency_percentile: float = 99.0
+    force: bool = False
+
+
+def with_run_duration(config: Config, seconds: float | None) -> Config:
+    """The configuration with other lengths of runs; timeouts grow with them. What is not bounded by time (packets,
+    objects, bytes) stays as it is."""
+    if seconds is None:
+        return config
+    return msgspec.structs.replace(config, probes=tuple(_lasting(probe, seconds) for probe in config.probes))
+
+
+def _lasting(probe: object, seconds: float) -> object:
+    if not isinstance(probe, Periodic) or not hasattr(probe, "runtime"):
+        return probe
+    seconds = max(1.0, math.ceil(seconds) if probe.whole_seconds else seconds)
+    more = max(0.0, seconds - probe.runtime) * 2  # of both directions, or a write before the reads
+    timeout = Duration(probe.timeout + more)
+    rests = max(probe.interval, Duration(2 * timeout))  # as a configuration must have it; a recording runs at once
+    return msgspec.structs.replace(probe, runtime=Duration(seconds), timeout=timeout, interval=rests)
+
+
+def choose(plan: ProbingPlan, wanted: Wanted) -> tuple[list[Item], dict[str, str]]:
+    """The probes to record, and those that were asked for but are left out, with the reason.
+
+    :class:`BaselineError` for a name that nothing has.
+    """
+    items: list[Item] = [*plan.continuous, *plan.periodic]
+    for name in (*wanted.probes, *wanted.without):
+        if not any(_is(item, name) for item in items):
+            there = ", ".join(sorted(map(name_of, items))) or "none"
+            raise BaselineError("record", f"no such probe; there are: {there}", value=name)
+    asked = [item for item in items if not wanted.probes or any(_is(item, name) for name in wanted.probes)]
+    asked = [item for item in asked if not wanted.layers or layer_of(item) in wanted.layers]
+    left_out = {name_of(item): why for item in asked if (why := not_recordable(identities_of(item)))}
+    for item in asked:
+        if any(_is(item, name) for name in wanted.without):
+            left_out.setdefault(name_of(item), "on request (--without)")
+    return [item for item in asked if name_of(item) not in left_out], left_out
+
+
+def identities_of(item: Item) -> tuple[Identity, ...]:
+    """Its experiments."""
+    return (item.identity,) if isinstance(item, PeriodicProbe) else item.identities()
+
+
+def layer_of(item: Item) -> str:
+    """Empty where it is not known what it measures."""
+    identities = identities_of(item)
+    return identities[0].layer if identities else ""
+
+
+def _is(item: Item, name: str) -> bool:
+    own = name_of(item)
+    return own == name or own.startswith(f"{name}/")
+
+
+class Steps:
+    """Makes the steps, and runs them. ``stopping`` ends the run under way."""
+
+    def __init__(self, once: RunOnce, wanted: Wanted, *, roots: Roots, stopping: threading.Event) -> None:
+        self._once, self._wanted, self._roots, self._stopping = once, wanted, roots, stopping
+
+    def of(self, items: Sequence[Item]) -> list[Step]:
+        """One for each probe, or canaries of one entry of the configuration; then the searches."""
+        steps = [self._plain(group) for group in together(items)]
+        if self._wanted.latency_target_s is None:
+            return steps
+        return [*steps, *self._searches(items, self._wanted.latency_target_s)]
+
+    def _plain(self, group: Group) -> Step:
+        first = group[0]
+        if isinstance(first, PeriodicProbe):
+            measure: Callable[[Tell], Measured] = partial(self._periodic, first)
+            lasts_s = _lasts_s(first)
+        else:
+            jobs = tuple(job for job in group if not isinstance(job, PeriodicProbe))
+            lasts_s = self._wanted.run_duration_s or CANARY_RUN_S
+            measure = partial(self._canaries, jobs, lasts_s)
+        return Step(
+            name=group_name(group),
+            layer=layer_of(first),
+            parameters=parameters(group, lasts_s),
+            runs=self._wanted.runs,
+            lasts_s=lasts_s,
+            measure=measure,
+        )
+
+    def _searches(self, items: Sequence[Item], target_s: float) -> Iterator[Step]:
+        """One for each place and kind of operation: the depth is what is looked for, so of a series over depths the
+        shallowest stands for all."""
+        shallow: dict[tuple[str, ...], FioKind] = {}
+        for item in items:
+            if isinstance(item, PeriodicProbe) and isinstance(item, FioKind):
+                place = fio_target.place_of(item)
+                if place is not None and (place not in shallow or _depth(item) < _depth(shallow[place])):
+                    shallow[place] = item
+        percentile = self._wanted.latency_percentile
+        for probe in shallow.values():
+            yield Step(
+                name=f"{probe.identity.probe}: IOPS at {si(target_s, 's')}",
+                layer=probe.identity.layer,
+                parameters=parameters([probe], target_s, percentile),
+                runs=1,
+                lasts_s=fio_target.lasts_s(probe),
+                measure=partial(self._search, probe, target_s, percentile),
+                last=True,
+            )
+
+    def _periodic(self, probe: PeriodicProbe, tell: Tell) -> Measured:
+        disturbed = self._busy(probe.identity.device) if self._wanted.force else ""
+        result = self._run(probe, tell)
+        return Measured(
+            figures=tuple(figures_of(result, capped=probe.identity.rate_iops is not None, disturbed=disturbed)),
+            tool=result.tool,
+            tool_version=result.tool_version,
+        )
+
+    def _search(self, probe: FioKind, target_s: float, percentile: float, tell: Tell) -> Measured:
+        result = fio_target.find(probe, target_s, percentile, lambda each: self._run(each, tell, check=False))
+        _check(result)
+        (operation,) = result.operations
+        found = RunFigures(
+            probe=result.probe,
+            workload=probe.identity.workload,
+            operation=operation.operation,
+            iops=operation.iops,
+            sought=(target_s, percentile),
+            depth=operation.queue_depth or 0,
+        )
+        return Measured((found,), result.tool, result.tool_version)
+
+    def _canaries(self, jobs: Sequence[ContinuousJob], run_s: float, tell: Tell) -> Measured:
+        identities = [each for job in jobs for each in job.identities()]
+        busy = {device: self._busy(device) for device in sorted({each.device for each in identities})}
+        readings = self._patiently(
+            lambda: self._once.canaries(group_name(jobs), jobs, run_s=run_s, bounds={}, progress=_progress(tell)), tell
+        )
+        figures = [
+            one
+            for job, reading in zip(jobs, readings, strict=True)
+            for one in _of_reading(job, reading, busy.get(job.identities()[0].device, ""))
+        ]
+        return Measured(tuple(figures), "plumbline", plumbline.__version__)
+
+    def _run(self, probe: PeriodicProbe, tell: Tell, *, check: bool = True) -> ProbeResult:
+        result = self._patiently(
+            lambda: self._once.periodic(probe, force=self._wanted.force, progress=_progress(tell)), tell
+        )
+        if check:
+            _check(result)
+        return result
+
+    def _patiently(self, run: Callable[[], _T], tell: Tell) -> _T:
+        until = time.monotonic() + WAIT_S
+        while True:
+            if self._stopping.is_set():
+                raise ProbeRefused(STOPPED, "stopped")
+            try:
+                return run()
+            except ProbeRefused as refusal:
+                if refusal.reason not in _PASSING or time.monotonic() >= until:
+                    raise
+                tell(f"waiting: {refusal}", "")
+            self._stopping.wait(_AGAIN_S)
+
+    def _busy(self, device: str) -> str:
+        """Why ``device`` is not quiet now; empty when it is or nobody can say."""
+        if not device:
+            return ""
+        try:
+            gates.check_device_busy(
+                lambda: device_busy_ms(self._roots, device),
+                device=device,
+                limit=_BUSY_LIMIT,
+                wait=self._stopping.wait,
+            )
+        except ProbeRefused as refusal:
+            return "" if refusal.reason == "device-gone" else str(refusal).split(";")[0]
+        except Unavailable:
+            return ""
+        return ""
+
+
+def figures_of(result: ProbeResult, *, capped: bool, disturbed: str = "") -> Iterator[RunFigures]:
+    """What a successful run gave. A cap says nothing of what the device can do, so its rates are no figures."""
+    for each in result.operations:
+        yield RunFigures(
+            probe=result.probe,
+            workload=result.workload,
+            operation=each.operation,
+            bins=each.bins,
+            latency=each.latency,
+            iops=None if capped else each.iops,
+            throughput=None if capped else each.throughput,
+            disturbed=disturbed,
+        )
+
+
+def _of_reading(job: ContinuousJob, reading: CanaryReading, disturbed: str) -> Iterator[RunFigures]:
+    failed = {error: count for each in reading.workloads for error, count in each.errors.items() if count}
+    if failed:
+        said = ", ".join(f"{count} {error}" for error, count in sorted(failed.items()))
+        raise BaselineError(job.name, f"failed operations: {said}")
+    for each in reading.workloads:
+        if not each.latency.count:
+            raise BaselineError(job.name, f"{each.workload}: {reading.message or 'not one operation finished'}")
+        yield RunFigures(
+            probe=job.name,
+            workload=each.workload,
+            operation=each.operation,
+            histogram=each.latency,
+            disturbed=disturbed,
+        )
+
+
+def parameters(group: Group, *more: float) -> str:
+    """Hash over everything that makes the runs of ``group`` the same experiment."""
+    facts: list[object] = [*more]
+    for item in group:
+        config = item.config  # type: ignore[union-attr]  # every kind has one; not part of what the engine needs
+        names: Mapping[str, object] = {
+            name: getattr(config, name) for name in type(config).__struct_fields__ if name not in _NO_PART
+        }
+        facts += [identities_of(item), sorted((name, repr(value)) for name, value in names.items())]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
+
+
+def _check(result: ProbeResult) -> None:
+    if result.outcome is not Outcome.SUCCESS:
+        raise BaselineError(result.probe, f"{result.outcome}: {result.message}")
+
+
+def _lasts_s(probe: PeriodicProbe) -> float:
+    """The measured part and what comes before and after it."""
+    runtime = getattr(probe.config, "runtime", None)
+    packets = getattr(probe.config, "packets", 0) * getattr(probe.config, "gap", 0.0)
+    return 3.0 + len(probe.identity.operations) * float(packets or runtime or 5.0)
+
+
+def _depth(probe: FioKind) -> int:
+    return probe.plan.workload.iodepth * probe.plan.workload.jobs
+
+
+def _progress(tell: Tell) -> Callable[[Progress], None]:
+    return lambda now: tell(now.stage, now.figures)

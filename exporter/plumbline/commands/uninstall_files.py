@@ -1,0 +1,285 @@
+"""What Plumbline leaves on a node: found by its marks and by what is in its files, and taken away. The rest stays.
+
+Two kinds of directories: the storage path, which carries the mark of :mod:`~plumbline.probes.storage` or shows by its
+content that an earlier release made it, and where each file is looked into as well; and probes' directories, which
+carry the mark of :mod:`~plumbline.probes.guard`, inside the storage path or where the configuration says. What is
+anything else stays, and so does the directory around it.
+
+The service's directories belong to a user with few rights, and root removes what is in them: everything goes through
+descriptors (:mod:`~plumbline.core.files`), and what is removed is the very directory that was found, wherever its name
+leads by then.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.directories import remove_directory
+from plumbline.core.files import OwnDirectory, is_interrupted_write, is_temporary, read_whole
+from plumbline.core.storage_names import LOCKS, MARKER, OSDS_FILE, RECORDED, STATE_FILE, WORK_FILE, reserved
+from plumbline.errors import FileRefused, StateError
+from plumbline.probes import guard
+from plumbline.probes.canary.canary_worker import FILE_NAME as CANARY
+from plumbline.probes.disk.fio_job import FILE as FIO
+from plumbline.probes.disk.fio_job import PARTIAL, REPORT
+from plumbline.probes.filesystem.metadata_worker import FOLDER as METADATA
+from plumbline.probes.filesystem.metadata_worker import OURS as METADATA_FILE
+from plumbline.probes.gates import is_lock_text
+from plumbline.probes.state import MAX_BYTES, READABLE_VERSIONS, is_state
+from plumbline.probes.storage import MARKER_TEXT, baseline_source, of_earlier_release
+
+IsOurs = Callable[[int], bool]
+"""Asked with a descriptor of a plain file with one name."""
+
+_DAMAGED = r"(\.new|\.damaged-[0-9]+|\.version-[0-9]+)?"
+_BASELINE = rf"{re.escape(RECORDED)}(\.bak(-[0-9]+)?)?|\.{re.escape(RECORDED)}\.[a-z0-9_]{{8}}(\.old)?"
+_PROBE = re.compile(rf"{re.escape(CANARY)}|{re.escape(REPORT)}|({re.escape(FIO)}|{re.escape(PARTIAL)})\.[0-9]+")
+_MAX_BASELINE = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A directory of ours: the names in it that go, in this order, and those that stay."""
+
+    path: Path
+    identity: tuple[int, int]
+    """Device and inode."""
+    ours: Callable[[str], IsOurs | None]
+    """By a file's name: how it is told; None: no name of ours."""
+    files: tuple[str, ...]
+    strange: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether the directory itself goes, too."""
+        return not self.strange
+
+
+def find(storage: Path, directories: Iterable[Path] = ()) -> tuple[Folder, ...]:
+    """The directories there are, inner ones first; only reads. ``directories``: probes' own, outside the storage
+    path."""
+    found: dict[Path, Folder] = {}
+    for directory in directories:
+        found |= {each.path: each for each in _probe_folders(directory) if each.path not in found}
+    storage = storage.resolve()  # DynamicUser= makes it a link
+    own = _open(storage)
+    if own is None:
+        return tuple(found.values())
+    with own:
+        names = _names(own)
+        for name in names:
+            found |= {each.path: each for each in _probe_folders(storage / name) if each.path not in found}
+        gone = {each.path.name for each in found.values() if each.path.parent == storage and each.whole}
+        if _is_storage(own, names):
+            found[storage] = _folder(own, _in_storage, besides=gone, last=MARKER)
+        elif any(map(reserved, names)):
+            found[storage] = _folder(own, lambda _: None, besides=gone)
+    return tuple(found.values())
+
+
+def remove(folders: Iterable[Folder]) -> Iterator[Path]:
+    """Remove them, each path as it is gone. :class:`StateError` where a daemon or a probe is at work, before anything
+    is touched, or where the system refuses."""
+    with ExitStack() as stack:
+        opened = []
+        for each in folders:
+            own = _open_again(each)
+            stack.enter_context(own)
+            _hold(each, own, stack)
+            opened.append((each, own))
+        for each, own in opened:
+            try:
+                for name in each.files:
+                    own.remove(name, each.ours(name))
+                    yield each.path / name
+                if each.whole:
+                    remove_directory(own)
+                    yield each.path
+            except OSError as error:
+                raise StateError(f"{each.path}: {error.strerror}; what was before it is removed") from error
+            except FileRefused as error:
+                raise StateError(f"{error}; what was before it is removed") from error
+
+
+def _open_again(folder: Folder) -> OwnDirectory:
+    own = _open(folder.path)
+    if own is not None and _identity(own) == folder.identity:
+        return own
+    if own is not None:
+        own.close()
+    raise StateError(f"{folder.path}: was replaced by something else; nothing was touched, look again")
+
+
+def _hold(folder: Folder, own: OwnDirectory, stack: ExitStack) -> None:
+    for name in (*LOCKS, guard.MARKER):
+        if name not in folder.files:
+            continue
+        try:
+            lock = own.open(name)
+            stack.callback(os.close, lock)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StateError(
+                f"{folder.path}: a plumbline is at work there; stop it first: systemctl stop plumbline"
+            ) from error
+        except (OSError, FileRefused) as error:
+            raise StateError(f"{folder.path}: can't be locked: {error}") from error
+
+
+def _open(path: Path) -> OwnDirectory | None:
+    """Whoever it belongs to; None where there is no directory, or a link, or one that others may write in."""
+    try:
+        return OwnDirectory.at(path, owner=path.lstat().st_uid)
+    except (FileNotFoundError, NotADirectoryError, FileRefused):
+        return None
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}; ask as root") from error
+
+
+def _identity(own: OwnDirectory) -> tuple[int, int]:
+    found = os.fstat(own.fd)
+    return found.st_dev, found.st_ino
+
+
+def _probe_folders(directory: Path) -> list[Folder]:
+    """A probe's directory, after what it made inside; nothing where our mark is missing."""
+    own = _open(directory)
+    if own is None:
+        return []
+    with own:
+        if _look(own, guard.MARKER, _is_probe_marker) is None:
+            return []
+        inner = _metadata_folder(directory / METADATA)
+        gone = {each.path.name for each in inner if each.whole}
+        return [*inner, _folder(own, _in_probe, besides=gone, last=guard.MARKER)]
+
+
+def _metadata_folder(path: Path) -> list[Folder]:
+    own = _open(path)
+    if own is None:
+        return []
+    with own:
+        return [_folder(own, _in_metadata)]
+
+
+def _folder(
+    own: OwnDirectory, ours: Callable[[str], IsOurs | None], *, besides: Iterable[str] = (), last: str = ""
+) -> Folder:
+    """``last``: the mark. What is interrupted is still ours the next time."""
+    files, strange, size = [], [], 0
+    for name in sorted(_names(own), key=lambda name: (name == last, name)):
+        if name in besides:
+            continue
+        is_ours = ours(name)
+        found = _look(own, name, is_ours) if is_ours is not None else None
+        if found is None:
+            strange.append(name)
+        else:
+            files.append(name)
+            size += found.st_blocks * 512
+    return Folder(Path(own.name), _identity(own), ours, tuple(files), tuple(strange), size)
+
+
+def _look(own: OwnDirectory, name: str, is_ours: IsOurs) -> os.stat_result | None:
+    """Its facts, where it is a file of ours."""
+    try:
+        descriptor = own.open(name)
+    except (FileRefused, FileNotFoundError):
+        return None
+    except OSError as error:
+        raise StateError(f"{own.where(name)}: {error.strerror}; ask as root") from error
+    try:
+        return os.fstat(descriptor) if is_ours(descriptor) else None
+    finally:
+        os.close(descriptor)
+
+
+def _names(own: OwnDirectory) -> list[str]:
+    try:
+        return own.names()
+    except OSError as error:
+        raise StateError(f"{own.name}: {error.strerror}; ask as root") from error
+
+
+def _is_storage(own: OwnDirectory, names: list[str]) -> bool:
+    """By its mark; without one as an earlier release would have left it."""
+    if MARKER in names:
+        return _look(own, MARKER, _is_storage_marker) is not None
+    names = [name for name in names if not is_temporary(name)]
+    try:
+        return bool(names) and of_earlier_release(own, names, is_state, most_bytes=MAX_BYTES)
+    except OSError as error:
+        raise StateError(f"{own.name}: {error.strerror}; ask as root") from error
+
+
+def _in_storage(name: str) -> IsOurs | None:
+    if is_temporary(name):
+        return _was_being_written
+    return next((is_ours for names, is_ours in _STORAGE if re.fullmatch(names, name)), None)
+
+
+def _in_probe(name: str) -> IsOurs | None:
+    if name == guard.MARKER:
+        return _is_probe_marker
+    return _by_mark if _PROBE.fullmatch(name) or is_temporary(name) else None
+
+
+def _in_metadata(name: str) -> IsOurs | None:
+    return _by_mark if METADATA_FILE.fullmatch(name) else None
+
+
+def _by_mark(_: int) -> bool:
+    """The mark of a probe's directory says that files with these names are ours; their content says nothing."""
+    return True
+
+
+def _is_probe_marker(descriptor: int) -> bool:
+    return os.pread(descriptor, len(guard.MARKER_TEXT) + 1, 0) == guard.MARKER_TEXT
+
+
+def _is_storage_marker(descriptor: int) -> bool:
+    return os.pread(descriptor, len(MARKER_TEXT) + 1, 0) == MARKER_TEXT
+
+
+def _begins(pattern: bytes) -> IsOurs:
+    """A file that was damaged further on, or written by another release, is ours as well."""
+    return lambda descriptor: re.match(pattern, os.pread(descriptor, 200, 0)) is not None
+
+
+def _is_recorded(descriptor: int) -> bool:
+    try:
+        return baseline_source(read_whole(descriptor, _MAX_BASELINE, RECORDED)) == "measured"
+    except FileRefused:
+        return False
+
+
+def _was_being_written(descriptor: int) -> bool:
+    """A write that was interrupted: the file has at least a part of how a file of ours begins."""
+    return is_interrupted_write(descriptor, _BEGINNINGS) or is_lock_text(descriptor)
+
+
+_BEGINNINGS = (
+    *(b'{"schema_version":%d,"probes":{' % version for version in READABLE_VERSIONS),
+    b'{"version":1,"release":"',
+    b'{"osds": [[',
+    b'{"osds": []',
+    b"# Baseline of ",
+    MARKER_TEXT,
+)
+
+_STORAGE: tuple[tuple[str, IsOurs], ...] = (
+    (re.escape(MARKER), _is_storage_marker),
+    ("|".join(map(re.escape, LOCKS)), is_lock_text),
+    (re.escape(STATE_FILE) + _DAMAGED, _begins(rb'\{"schema_version":[0-9]{1,9},"probes":\{')),
+    (re.escape(WORK_FILE) + _DAMAGED, _begins(rb'\{"version":[0-9]{1,9},"release":"[^"]{1,60}","host":"')),
+    (re.escape(OSDS_FILE) + _DAMAGED, _begins(rb'\{"osds": \[(\]|\[[0-9]{1,9}, ")')),
+    (_BASELINE, _is_recorded),
+)
+"""By name: how a file in the storage path is told."""

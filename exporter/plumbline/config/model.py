@@ -1,0 +1,276 @@
+"""The configuration: strict YAML in, frozen structs out, one clear line for every mistake.
+
+An unknown key, a wrong type or an impossible value raises :class:`ConfigError` with file, dotted key, value and
+reason; nothing is applied. Without a file the defaults below are the configuration: no root, no Ceph, no other
+program, loopback only.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from plumbline import __version__
+from plumbline.config.probes import ProbeConfig
+from plumbline.config.probes.disk import CanaryConfig, FioConfig
+from plumbline.config.types import CREDENTIAL, Duration, FieldError, QuietHours, Strict, secret_problem
+from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.config.yaml import MAX_CHARACTERS, convert, read_text, read_yaml
+from plumbline.errors import ConfigError
+
+DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
+"""Loopback, because no authentication is set; the port lies outside 9100-9999, which is fully allocated."""
+
+SCHEMA_VERSION = 1
+"""Raised when a key's meaning changes; a new key needs none: an older release says which key it does not know."""
+MIN_HEALTH_INTERVAL_S = 60.0
+MAX_CEPH_TIMEOUT_S = 30.0
+"""Half of the lease of the cluster's lock: it has to be renewed in time."""
+
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """``host:port`` or ``[v6]:port`` → host and port; ``:port`` means every address. ``ValueError`` otherwise."""
+    match = re.fullmatch(r"(?:\[(?P<six>[0-9a-fA-F:.%]+)\]|(?P<host>[^:\[\]]*)):(?P<port>\d{1,5})", text)
+    if not match or int(match["port"]) > 65535:
+        raise ValueError("expected host:port, for example 127.0.0.1:10047 or [::1]:10047")
+    if match["six"]:
+        try:
+            ipaddress.IPv6Address(match["six"])
+        except ValueError:
+            raise ValueError("what stands in [] is not an IPv6 address") from None
+    return match["six"] or match["host"] or "", int(match["port"])
+
+
+class WebConfig(Strict, frozen=True):
+    """The HTTP side."""
+
+    listen_address: str = DEFAULT_LISTEN_ADDRESS
+    """``host:port``; ``[::1]:port`` for IPv6; port 0 takes a free one. Other than loopback, say who may come in."""
+    config_file: str | None = None
+    """TLS, client certificates, users and headers, in the format that exporters share (docs/web.md); read anew at a
+    reload, and when it or a certificate changes. As the flag ``--web.config.file``."""
+    max_requests: Annotated[int, Meta(ge=1, le=1000)] = 40
+    """Requests under way at once; one more gets 503. As node_exporter's flag of that name."""
+
+    def __post_init__(self) -> None:
+        try:
+            split_address(self.listen_address)
+        except ValueError as error:
+            raise self.mistake("listen_address", str(error)) from None
+
+
+class DevicesConfig(Strict, frozen=True):
+    """Which devices are reported (regular expressions, matched against the whole name), and which are Ceph's."""
+
+    disk_exclude: str = r"(?:loop|ram|zram|fd|sr|nbd)\d+"
+    """Disks to leave out."""
+    disk_partitions: bool = False
+    """True: the counters (collector `disk`) of partitions, too, as `device="sda1"`. What goes to a partition counts on
+    its disk as well: sums over devices then count it twice."""
+    health_interval: Duration = Duration(300.0)
+    """How often a disk is asked for its health (SMART), at least `1m`; a sleeping disk is left asleep."""
+    nic_exclude: str = r""
+    """Network devices to leave out, e.g. `veth.*|cali.*` on a container host."""
+    ceph_public: tuple[str, ...] = ()
+    """Network devices of Ceph's public network, by name. Empty: found out from ceph.conf, else from open sockets."""
+    ceph_cluster: tuple[str, ...] = ()
+    """The same for the cluster network."""
+
+    def __post_init__(self) -> None:
+        for field in ("disk_exclude", "nic_exclude"):
+            try:
+                re.compile(getattr(self, field))
+            except (re.error, RecursionError, OverflowError) as error:
+                raise self.mistake(field, f"not a regular expression: {error}") from error
+        if self.health_interval < MIN_HEALTH_INTERVAL_S:
+            reason = f"at least {MIN_HEALTH_INTERVAL_S:g}s: every question costs the disk some of its time"
+            raise self.mistake("health_interval", reason)
+
+
+class BaselineConfig(Strict, frozen=True):
+    """Which baselines exist and which may judge."""
+
+    files: tuple[str, ...] = ()
+    """Site files, read at start and reload; ``baseline.yaml`` in the storage path (what ``plumbline baseline
+    record`` writes) is always read when it exists."""
+    judge: dict[str, str] = msgspec.field(default_factory=dict)
+    """Device class → documented profile that judges it here, e.g. ``{ssd: unnoba-2020}``. Another site's
+    hardware: without an entry a documented profile is shown and judges nothing."""
+
+
+class CephConfig(Strict, frozen=True):
+    """The cluster this node belongs to. Without a configuration file of Ceph nothing here is used."""
+
+    secrets: ClassVar[tuple[str, ...]] = ("keyring", "osd_bench_keyring")
+    """Fields that may hold `credential:NAME`."""
+
+    conf: str = "/etc/ceph/ceph.conf"
+    """Ceph's configuration file: where the monitors are."""
+    user: str = "plumbline"
+    """cephx user, without `client.`; `plumbline ceph setup` makes it."""
+    keyring: str | None = None
+    """Its key: a file, or `credential:NAME`, which systemd hands the service. ``None``: what Ceph's configuration says,
+    `/etc/ceph/ceph.client.plumbline.keyring` by default."""
+    pool: str = "plumbline-probe"
+    """Our pool for objects, and for the lock that lets one heavy probe run at a time in the cluster."""
+    rbd_pool: str = "plumbline-rbd"
+    """Our pool for images."""
+    osd_bench_user: str | None = None
+    """cephx user for `osd-bench` probes, without `client.`. Ceph lets nobody bench an OSD who has not all rights on all
+    OSDs, so this is one of its own, made by `plumbline ceph setup --osd-bench`. ``None``: OSDs are not benched."""
+    osd_bench_keyring: str | None = None
+    """Its key, a file or `credential:NAME`. ``None``: what Ceph's configuration says."""
+    admin_sockets: tuple[str, ...] = (
+        "/run/ceph/*-osd.*.asok",
+        "/run/ceph/*/*-osd.*.asok",
+        "/var/lib/rook/exporter/*-osd.*.asok",
+    )
+    """Where the OSDs of this host have their admin sockets: packages, cephadm, Rook. Absolute paths with `*`."""
+    map: Literal["auto", "always", "never"] = "auto"
+    """Whether this node asks what the cluster map says (`plumbline_ceph_osd_*`, `plumbline_ceph_pool_*`), every minute.
+    One node a cluster would do; `auto`: where a monitor or a manager is set up. `always` on one node where that is seen
+    nowhere, not on all of them: each costs the monitors and the manager its questions."""
+    timeout: Duration = Duration(5.0)
+    """Of each question to the monitors and each operation on an object, in whole seconds, `1s` to `30s`."""
+
+    def __post_init__(self) -> None:
+        for index, pattern in enumerate(self.admin_sockets):
+            if not pattern.startswith("/") or "**" in pattern:
+                reason = "expected an absolute path; * is understood, ** is not"
+                raise FieldError(f"admin_sockets[{index}]", reason, pattern)
+        for field in self.secrets:
+            path = getattr(self, field)
+            if path is not None and path.startswith(CREDENTIAL) and (problem := secret_problem(path)):
+                raise self.mistake(field, problem)
+        if not 1 <= self.timeout <= MAX_CEPH_TIMEOUT_S:
+            reason = f"1s to {MAX_CEPH_TIMEOUT_S:g}s: a probe must not wait longer for a cluster that hangs"
+            raise self.mistake("timeout", reason)
+
+
+class GatesConfig(Strict, frozen=True):
+    """What keeps periodic probes from running, and stops one that runs. Each probe's own limits come on top."""
+
+    quiet_hours: tuple[QuietHours, ...] = ()
+    """No heavy probe runs then, in local time: `Mon-Fri 08:00-18:00`, `daily 22:00-06:00`."""
+    health: Literal["ok", "warn", "any"] = "warn"
+    """The worst cluster health at which Ceph's probes run."""
+    recovery: bool = False
+    """Whether they run during recovery, backfill or a rebalance."""
+
+
+class NetworkServerConfig(Strict, frozen=True):
+    """The other side of other nodes' `iperf3` probes: a server that the daemon keeps, one client at a time."""
+
+    listen: str
+    """`address:port` of the network that is measured, e.g. `10.0.0.11:10048`."""
+    allow: tuple[str, ...] = ()
+    """Addresses or networks that may measure, e.g. `10.0.0.0/24`. None: those of the listening address's network.
+    Keeps others' tests out; it is no firewall."""
+
+    def __post_init__(self) -> None:
+        try:
+            host, port = split_address(self.listen)
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            raise self.mistake("listen", "expected address:port, e.g. 10.0.0.11:10048") from None
+        if port == 0:
+            raise self.mistake("listen", "other nodes have to know the port")
+        if address.is_unspecified and not self.allow:
+            reason = "name the address of the network that is measured, or say who may in allow"
+            raise self.mistake("listen", reason)
+        try:
+            self.networks  # noqa: B018  (asked for its error)
+        except ValueError as error:
+            raise self.mistake("allow", str(error)) from None
+
+    @property
+    def networks(self) -> tuple[IpNetwork, ...]:
+        """``allow``, understood; ``ValueError`` for what is no network."""
+        return tuple(ipaddress.ip_network(each) for each in self.allow)
+
+
+def _default_probes() -> tuple[ProbeConfig, ...]:
+    return (
+        CanaryConfig(name="canary"),
+        FioConfig(name="fio-randwrite-4k", workload="randwrite-4k-qd1-j1", rate_iops=50),
+    )
+
+
+class Config(Strict, frozen=True):
+    """The whole configuration file."""
+
+    schema_version: int = SCHEMA_VERSION
+    """Of this file's format. A file of a newer Plumbline is refused as such."""
+    web: WebConfig = WebConfig()
+    """The HTTP side; but for ``config_file`` it takes effect at a restart."""
+    storage_path: str | None = None
+    """State, canary file, recorded baseline: a directory of Plumbline's own, new or empty at the first start, in which
+    nobody else may write. ``None``: systemd's ``$STATE_DIRECTORY``, else ``$XDG_STATE_HOME/plumbline``, else
+    ``~/.local/state/plumbline``. Takes effect at a restart."""
+    collectors: dict[str, bool] = msgspec.field(default_factory=dict)
+    """Collector name → on or off; all are on by default. What was off at the start and needs a capability (`health`,
+    `latency`, `pcie`) can't be switched on by a reload: the daemon has given the capability up."""
+    devices: DevicesConfig = DevicesConfig()
+    """Which devices are reported."""
+    probes: tuple[ProbeConfig, ...] = msgspec.field(default_factory=_default_probes)
+    """What is measured on purpose. None given: a canary, and fio (`randwrite-4k-qd1-j1`, 50 operations a second)."""
+    gates: GatesConfig = GatesConfig()
+    """What keeps probes from running."""
+    ceph: CephConfig = CephConfig()
+    """The cluster this node belongs to."""
+    network_server: NetworkServerConfig | None = None
+    """The other side of other nodes' throughput probes. ``None``: there is none."""
+    vantage: Literal["host", "vm", "container"] | None = None
+    """From where this node looks: a label of every probe; takes effect at a restart. ``None``: found out."""
+    baseline: BaselineConfig = BaselineConfig()
+    """Which baselines exist and which may judge."""
+
+    def __post_init__(self) -> None:
+        names: set[str] = set()
+        for index, probe in enumerate(self.probes):
+            if probe.name in names:
+                raise FieldError(f"probes[{index}].name", "another probe has this name", probe.name)
+            names.add(probe.name)
+
+
+def load(path: Path, catalogue: WorkloadCatalogue) -> Config:
+    """Read and check a configuration file; any mistake is one :class:`ConfigError`."""
+    return parse(read_text(path, max_bytes=4 * MAX_CHARACTERS), where=str(path), catalogue=catalogue)
+
+
+def parse(text: str, *, where: str, catalogue: WorkloadCatalogue) -> Config:
+    """Check configuration text; ``where`` names it in errors. An empty document is the default configuration."""
+    data = read_yaml(text, where=where)
+    _check_version(data, where)
+    config = convert(Config, {} if data is None else data, where=where)
+    _check(config, where, catalogue)
+    return config
+
+
+def _check_version(data: Any, where: str) -> None:
+    """First: of a newer file nothing else need be understood."""
+    version = data.get("schema_version", SCHEMA_VERSION) if isinstance(data, dict) else SCHEMA_VERSION
+    if type(version) is int and version > SCHEMA_VERSION:
+        reason = (
+            f"written for a newer Plumbline; this one ({__version__}) knows {SCHEMA_VERSION}: install the newer one, or"
+            " take the file of before"
+        )
+        raise ConfigError(where, reason, key="schema_version", value=version)
+    if type(version) is not int or version != SCHEMA_VERSION:
+        raise ConfigError(where, f"expected {SCHEMA_VERSION}", key="schema_version", value=version)
+
+
+def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
+    """What the structs alone can't say."""
+    for index, probe in enumerate(config.probes):
+        try:
+            probe.chosen(catalogue)
+        except FieldError as error:
+            raise error.at(where, f"probes[{index}]") from None

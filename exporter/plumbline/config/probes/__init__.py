@@ -1,0 +1,11 @@
+"""The configuration of each kind of probe: one struct a kind, told apart by ``type``."""
+
+from __future__ import annotations
+
+from plumbline.config.probes.ceph import CephProbe
+from plumbline.config.probes.disk import DiskProbe
+from plumbline.config.probes.filesystem import FilesystemConfig
+from plumbline.config.probes.network import NetworkProbe
+from plumbline.config.probes.object import S3Config
+
+ProbeConfig = DiskProbe | NetworkProbe | CephProbe | FilesystemConfig | S3Config

@@ -1,0 +1,113 @@
+"""The configuration of probes of the network between nodes."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from plumbline.config.probes.base import Periodic
+from plumbline.config.types import Duration, Endpoint, FieldError, LocalAddress, Size
+from plumbline.config.workloads import PathMtu, RoundTrip, TcpThroughput, Workload
+
+NETWORK_SERVER_PORT = 10048
+"""Where `network_server` listens unless a target says otherwise; beside our own 10047."""
+PEER_ANSWERS_WITHIN_S = 3.0
+"""A peer in the same network that has not answered by then is not there."""
+
+
+class NetworkPeriodic(Periodic, frozen=True, kw_only=True):
+    """What every probe of other nodes has."""
+
+    layer: ClassVar[str] = "network"
+
+    targets: tuple[Endpoint, ...]
+    """Hosts or addresses."""
+    bind: LocalAddress | None = None
+    """Local address: which network is measured. ``None``: what routing says."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.targets or len(set(self.targets)) != len(self.targets):
+            raise self.mistake("targets", "name at least one target, each once")
+
+    def peers(self) -> tuple[tuple[str, str | None], ...]:
+        """Of each target."""
+        return tuple((target.host, self.bind) for target in self.targets)
+
+    def check_ports(self, *, needed: bool) -> None:
+        """All targets name a port, or none does."""
+        for target in self.targets:
+            if needed and target.port is None:
+                raise FieldError("targets", "a TCP handshake needs host:port", target)
+            if not needed and target.port is not None:
+                raise FieldError("targets", "this probe knows no ports: name the host alone", target)
+
+
+class IperfConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", tag="iperf3"):
+    """TCP throughput and retransmits to other nodes, by iperf3. The other side runs a server: see `network_server`."""
+
+    runs: ClassVar[tuple[type[Workload], ...]] = (TcpThroughput,)
+    whole_seconds: ClassVar[bool] = True
+
+    targets: tuple[Endpoint, ...]
+    """Hosts or addresses, `host` or `host:port`; port 10048 where none is named."""
+    workload: str = "tcp-throughput-s1"
+    """A catalogue id of kind `tcp-throughput`."""
+    runtime: Duration = Duration(5.0)
+    """Of each direction; whole seconds, at least 1s."""
+    rate: Size | None = None
+    """Cap in bytes per second over all streams; a capped run is compared only with baselines of the same cap."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.runtime % 1:
+            raise self.mistake("runtime", "whole seconds, at least 1")
+        if self.rate is not None and self.rate < 2**10:
+            raise self.mistake("rate", "at least 1KiB a second")
+
+    def check_workload(self, workload: TcpThroughput) -> None:
+        """The timeout is enough for its directions."""
+        takes = len(workload.operations) * (self.runtime + PEER_ANSWERS_WITHIN_S)
+        if self.timeout < takes:
+            raise self.mistake("timeout", f"both directions take up to {takes:g} s")
+
+
+class RttConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", tag="rtt"):
+    """Round-trip times to other nodes: many small packets, percentiles and loss."""
+
+    runs: ClassVar[tuple[type[Workload], ...]] = (RoundTrip,)
+
+    targets: tuple[Endpoint, ...]
+    """Hosts or addresses; with `tcp-rtt` as `host:port` of something that listens."""
+    workload: str = "icmp-rtt-56"
+    """A catalogue id of kind `round-trip`."""
+    packets: Annotated[int, Meta(ge=3, le=10000)] = 100
+    """Per run."""
+    gap: Duration = Duration(0.05)
+    """Between packets, at least 1ms."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.packets * self.gap >= self.timeout:
+            raise self.mistake("packets", "packets × gap takes longer than the timeout")
+
+    def check_workload(self, workload: RoundTrip) -> None:
+        """A port, where it is TCP."""
+        self.check_ports(needed=workload.protocol == "tcp")
+
+
+class PathMtuConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", tag="path-mtu"):
+    """The biggest packet that reaches other nodes unfragmented: finds the one switch without jumbo frames."""
+
+    runs: ClassVar[tuple[type[Workload], ...]] = (PathMtu,)
+
+    workload: str = "path-mtu"
+    """A catalogue id of kind `path-mtu`."""
+
+    def check_workload(self, workload: PathMtu) -> None:  # noqa: ARG002
+        """No port."""
+        self.check_ports(needed=False)
+
+
+NetworkProbe = IperfConfig | RttConfig | PathMtuConfig

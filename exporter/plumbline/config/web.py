@@ -1,0 +1,233 @@
+"""The web configuration file: TLS, client certificates, users, headers, a limit of requests.
+
+The format is the one that exporters share (``--web.config.file``), so that one file serves node_exporter and this:
+https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md ::
+
+    tls_server_config:
+      cert_file: server.crt        # relative to this file
+      key_file: server.key
+    basic_auth_users:
+      prometheus: $2y$10$X0h1gDsPszWURQaxFh.zoubFi6DXncSjhoQNJgRrnGs7EsimhC7zG
+
+Unknown keys and what this implementation can't do are refused; never with the value that stood there: it may be a
+secret. What the file names is read by :mod:`~plumbline.web.tls`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from plumbline.config.types import Secret, Strict
+from plumbline.config.yaml import convert_secret, read_text, read_yaml
+from plumbline.core.escape import visible
+from plumbline.errors import ConfigError
+
+MAX_BYTES = 1 << 20
+"""Certificates may stand in it."""
+MIN_COST, MAX_COST = 4, 14
+"""Of bcrypt: one check takes about 2^cost x 50 µs. Above 14 it takes longer than a scrape may."""
+
+_ONE_VALUE = {"X-Content-Type-Options": ("nosniff",), "X-Frame-Options": ("deny", "sameorigin")}
+HEADERS = (*_ONE_VALUE, "Content-Security-Policy", "Strict-Transport-Security", "X-XSS-Protection")
+"""Those that the toolkit lets a file set."""
+
+_HASH = re.compile(r"\$2[aby]\$(?P<cost>\d\d)\$[./A-Za-z0-9]{53}")
+_INTERVAL = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
+_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNVERIFIED = ("RequireAnyClientCert", "RequireClientCert")
+
+TlsVersion = Literal["TLS10", "TLS11", "TLS12", "TLS13"]
+
+
+class HeaderValue(str):
+    """Text; ``X-XSS-Protection: 1`` is some, as in Go's YAML."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: object) -> HeaderValue:
+        """``ValueError`` for what is no text."""
+        if not isinstance(text, str) and (not isinstance(text, int) or isinstance(text, bool)):
+            raise ValueError("expected text")
+        return cls(text)
+
+
+class Interval(float):
+    """Seconds; written as Go writes durations: ``500ms``, ``1s``, ``1m30s``; 0 is none."""
+
+    @classmethod
+    def parse(cls, text: object) -> Interval:
+        """``ValueError`` with the accepted forms for anything else."""
+        if text in (0, "0") and not isinstance(text, bool):
+            return cls(0)
+        if not isinstance(text, str) or not _INTERVAL.fullmatch(text):
+            raise ValueError("expected a duration such as 500ms, 1s or 1m30s")
+        return cls(sum(float(number) * _UNITS_S[unit] for number, unit in re.findall(r"([\d.]+)([a-zµ]+)", text)))
+
+
+class TlsServerConfig(Strict, frozen=True):
+    """``tls_server_config``. Exactly one of ``cert`` (PEM text) and ``cert_file``, and so with the key and the CA."""
+
+    cert: str | None = None
+    key: Secret | None = None
+    client_ca: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    client_ca_file: str | None = None
+    client_auth_type: Literal[
+        "",
+        "NoClientCert",
+        "RequestClientCert",
+        "RequireAnyClientCert",
+        "RequireClientCert",
+        "VerifyClientCertIfGiven",
+        "RequireAndVerifyClientCert",
+    ] = "NoClientCert"
+    client_allowed_sans: tuple[str, ...] | None = None
+    min_version: TlsVersion = "TLS12"
+    max_version: TlsVersion = "TLS13"
+    cipher_suites: tuple[str, ...] = ()
+    prefer_server_cipher_suites: bool = True
+    curve_preferences: tuple[str, ...] = ()
+
+    @property
+    def verifies(self) -> bool:
+        """Whether a client's certificate is looked at."""
+        return self.client_auth_type in ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
+
+    @property
+    def requires(self) -> bool:
+        """Whether a client without a good certificate is turned away."""
+        return self.client_auth_type == "RequireAndVerifyClientCert"
+
+
+class HttpServerConfig(Strict, frozen=True):
+    """``http_server_config``. ``http2`` is accepted, as the file may be others' too; HTTP/1.1 is what is spoken."""
+
+    http2: bool = True
+    headers: dict[str, HeaderValue] = msgspec.field(default_factory=dict)
+
+
+class RateLimit(Strict, frozen=True):
+    """``rate_limit``, a token bucket: one request each ``interval``, up to ``burst`` saved up. 0: no limit."""
+
+    interval: Interval = Interval(0.0)
+    burst: Annotated[int, Meta(ge=0)] = 0
+
+
+class WebFile(Strict, frozen=True):
+    """The whole file."""
+
+    tls_server_config: TlsServerConfig | None = None
+    http_server_config: HttpServerConfig = HttpServerConfig()
+    rate_limit: RateLimit = RateLimit()
+    basic_auth_users: dict[str, Secret] = msgspec.field(default_factory=dict)
+
+
+def load(path: Path) -> WebFile:
+    """Read and check a file; its relative paths become those they mean. Any mistake is one :class:`ConfigError`."""
+    return _beside(path, parse(read_text(path, max_bytes=MAX_BYTES), where=str(path)))
+
+
+def parse(text: str, *, where: str) -> WebFile:
+    """Check the file's text; ``where`` names it in errors. ``{}`` asks for nothing; an empty file may be one that a
+    full disk or an editor cut."""
+    data = read_yaml(text, where=where)
+    if data is None:
+        raise ConfigError(where, "is empty; write {} where nothing is to guard the port")
+    found = convert_secret(WebFile, _without_empty(data), where=where, reference="docs/web.md")
+    if found.tls_server_config == TlsServerConfig():
+        found = msgspec.structs.replace(found, tls_server_config=None)  # as the toolkit has it
+    if found.tls_server_config is not None:
+        _check_tls(found.tls_server_config, where)
+    _check_headers(found.http_server_config.headers, where)
+    _check_users(found.basic_auth_users, where)
+    if found.rate_limit.interval and not found.rate_limit.burst:
+        raise ConfigError(where, "at least 1, or no request is ever let in", key="rate_limit.burst", value=0)
+    return found
+
+
+def _without_empty(data: object) -> object:
+    """``tls_server_config:`` with nothing below it is as if it were not there, in Go."""
+    return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+
+def _check_tls(tls: TlsServerConfig, where: str) -> None:
+    for text, file in (("cert", "cert_file"), ("key", "key_file")):
+        given = [key for key in (text, file) if getattr(tls, key)]
+        if len(given) != 1:
+            reason = "stands beside the other; one of them" if given else "is missing"
+            raise ConfigError(where, reason, key=f"tls_server_config.{file if not given else text}")
+    if tls.client_ca and tls.client_ca_file:
+        raise ConfigError(where, "stands beside the other; one of them", key="tls_server_config.client_ca")
+    key = "tls_server_config.client_auth_type"
+    if tls.client_auth_type in _UNVERIFIED:
+        raise ConfigError(
+            where,
+            "a certificate that nobody verifies proves nothing, and can't be asked for here; "
+            "say RequireAndVerifyClientCert, with client_ca_file",
+            key=key,
+            value=tls.client_auth_type,
+        )
+    has_ca = bool(tls.client_ca or tls.client_ca_file)
+    if tls.requires and not has_ca:
+        raise ConfigError(where, "needs client_ca_file: who vouches for clients?", key=key, value=tls.client_auth_type)
+    if has_ca and not tls.verifies:
+        reason = "has no effect without client_auth_type: RequireAndVerifyClientCert"
+        raise ConfigError(where, reason, key="tls_server_config.client_ca_file")
+    if tls.client_allowed_sans is not None and not tls.verifies:
+        reason = "names in a certificate that is not verified prove nothing; say RequireAndVerifyClientCert"
+        raise ConfigError(where, reason, key="tls_server_config.client_allowed_sans")
+    for key in ("min_version", "max_version"):
+        if getattr(tls, key) in ("TLS10", "TLS11"):
+            reason = "TLS12 and TLS13 are spoken; what is older is broken (RFC 8996)"
+            raise ConfigError(where, reason, key=f"tls_server_config.{key}", value=getattr(tls, key))
+    if tls.min_version > tls.max_version:
+        raise ConfigError(
+            where, "is above max_version", key="tls_server_config.min_version", value=tls.min_version
+        )  # fmt: skip
+
+
+def _check_headers(headers: Mapping[str, str], where: str) -> None:
+    for name, value in headers.items():
+        key = f"http_server_config.headers.{visible(name)}"
+        if name not in HEADERS:
+            raise ConfigError(where, f"can't be set; there are: {', '.join(HEADERS)}", key=key)
+        if value and value not in _ONE_VALUE.get(name, (value,)):
+            raise ConfigError(where, f"expected {' or '.join(_ONE_VALUE[name])}", key=key, value=value)
+        if not value.isascii() or not (value.isprintable() or not value):
+            raise ConfigError(where, "no header holds such characters", key=key, value=value)
+
+
+def _check_users(users: Mapping[str, Secret], where: str) -> None:
+    for name, hashed in users.items():
+        key = f"basic_auth_users.{visible(name)}"
+        if not name or ":" in name:  # RFC 7617: what stands before the first colon
+            raise ConfigError(where, "a user's name is not empty and holds no colon", key=key)
+        match = _HASH.fullmatch(hashed)
+        if not match:
+            reason = "not a bcrypt hash; `htpasswd -nBC 10 NAME` makes one, and it starts with $2y$"
+            raise ConfigError(where, reason, key=key)
+        if not MIN_COST <= int(match["cost"]) <= MAX_COST:
+            reason = f"cost {int(match['cost'])}: {MIN_COST} to {MAX_COST}, or one check takes longer than a scrape may"
+            raise ConfigError(where, reason, key=key)
+
+
+def cost_of(hashed: str) -> int:
+    """Of a bcrypt hash: the exponent of the work."""
+    return int(hashed.split("$")[2])
+
+
+def _beside(path: Path, found: WebFile) -> WebFile:
+    tls = found.tls_server_config
+    if tls is None:
+        return found
+    keys = ("cert_file", "key_file", "client_ca_file")
+    files = {key: str(path.parent / value) for key in keys if (value := getattr(tls, key))}
+    return msgspec.structs.replace(found, tls_server_config=msgspec.structs.replace(tls, **files))

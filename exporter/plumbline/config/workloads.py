@@ -1,0 +1,245 @@
+"""The workload catalogue: what is measured on purpose, written once, shared by probes and baselines.
+
+A block workload's id says what it is: ``<pattern>-<block size>-qd<queue depth>-j<jobs>[-dsync|-buffered]``, after the
+layer where that is not the disk (``rbd-``, ``fs-``); the other kinds say it likewise. A probe result
+and a baseline entry are comparable only when layer, device class, workload, operation *and* ``config_hash`` agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import resources
+from typing import ClassVar, Literal, TypeAlias
+
+import msgspec
+import yaml
+
+from plumbline.errors import ConfigError
+
+LAYERS = ("network", "disk", "osd", "rados", "rbd", "filesystem", "object", "client")
+STATISTICS = ("mean", "p50", "p95", "p99", "p999", "max")
+
+
+class Pattern(StrEnum):
+    """Access pattern, in fio's words (``rw=``)."""
+
+    READ = "read"
+    WRITE = "write"
+    RANDREAD = "randread"
+    RANDWRITE = "randwrite"
+    RANDRW = "randrw"
+
+
+class Sync(StrEnum):
+    """Durability asked of every write: none beyond O_DIRECT, or O_DSYNC (data on stable media on return)."""
+
+    NONE = "none"
+    DSYNC = "dsync"
+
+
+_OPERATIONS = {
+    Pattern.READ: ("read",),
+    Pattern.WRITE: ("write",),
+    Pattern.RANDREAD: ("read",),
+    Pattern.RANDWRITE: ("write",),
+    Pattern.RANDRW: ("read", "write"),
+}
+
+
+class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
+    """What every workload has."""
+
+    id: str
+    layer: str
+    description: str = ""
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations that a result of this workload has."""
+        raise NotImplementedError
+
+    def config_hash(self, *, rate_iops: float | None = None) -> str:
+        """Twelve hex digits over all parameters that change a result; ``rate_iops`` is a cap the probe put on it.
+
+        A capped run is another experiment than an uncapped one. Id and description are no parameters.
+        """
+        facts = {name: value for name, value in msgspec.to_builtins(self).items() if name not in ("id", "description")}
+        parts = [f"{name}={facts[name]}" for name in sorted(facts)] + [f"{rate_iops:g}" if rate_iops else "-"]
+        return _digest(parts)
+
+
+class BlockWorkload(_Common, frozen=True, tag="block"):
+    """Reads and writes of blocks: ``block_size`` in bytes, ``jobs`` processes with ``iodepth`` in flight each."""
+
+    pattern: Pattern
+    block_size: int
+    iodepth: int = 1
+    jobs: int = 1
+    direct: bool = True
+    sync: Sync = Sync.NONE
+    rwmix_read: int = 50
+    """Share of reads in percent; only for ``randrw``."""
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``read``, ``write`` or both."""
+        return _OPERATIONS[self.pattern]
+
+    def config_hash(self, *, rate_iops: float | None = None) -> str:
+        """As for every workload; its text is older than the other kinds, and stands in baselines that were recorded.
+
+        File size and run time are not part of it: they bound the probe, and the documented runs of the seeds differ
+        in them by design. Neither is the canary's pace: at queue depth 1 every operation meets an idle queue, however
+        many a second there are.
+        """
+        parts = [
+            self.layer,
+            self.pattern.value,
+            str(self.block_size),
+            str(self.iodepth),
+            str(self.jobs),
+            "direct" if self.direct else "buffered",
+            self.sync.value,
+            str(self.rwmix_read) if self.pattern is Pattern.RANDRW else "-",
+            f"{rate_iops:g}" if rate_iops else "-",
+        ]
+        return _digest(parts)
+
+
+class TcpThroughput(_Common, frozen=True, tag="tcp-throughput"):
+    """One TCP transfer as fast as it goes. Operations are seen from this node: transmit, receive."""
+
+    streams: int = 1
+    both: bool = True
+    """Receive after transmit; False: transmit only."""
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``transmit`` and, one after the other, ``receive``."""
+        return ("transmit", "receive") if self.both else ("transmit",)
+
+
+class RoundTrip(_Common, frozen=True, tag="round-trip"):
+    """Small packets and their answers, one in flight. ``payload_bytes`` without headers; ``tcp`` is a handshake."""
+
+    protocol: Literal["icmp", "tcp"]
+    payload_bytes: int = 0
+
+    operations: ClassVar[tuple[str, ...]] = ("round-trip",)
+
+
+class PathMtu(_Common, frozen=True, tag="path-mtu"):
+    """The biggest packet with don't-fragment that is answered."""
+
+    operations: ClassVar[tuple[str, ...]] = ("path-mtu",)
+
+
+class OsdBench(_Common, frozen=True, tag="osd-bench"):
+    """``ceph tell osd.N bench TOTAL BLOCK [OBJECT OBJECTS]``; bytes."""
+
+    total_bytes: int
+    block_size: int
+    object_size: int = 0
+    objects: int = 0
+
+    operations: ClassVar[tuple[str, ...]] = ("write",)
+
+
+class RadosBench(_Common, frozen=True, tag="rados-bench"):
+    """``rados bench``: ``mode`` with ``concurrent`` operations of ``object_size`` bytes in flight."""
+
+    mode: Literal["write", "seq", "rand"]
+    object_size: int
+    concurrent: int = 16
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``write`` or ``read``."""
+        return ("write",) if self.mode == "write" else ("read",)
+
+
+class RadosOps(_Common, frozen=True, tag="rados-ops"):
+    """Single object operations, one in flight: a write of ``object_size`` bytes, its read, its removal."""
+
+    object_size: int
+
+    operations: ClassVar[tuple[str, ...]] = ("write", "read", "remove")
+
+
+class RbdBench(_Common, frozen=True, tag="rbd-bench"):
+    """``rbd bench``: ``io_size`` bytes, ``threads`` in flight."""
+
+    operation: Literal["read", "write"]
+    io_size: int
+    threads: int = 16
+    random: bool = False
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """``read`` or ``write``."""
+        return (self.operation,)
+
+
+class Metadata(_Common, frozen=True, tag="metadata"):
+    """Files of ``file_size`` bytes made, looked at and removed, one after the other."""
+
+    files: int
+    file_size: int = 0
+
+    operations: ClassVar[tuple[str, ...]] = ("create", "stat", "unlink")
+
+
+class S3Ops(_Common, frozen=True, tag="s3-ops"):
+    """Single object requests, one in flight: put of ``object_size`` bytes, get, list, delete."""
+
+    object_size: int
+
+    operations: ClassVar[tuple[str, ...]] = ("put", "get", "list", "delete")
+
+
+Workload: TypeAlias = (
+    BlockWorkload | TcpThroughput | RoundTrip | PathMtu | OsdBench | RadosBench | RadosOps | RbdBench | Metadata | S3Ops
+)
+
+
+def _digest(parts: list[str]) -> str:
+    return hashlib.sha256("|".join(parts).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadCatalogue:
+    """All known workloads by id."""
+
+    by_id: dict[str, Workload]
+
+    def get(self, workload_id: str, *, where: str, key: str) -> Workload:
+        """The workload, or :class:`ConfigError` naming ``where`` and ``key`` with the nearest known ids."""
+        try:
+            return self.by_id[workload_id]
+        except KeyError:
+            raise ConfigError(where, self.unknown(workload_id), key=key, value=workload_id) from None
+
+    def unknown(self, workload_id: str) -> str:
+        """What an error says of an id that no workload has, with the nearest known ids."""
+        import difflib  # only on the error path  # noqa: PLC0415
+
+        near = difflib.get_close_matches(workload_id, self.by_id, n=3, cutoff=0.4)
+        return "no such workload in the catalogue" + (f"; near: {', '.join(near)}" if near else "")
+
+
+def load_catalogue() -> WorkloadCatalogue:
+    """The catalogue the package ships (``workloads.yaml``); a mistake in it is :class:`ConfigError`."""
+    text = resources.files("plumbline.config").joinpath("workloads.yaml").read_text("utf-8")
+    try:
+        written = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  (libyaml, 10× faster)
+        rows = msgspec.convert([{"kind": "block", **row} for row in written], list[Workload])
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        raise ConfigError("workloads.yaml", str(error)) from error
+    by_id: dict[str, Workload] = {}
+    for row in rows:
+        if row.id in by_id or row.layer not in LAYERS:
+            raise ConfigError("workloads.yaml", "repeated id or unknown layer", key=row.id, value=row.layer)
+        by_id[row.id] = row
+    return WorkloadCatalogue(by_id)

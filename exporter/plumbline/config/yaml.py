@@ -1,0 +1,168 @@
+"""Strict YAML for files that somebody writes by hand: one clear line for every mistake, bounded in time and memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from plumbline.config.types import FieldError
+from plumbline.core.answers import read_named
+from plumbline.errors import ConfigError
+
+MAX_CHARACTERS, MAX_NODES, MAX_DEPTH = 4 << 20, 100_000, 50
+"""Of one YAML file: a site file of a thousand entries has 30,000 values, none is nested deeper than ten levels."""
+_LONGEST_WORDS = 300
+
+T = TypeVar("T")
+
+
+def read_text(path: Path, *, max_bytes: int) -> str:
+    """A file that somebody wrote by hand; :class:`ConfigError` for one that is too long, no UTF-8 or can't be read."""
+    try:
+        data = read_named(path, max_bytes)
+    except OSError as error:
+        raise ConfigError(str(path), f"can't be read: {error.strerror}") from error
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(path), f"is not UTF-8 at byte {error.start}") from None
+
+
+def read_yaml(text: str, *, where: str) -> Any:
+    """YAML with repeated keys refused, bounded in time and memory; ``None`` for an empty document."""
+    if len(text) > MAX_CHARACTERS:
+        raise ConfigError(where, f"is longer than {MAX_CHARACTERS >> 20} MiB; that is no configuration")
+    try:
+        _measure(text, where)
+        return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506  (a SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = f"{where}:{mark.line + 1}" if mark else where
+        raise ConfigError(at, f"not valid YAML: {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(where, f"not valid YAML: {' '.join(str(error).split())}") from error
+    except (AttributeError, LookupError, TypeError, OverflowError) as error:  # of PyYAML's: !!timestamp x, !!bool x
+        raise ConfigError(where, "not valid YAML: a value is not what its tag (!!…) says") from error
+
+
+def _measure(text: str, where: str) -> None:
+    """Refuse what would be too much once loaded.
+
+    The C loader recurses: 100,000 brackets end the process by SIGSEGV. Aliases of aliases are a gigabyte in ten lines
+    as soon as somebody prints them.
+    """
+    sizes: dict[str, int] = {}  # anchor → nodes, aliases written out
+    open_nodes: list[tuple[str | None, int]] = []  # anchor, nodes before it
+    nodes = 0
+    for event in yaml.parse(text, Loader=_UniqueKeyLoader):
+        at = f"{where}:{event.start_mark.line + 1}" if event.start_mark else where
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_nodes.append((event.anchor, nodes))
+            nodes += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_nodes.pop()
+            if anchor:
+                sizes[anchor] = nodes - before
+        elif isinstance(event, yaml.AliasEvent):
+            if any(anchor == event.anchor for anchor, _ in open_nodes):
+                raise ConfigError(at, f"not valid here: *{event.anchor} stands inside of what it repeats")
+            nodes += sizes.get(event.anchor or "", 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            nodes += 1
+        if len(open_nodes) > MAX_DEPTH:
+            raise ConfigError(at, f"not valid here: nested deeper than {MAX_DEPTH} levels")
+        if nodes > MAX_NODES:
+            raise ConfigError(at, f"not valid here: more than {MAX_NODES} values, aliases counted each time")
+
+
+def convert(kind: type[T], data: Any, *, where: str) -> T:
+    """``data`` as ``kind``, or :class:`ConfigError` with the dotted key, the value that stood there and why."""
+    for key, text in _texts(data):
+        if "\0" in text:  # the system's calls would refuse it, long after the check
+            in_one_line = " ".join(key.split())
+            raise ConfigError(where, "holds a NUL, which no path, name or pattern does", key=_cut(in_one_line))
+    try:
+        return msgspec.convert(data, kind, dec_hook=_decode)
+    except msgspec.ValidationError as error:
+        reason, _, path = " ".join(str(error).split()).partition(" - at `")  # a key may hold a line break
+        key = path.rstrip("`").removeprefix("$").removeprefix(".")
+        if isinstance(error.__cause__, FieldError):
+            raise error.__cause__.at(where, _cut(key)) from error
+        unknown = re.match(r"Object contains unknown field `(.*)`", reason)
+        if unknown:
+            key = f"{key}.{unknown[1]}".lstrip(".")
+            raise ConfigError(where, "no such key; see the configuration reference", key=_cut(key)) from error
+        value = _value_at(data, key) if key else None
+        raise ConfigError(where, _lower_first(_cut(reason)), key=_cut(key), value=value) from error
+    except OverflowError as error:
+        raise ConfigError(where, "a number is too large for what it stands for") from error
+
+
+def _texts(data: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every text and key in it, with its dotted key."""
+    if isinstance(data, str):
+        yield key, data
+    elif isinstance(data, dict):
+        for name, value in data.items():
+            at = f"{key}.{name}".removeprefix(".")
+            yield at, str(name)
+            yield from _texts(value, at)
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from _texts(value, f"{key}[{index}]")
+
+
+def convert_secret(kind: type[T], data: Any, *, where: str, reference: str) -> T:
+    """:func:`convert` of what may hold secrets: no error shows a value. ``reference``: the page that has its keys."""
+    try:
+        return convert(kind, {} if data is None else data, where=where)
+    except ConfigError as error:
+        reason = error.reason.replace("the configuration reference", reference)
+        raise ConfigError(where, reason, key=error.key) from None
+
+
+def _cut(text: str) -> str:
+    """Short enough for a line; it may hold all of a long value."""
+    return text if len(text) <= _LONGEST_WORDS else f"{text[: _LONGEST_WORDS - 1]}…"
+
+
+def _decode(kind: type, value: object) -> object:
+    parse = getattr(kind, "parse", None)
+    if parse is None:
+        raise NotImplementedError(kind)
+    return parse(value)
+
+
+class _UniqueKeyLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML lets a repeated key silently win over the first; a config where that happens is refused."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, Hashable):
+                if key in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key!r} stands twice", key_node.start_mark
+                    )
+                seen.add(key)
+        return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]
+
+
+def _value_at(data: Any, key: str) -> Any:
+    """What stood at msgspec's dotted path; ``None`` where the path ends early (``[...]`` is any element)."""
+    for part in re.findall(r"[^.\[\]]+|\[\d+\]", key):
+        try:
+            data = data[int(part[1:-1])] if part.startswith("[") else data[part]
+        except (LookupError, TypeError, ValueError):
+            return None
+    return data
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

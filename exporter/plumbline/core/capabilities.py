@@ -1,0 +1,123 @@
+"""Giving up capabilities once what needed them is done: capset(2), prctl(2), capabilities(7).
+
+Capabilities belong to a thread: what is given up here is given up by this thread and by those it starts afterwards.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+
+from plumbline.core.kernel import read_kernel
+from plumbline.core.roots import Roots
+from plumbline.errors import PlumblineError
+
+_VERSION_3 = 0x20080522
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
+_CAP_SETPCAP = 8
+
+
+class Capability(IntEnum):
+    """Those that parts of the daemon can make use of, by their numbers in linux/capability.h."""
+
+    SYS_RAWIO = 17
+    SYS_ADMIN = 21
+    PERFMON = 38
+    BPF = 39
+
+    @property
+    def label(self) -> str:
+        """As capabilities(7) writes it."""
+        return f"CAP_{self.name}"
+
+
+NEVER_USED = frozenset(
+    {
+        9,  # LINUX_IMMUTABLE
+        11,  # NET_BROADCAST
+        15,  # IPC_OWNER
+        16,  # SYS_MODULE
+        18,  # SYS_CHROOT
+        19,  # SYS_PTRACE
+        20,  # SYS_PACCT
+        22,  # SYS_BOOT
+        25,  # SYS_TIME
+        26,  # SYS_TTY_CONFIG
+        27,  # MKNOD
+        28,  # LEASE
+        29,  # AUDIT_WRITE
+        30,  # AUDIT_CONTROL
+        31,  # SETFCAP
+        32,  # MAC_OVERRIDE
+        33,  # MAC_ADMIN
+        34,  # SYSLOG
+        35,  # WAKE_ALARM
+        36,  # BLOCK_SUSPEND
+        37,  # AUDIT_READ
+        40,  # CHECKPOINT_RESTORE
+    }
+)
+"""What no part of the daemon and nothing that it starts can make use of, by number: root's, where it runs as root. Not
+here: what reading keyrings, sockets and other users' files takes (DAC_*, FOWNER, CHOWN), what ends and orders processes
+(KILL, SYS_NICE, SYS_RESOURCE, SETUID, SETGID, SETPCAP), what networks are asked with (NET_ADMIN, NET_RAW,
+NET_BIND_SERVICE), IPC_LOCK, which loading BPF took before Linux 5.11, and PERFMON, BPF, SYS_RAWIO and SYS_ADMIN, which
+have names above."""
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Sets(ctypes.Structure):
+    _fields_ = (
+        ("effective", ctypes.c_uint32),
+        ("permitted", ctypes.c_uint32),
+        ("inheritable", ctypes.c_uint32),
+    )
+
+
+def effective(roots: Roots) -> frozenset[Capability]:
+    """Of :class:`Capability` those this thread has in force; none where /proc doesn't tell."""
+    try:
+        text = read_kernel(roots.proc / "thread-self" / "status").decode("ascii", "replace")
+    except OSError:
+        return frozenset()
+    return parse_effective(text)
+
+
+def parse_effective(status: str) -> frozenset[Capability]:
+    """From the ``CapEff`` line of ``/proc/<pid>/status``."""
+    match = re.search(r"^CapEff:\s*([0-9a-f]{1,16})$", status, re.MULTILINE)
+    mask = int(match[1], 16) if match else 0
+    return frozenset(each for each in Capability if mask >> each & 1)
+
+
+def give_up(wanted: Iterable[int]) -> frozenset[int]:
+    """Drop these from the effective, permitted, inheritable, ambient and bounding sets; those that were held.
+
+    All sets but the bounding one change in a single call, the ambient set with them because the kernel keeps it below
+    both others; so there is no state in between. :class:`PlumblineError` where the kernel refuses that call. The
+    bounding set can only be narrowed with CAP_SETPCAP: without it no program could bring the capability back either,
+    but one that has it as a file capability.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, sets = _Header(_VERSION_3, 0), (_Sets * 2)()
+    if libc.capget(ctypes.byref(header), ctypes.byref(sets)):
+        raise PlumblineError(f"capget: {os.strerror(ctypes.get_errno())}")
+    may_bound = bool(sets[0].effective >> _CAP_SETPCAP & 1)
+    given_up = set()
+    for each in wanted:
+        half, bit = sets[each // 32], 1 << each % 32
+        if (half.effective | half.permitted | half.inheritable) & bit:
+            given_up.add(each)
+        half.effective &= ~bit
+        half.permitted &= ~bit
+        half.inheritable &= ~bit
+        if may_bound and libc.prctl(_PR_CAPBSET_READ, each, 0, 0, 0) == 1:
+            libc.prctl(_PR_CAPBSET_DROP, each, 0, 0, 0)
+    if given_up and libc.capset(ctypes.byref(header), ctypes.byref(sets)):
+        raise PlumblineError(f"capset: {os.strerror(ctypes.get_errno())}; the daemon keeps more rights than it needs")
+    return frozenset(given_up)

@@ -1,0 +1,395 @@
+"""The daemon's life from start to reload to stop; what it is made of is put together in ``daemon/wiring.py``.
+
+scrape    sources.read_x() → Reading → collectors.samples() → exposition → server
+probes    probing (canary processes, scheduled jobs) → state → collectors
+reload    new file → checked → planned → applied; whatever fails before "applied" leaves the old one running, and all
+          before it is done beside the main loop: a file may lie on a mount that hangs
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from plumbline import __version__
+from plumbline.background.ceph_map import CEPH_MAP
+from plumbline.background.host import DISKS_CHANGED, LINK_FACTS, LINKS_CHANGED
+from plumbline.background.host_facts import NETWORK_FACTS
+from plumbline.background.presence import DISK_PRESENCE
+from plumbline.checks.model import Finding
+from plumbline.collectors.daemon import DaemonState
+from plumbline.collectors.registry import NAMES
+from plumbline.config.model import Config, NetworkServerConfig, split_address
+from plumbline.config.options import Overrides, read_config, storage_path
+from plumbline.config.workloads import load_catalogue
+from plumbline.core import threads
+from plumbline.core.answers import Beside
+from plumbline.core.file_watch import FileWatch
+from plumbline.core.memory import share_one_heap
+from plumbline.core.parallel import ask_side_by_side
+from plumbline.core.privacy import keep_memory_private
+from plumbline.core.roots import Roots
+from plumbline.core.scheduler import Job, Scheduler
+from plumbline.core.single_flight import Shared
+from plumbline.daemon.readings import readings_of
+from plumbline.daemon.running import Running, World, named, web_file
+from plumbline.daemon.signals import Signals
+from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, Wiring, no_daemon
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.probes.network.iperf3_server import IperfServer, ServerPlan
+from plumbline.probes.plan import recordable
+from plumbline.probes.state import StateStore
+from plumbline.sources.kernel.hotplug import BlockHotplug
+from plumbline.sources.net.genetlink import settings_group
+from plumbline.sources.net.linkevents import LinkEvents
+from plumbline.sources.net.routes import networks_of
+from plumbline.status.gather import Overview
+from plumbline.status.page import render_status
+from plumbline.web.exposure import Door
+from plumbline.web.guard import Guard, make_guard
+from plumbline.web.routes import Site
+from plumbline.web.server import Server
+
+log = logging.getLogger("plumbline")
+
+JUDGE_EVERY_S = 60.0
+"""Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
+FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 7.0
+"""After the start there is a page of metrics, whatever hangs; of that, what the slow tier is waited for; the rest is
+what collectors may take altogether."""
+CHECK_WITHIN_S = 10.0
+"""What `plumbline check` waits for facts at each of its looks; a disk that hangs must not hang it."""
+SERVER_STOPS_WITHIN_S = 1.0
+"""It ends on SIGTERM at once, on SIGKILL half a second later."""
+FINDINGS = "findings"
+RELOAD_CHECK_EVERY_S = 2.0
+"""A look at a few files' times; soon enough that whoever saved one need not wait."""
+PLAN_ANEW_EVERY_S = 60.0
+"""At most so often for OSDs that come and go: each time the cluster is asked."""
+STOP_WITHIN_S = 1.6
+"""What the parts get to end; SIGTERM promises two seconds altogether."""
+
+
+def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, overrides: Overrides) -> int:
+    """Run the daemon until SIGTERM or SIGINT; the exit code. A start that can't succeed raises one clear error."""
+    share_one_heap()
+    environment = dict(os.environ)
+    catalogue = load_catalogue()
+    reread = partial(read_config, config_file, overrides, catalogue, collectors=NAMES)
+    config = reread()
+    store = StateStore(storage_path(storage_path_flag, config, environment))
+    store.open()
+    try:
+        world = World(config_file, store.directory, roots, catalogue, environment, socket.gethostname())
+        return Daemon(config, world, store, reread=reread).run()
+    finally:
+        store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What `plumbline check` found. ``blind``: what failed or hangs and why; what it knows was not judged."""
+
+    host: str
+    findings: tuple[Finding, ...]
+    window_s: float
+    blind: Mapping[str, str]
+
+
+def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, wait_s: float) -> Examined:
+    """Look at this host twice, ``wait_s`` apart, and judge it, with or without a daemon running beside.
+
+    Only reads: nothing is started, locked or written. :class:`Unavailable` when nothing at all could be judged.
+    """
+    catalogue = load_catalogue()
+    config = read_config(config_file, Overrides(), catalogue, collectors=NAMES)
+    store = StateStore(storage_path(storage_path_flag, config, os.environ))
+    host = socket.gethostname()
+    wired = Wiring(
+        World(config_file, store.directory, roots, catalogue, os.environ, host), config, store, state=no_daemon
+    )
+    wired.collect(daemon=False)
+    jobs = {job.name: partial(job.run, threading.Event()) for job in wired.slow_tier()}
+    hung: set[str] = set()
+    for pause_s in (0.0, wait_s):
+        time.sleep(pause_s)
+        # what hangs is left behind, and its slot says so by itself: to ask it again would only hang the next look, too
+        asked = {name: run for name, run in jobs.items() if name not in hung}
+        hung |= set(ask_side_by_side(asked, CHECK_WITHIN_S, what="look")[1])
+        snapshot = wired.exposition.scrape()
+        findings = wired.judge.look(readings_of(snapshot), time.monotonic())
+    blind = {f"collector {each.name} fails": each.reason for each in snapshot.collectors if not each.success}
+    blind |= dict.fromkeys(sorted(hung), f"no answer within {CHECK_WITHIN_S:g} s; see dmesg")
+    if not findings:
+        raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
+    return Examined(host, findings, wait_s, blind)
+
+
+class Daemon:
+    """One daemon: :meth:`run` returns when it has been told to stop."""
+
+    def __init__(self, config: Config, world: World, store: StateStore, *, reread: Callable[[], Config]) -> None:
+        self._reread, self._store, self._world = reread, store, world
+        self._signals = Signals()
+        self._beside = Beside[Callable[[], object]](self._signals.wake)
+        """What reads files; its answer is what to do in the main loop."""
+        self._began_s = self._page_from_s = math.inf
+        """Monotonic: the start, and from when there is a page of metrics."""
+        self._reload_error = ""
+        self._network_server: IperfServer | None = None
+        self._named_files = named(config)
+        """Those of a configuration that was refused, too: they may be mended."""
+        self._planned_for: object = None
+        self._files = FileWatch(lambda: world.files(self._named_files))
+        self._guard = make_guard(web_file(config))
+        self._wired = Wiring(world, config, store, state=self._state)
+        self._overview = Overview(host=world.host, started=time.time())
+        self._housekeeping = Scheduler()
+        site = Site(self._wired.exposition, status=Shared(self._status_page), ready=self._not_ready_because)
+        host, port = split_address(config.web.listen_address)
+        self._server = Server(
+            host, port, site.respond, logger=log, guard=self._guard, max_requests=config.web.max_requests
+        )
+
+    # --- life
+
+    def run(self) -> int:
+        """Serve until told to stop; 0."""
+        self._began_s = time.monotonic()
+        self._signals.install()
+        keep_memory_private()
+        given_up = self._wired.give_up_capabilities()  # before a second thread: capabilities belong to threads
+        self._server.start()  # first: a port in use must be known before a probe touches the disk
+        if given_up:
+            log.info("%s", given_up)
+        self._tell_the_door()
+        kick = self._housekeeping.kick
+        events: list[LinkEvents | BlockHotplug] = [
+            LinkEvents(lambda: self._kick(LINKS_CHANGED), settings_group=settings_group),
+            BlockHotplug(self._world.roots, lambda: self._kick(DISKS_CHANGED)),
+        ]
+        try:
+            findings = Job(FINDINGS, JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
+            self._housekeeping.replace([*self._wired.jobs(), findings])
+            for each in events:
+                _start_events(each)
+            self._await_facts()
+            self._apply(self._wired.running)
+            kick(CEPH)  # now it is known whether a probe needs it
+            kick(DISK_PRESENCE)  # by now it can tell serial numbers
+            self._page_from_s = self._began_s + FIRST_PAGE_WITHIN_S
+            kick(FINDINGS)  # last: at first it waits for all that is owed
+            url = f"{'https' if self._guard.encrypts else 'http'}://{self._server.address}"
+            print(f"plumbline {__version__}: status page {url}/  metrics {url}/metrics", flush=True)
+            self._loop()
+        finally:
+            self._end(events)
+            self._wired.watch.latency.close()
+        return 0
+
+    def _look(self, cancel: threading.Event) -> None:
+        """Judge the host as it is now; the first time, once the slow tier has been read. Then there are metrics."""
+        first = self._not_ready_because() is not None
+        if first:
+            self._await_readings(cancel)
+        try:
+            snapshot = self._wired.exposition.scrape()
+            self._wired.judge.look(readings_of(snapshot), time.monotonic())
+            self._overview.remember(snapshot)
+        finally:
+            if first:
+                self._page_from_s = time.monotonic()
+                log.info("the first page of metrics is there after %.1f s", self._page_from_s - self._began_s)
+
+    def _await_readings(self, cancel: threading.Event) -> None:
+        """Until every other job has run once; what hangs is named, and the first page comes without it."""
+        left = self._housekeeping.owing() - {FINDINGS}
+        deadline = self._began_s + FIRST_READINGS_WITHIN_S
+        while left and time.monotonic() < deadline and not cancel.wait(0.02):
+            left &= self._housekeeping.owing()
+        if left and not cancel.is_set():
+            named, within_s = ", ".join(sorted(left)), FIRST_READINGS_WITHIN_S
+            log.warning("the first page comes without: %s; no answer for %g s, see dmesg", named, within_s)
+
+    def _kick(self, jobs: Iterable[str]) -> None:
+        for job in jobs:
+            self._housekeeping.kick(job)
+
+    def _await_facts(self) -> None:
+        """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
+        deadline = time.monotonic() + FACTS_WITHIN_S
+        while not (self._wired.watch.facts_read or self._signals.stop) and time.monotonic() < deadline:
+            self._signals.wait(0.02)
+
+    def _loop(self) -> None:
+        next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
+        next_plan = 0.0
+        asked = self._signals
+        while not asked.stop:
+            asked.wait(1.0)
+            self._wired.probing.poll()
+            if (then := self._beside.fetch()) and not asked.stop:
+                then()
+            self._follow_disks()
+            if self._wired.watch.network.wants_refresh:
+                self._housekeeping.kick(NETWORK_FACTS)
+            if self._beside.idle and time.monotonic() >= next_plan and self._wired.probing.outdated:
+                next_plan = time.monotonic() + PLAN_ANEW_EVERY_S
+                self._plan_anew("the OSDs changed")
+            if self._beside.idle and (asked.reload or time.monotonic() >= next_check):
+                next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
+                whatever, asked.reload = asked.reload, False
+                self._beside.ask(partial(self._look_for_changes, whatever=whatever), name="reload")
+
+    def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
+        began = time.monotonic()
+        closing = threads.start("end", partial(self._server.stop, timeout_s=1.0), of="http")
+        serving = threads.start("end", partial(self._serve_network, None), of="iperf3-server")
+        for name in self._wired.probing.stop(STOP_WITHIN_S):
+            log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
+        self._wired.cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
+        self._wired.watch.stop()
+        self._wired.ceph_map.stop()
+        self._housekeeping.stop(0.1)
+        for each in events:
+            each.stop()
+        for ending in (closing, serving):
+            ending.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
+        log.info("stopped")
+
+    # --- configuration
+
+    def _look_for_changes(self, *, whatever: bool) -> Callable[[], object]:
+        """Read the files if they changed, or ``whatever`` they are; what to do about it. Beside the main loop."""
+        return self._files.take(self._read_anew) if whatever or self._files.changed else lambda: None
+
+    def _read_anew(self) -> Callable[[], object]:
+        """Whatever is wrong with the files leaves everything as it was."""
+        try:
+            config = self._reread()
+            self._named_files = named(config)
+            guard = make_guard(web_file(config), self._guard)
+            running = self._world.prepare(config, self._wired.watch.disks)
+        except PlumblineError as error:
+            return partial(self._refuse, error)
+        return partial(self._take, running, guard)
+
+    def _refuse(self, error: PlumblineError) -> None:
+        self._reload_error = str(error)
+        log.error("reload refused, the running configuration stays: %s", error)
+
+    def _take(self, running: Running, guard: Guard) -> None:
+        old = self._wired.running.config
+        web = msgspec.structs.replace(running.config.web, config_file=old.web.config_file)
+        if web != old.web or running.config.storage_path != old.storage_path:
+            log.warning("web.* and storage_path take effect at the next restart; the rest does now")
+        if guard is not self._guard:
+            self._guard = guard
+            self._server.use(guard)
+            self._tell_the_door()
+        self._apply(running)
+        self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
+        self._kick((CEPH, CEPH_MAP))
+        self._reload_error = ""
+        log.info("configuration reloaded")
+
+    def _follow_disks(self) -> None:
+        """Plan again when disks or OSDs came or went: some probes are one for each of them."""
+        if not (self._wired.watch.facts_read and self._beside.idle):
+            return
+        disks = (frozenset(each.name for each in self._wired.watch.disks), dict(self._wired.watch.storage.osds))
+        if disks == self._planned_for:
+            return
+        first, self._planned_for = self._planned_for is None, disks
+        self._plan_anew("disks changed", level=logging.DEBUG if first else logging.INFO)
+
+    def _plan_anew(self, because: str, *, level: int = logging.INFO) -> None:
+        """The configuration in force may mean something else here by now. No reload: the file may be half edited."""
+        config = self._wired.running.config
+
+        def plan() -> Callable[[], object]:
+            try:
+                return partial(self._take_plan, self._world.prepare(config, self._wired.watch.disks), because, level)
+            except PlumblineError as error:
+                return partial(log.warning, "%s, the probes stay as they are: %s", because, error)
+
+        self._beside.ask(plan, name="plan")
+
+    def _take_plan(self, running: Running, because: str, level: int) -> None:
+        if running.plan != self._wired.running.plan:
+            log.log(level, "%s: probes planned anew", because)
+            self._apply(replace(running, since=self._wired.running.since))
+
+    def _apply(self, running: Running) -> None:
+        self._wired.take(running)
+        self._serve_network(running.config.network_server)
+        self._wired.collect()
+
+    def _serve_network(self, config: NetworkServerConfig | None) -> None:
+        """Keep the server that ``config`` wants, and no other."""
+        plan = None if config is None else ServerPlan.of(config)
+        if self._network_server is not None and self._network_server.plan != plan:
+            self._network_server.stop(SERVER_STOPS_WITHIN_S)
+            self._network_server = None
+        if plan is not None and self._network_server is None:
+            self._network_server = IperfServer(plan, self._world.environment, networks=networks_of)
+            self._network_server.start()
+
+    # --- what is shown
+
+    def _state(self) -> DaemonState:
+        server, door = self._network_server, self._door()
+        return DaemonState(
+            reload_ok=not self._reload_error,
+            since_ts=self._wired.running.since,
+            state_saved=not self._store.save_failed,
+            server_up=None if server is None else server.up,
+            server_listen="" if server is None else server.plan.listen,
+            web=(door.reach, door.encryption, door.authentication),
+            web_guards_lost=len(door.lost),
+            thread_failures=threads.PROCESS.failures,
+            web_refused={why.value: count for why, count in self._server.refused.items()},
+        )
+
+    def _door(self) -> Door:
+        return Door.of(split_address(self._server.address)[0], self._guard)
+
+    def _tell_the_door(self) -> None:
+        if warning := self._door().warning:
+            log.warning("%s: %s", self._server.address, warning)
+
+    def _not_ready_because(self) -> str | None:
+        return None if time.monotonic() >= self._page_from_s else "the host is being read for the first time"
+
+    def _status_page(self) -> str:
+        return render_status(
+            self._overview.model(
+                self._wired.exposition.scrape(),
+                probing=self._wired.probing,
+                book=self._wired.running.book,
+                findings=self._wired.judge.findings,
+                waiting_for=self._not_ready_because(),
+                config_error=self._reload_error,
+                door=self._door().warning,
+                server_trouble=self._network_server.why_down if self._network_server else "",
+                recordable=recordable(self._wired.running.plan),
+                fingerprint=self._wired.fingerprint(),
+            )
+        )
+
+
+def _start_events(events: LinkEvents | BlockHotplug) -> None:
+    try:
+        events.start()
+    except (PlumblineError, OSError) as error:
+        log.info("%s; changes are found by the periodic look", error)

@@ -1,0 +1,74 @@
+"""A configuration and what it means on this host: everything that can fail, before anything changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.baseline.book import Book, load_book
+from plumbline.config.model import Config
+from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.core.roots import Roots
+from plumbline.core.storage_names import RECORDED
+from plumbline.probes.plan import ProbingPlan, make_plan
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.web.guard import files_of
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a configuration became; replaced whole at a reload."""
+
+    config: Config
+    plan: ProbingPlan
+    book: Book
+    since: float  # Unix seconds
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a configuration is prepared with, the same for the daemon's whole life."""
+
+    config_file: Path | None
+    storage: Path
+    roots: Roots
+    catalogue: WorkloadCatalogue
+    environment: Mapping[str, str]
+    host: str
+
+    def prepare(self, config: Config, disks_before: tuple[BlockDevice, ...] = ()) -> Running:
+        """Plan and baselines; :class:`ConfigError` or :class:`BaselineError` for what can't be."""
+        plan = make_plan(
+            config,
+            storage=self.storage,
+            roots=self.roots,
+            catalogue=self.catalogue,
+            environment=self.environment,
+            disks_before=disks_before,
+        )
+        book = load_book(
+            config.baseline,
+            where=str(self.config_file or "configuration"),
+            storage=self.storage,
+            host=self.host,
+            catalogue=self.catalogue,
+            targets=plan.targets(),
+        )
+        return Running(config, plan, book, time.time())
+
+    def files(self, others: Iterable[Path]) -> list[Path]:
+        """Every file that a reload reads; ``others``: :func:`named` ones."""
+        own = [self.config_file] if self.config_file else []
+        return [self.storage / RECORDED, *others, *own]
+
+
+def named(config: Config) -> tuple[Path, ...]:
+    """The files that a configuration names: of baselines, and of what guards the door."""
+    return (*map(Path, config.baseline.files), *files_of(web_file(config)))
+
+
+def web_file(config: Config) -> Path | None:
+    """The web configuration file; ``None``: everybody may come in, unencrypted."""
+    return Path(config.web.config_file) if config.web.config_file else None

@@ -1,0 +1,1 @@
+"""From a collector's samples to the bytes of a page."""

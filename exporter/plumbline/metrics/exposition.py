@@ -1,0 +1,185 @@
+"""Collecting for a scrape: every collector guarded, and scrapes that wait for their turn sharing one collection.
+
+The scrape is the hot path. It never waits for a device or a command: collectors read the kernel's counters or the
+latest value that the scheduler left. Rendering is :mod:`plumbline.metrics.rendering`'s work.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from plumbline.core.single_flight import Shared
+from plumbline.errors import PlumblineError
+from plumbline.metrics import self_metrics
+from plumbline.metrics.guard import Collector, GuardedCollector, H, SkipHook
+from plumbline.metrics.scrape import PAGE_WITHIN_S, Collecting
+from plumbline.metrics.snapshot import CollectorHealth, Family, Snapshot
+from plumbline.metrics.spec import Kind, MetricSpec
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+__all__ = ["Collector", "CollectorHealth", "Exposition", "Family", "ScrapeTimeout", "SkipHook", "Snapshot"]
+
+
+class ScrapeTimeout(PlumblineError):
+    """Another request's collection has been running for too long to wait for."""
+
+
+class Exposition:
+    """All collectors of the daemon, and the ``host`` that they read.
+
+    ``clock`` gives monotonic seconds. ``process`` gives prometheus_client's families about this process
+    (``ProcessCollector.collect``). ``wait_s``: how long a request waits for a collection that another one began;
+    a little less than Prometheus's own scrape timeout. ``page_within_s``: what collectors may take before the one at
+    work is left behind (:mod:`.scrape`).
+    """
+
+    def __init__(
+        self,
+        collectors: Iterable[Collector[H, Any]],
+        host: H,
+        *,
+        clock: Callable[[], float],
+        logger: logging.Logger,
+        process: Callable[[], Iterable[Metric]] | None = None,
+        wait_s: float = 9.0,
+        page_within_s: float = PAGE_WITHIN_S,
+    ) -> None:
+        self._clock = clock
+        self._collecting = Collecting(clock=clock, page_within_s=page_within_s)
+        self._log = logger
+        self._process = process
+        self._process_failed = False
+        self._wait_s = wait_s
+        self._shared = Shared(self._collect, wait_s=wait_s)
+        self._lock = threading.Lock()  # guards the two below
+        self._plan = _Plan((), {})
+        self._retired: dict[str, GuardedCollector] = {}  # switched off by a reload; their counters go on when back
+        self._self_metrics = self_metrics.SelfMetrics()
+        self.replace(collectors, host)
+
+    def replace(self, collectors: Iterable[Collector[H, Any]], host: H) -> None:
+        """Take these collectors of this host from the next collection on; the one under way ends with the old ones.
+
+        Counters of skipped items go on. Two collectors of one name, or two different metrics of one name, are a
+        ``ValueError``, and the old collectors stay.
+        """
+        new = tuple(collectors)
+        shared = _check(new)
+        with self._lock:
+            known = self._retired | {guard.collector.name: guard for guard in self._plan.guards}
+            guards = tuple(
+                GuardedCollector(each, host, clock=self._clock, logger=self._log, before=known.pop(each.name, None))
+                for each in new
+            )
+            self._retired = known
+            self._plan = _Plan(guards, shared)
+
+    @property
+    def specs(self) -> tuple[MetricSpec, ...]:
+        """Every metric that can appear, sorted by name, without collecting anything."""
+        with self._lock:
+            plan = self._plan
+        by_name = {spec.name: spec for guard in plan.guards for spec in guard.collector.specs}
+        by_name |= {spec.name: spec for spec in self_metrics.SPECS}
+        return tuple(by_name[name] for name in sorted(by_name))
+
+    def scrape(self) -> Snapshot:
+        """A collection that began after the question: who changes something and then asks sees it.
+
+        All who come while one is under way share the next. :class:`ScrapeTimeout` when it takes too long.
+        """
+        try:
+            return self._shared()
+        except TimeoutError:
+            raise ScrapeTimeout(
+                f"a collection has been running for more than {self._wait_s:g} s; which collector hangs is in its "
+                "thread's stack: py-spy dump --pid <plumbline>"
+            ) from None
+
+    def _collect(self) -> Snapshot:
+        with self._lock:
+            plan = self._plan
+        families: dict[str, Family] = {}
+        readings: dict[str, object] = {}
+        healths = []
+        for guard, collected in zip(plan.guards, self._collecting.run(plan.guards, plan.shared), strict=True):
+            if guard.collector.listed:
+                healths.append(collected.health)
+            if collected.reading is not None:
+                readings[guard.collector.name] = collected.reading
+            for family in collected.families:
+                before = families.get(family.spec.name)
+                families[family.spec.name] = _joined(before, family) if before else family
+        for family in self._self_metrics.families(healths):
+            families[family.spec.name] = family
+        ordered = tuple(families[name] for name in sorted(families))
+        return Snapshot(ordered, tuple(healths), self._foreign(), readings)
+
+    def _foreign(self) -> tuple[Metric, ...]:
+        if self._process is None:
+            return ()
+        try:
+            metrics = tuple(self._process())
+        except Exception as error:  # noqa: BLE001  (as for any collector)
+            if not self._process_failed:
+                self._log.error("process metrics: %s: %s", type(error).__name__, error)
+            self._process_failed = True
+            return ()
+        self._process_failed = False
+        return metrics
+
+
+class _Plan:
+    """The collectors in force; ``shared`` are the metrics that several of them declare."""
+
+    __slots__ = ("guards", "shared")
+
+    def __init__(self, guards: tuple[GuardedCollector, ...], shared: Iterable[str]) -> None:
+        self.guards = guards
+        self.shared = frozenset(shared)
+
+
+def _joined(first: Family, second: Family) -> Family:
+    return Family(first.spec, first.labels + second.labels, [*first.values, *second.values])
+
+
+def _check(collectors: tuple[Collector[Any, Any], ...]) -> frozenset[str]:
+    """The names of metrics that several collectors declare; ``ValueError`` where names clash."""
+    for name, count in Counter(each.name for each in collectors).items():
+        if count > 1:
+            raise ValueError(f"{count} collectors are named {name}")
+    specs: dict[str, MetricSpec] = {}
+    owners: Counter[str] = Counter()
+    for owner, declared in (("plumbline", self_metrics.SPECS), *((each.name, each.specs) for each in collectors)):
+        for spec in declared:
+            other = specs.setdefault(spec.name, spec)
+            if (other.kind, other.help, other.labels) != (spec.kind, spec.help, spec.labels):
+                raise ValueError(f"{owner} declares {spec.name} otherwise than another collector")
+        names = {spec.name for spec in declared}
+        if len(names) != len(declared):
+            raise ValueError(f"{owner} declares a metric twice")
+        owners.update(names)
+    written: dict[str, str] = {}
+    for spec in specs.values():
+        for name in _written_names(spec):
+            other_spec = written.setdefault(name, spec.name)
+            if other_spec != spec.name:
+                raise ValueError(f"{spec.name} and {other_spec} would both write {name}")
+    if any(owners[spec.name] > 1 for spec in self_metrics.SPECS):
+        raise ValueError("a collector declares one of the exporter's own metrics")
+    return frozenset(name for name, count in owners.items() if count > 1)
+
+
+def _written_names(spec: MetricSpec) -> tuple[str, ...]:
+    """Every name that a spec puts into an exposition: its samples' and, in OpenMetrics, its family's."""
+    if spec.kind is Kind.COUNTER:
+        return (spec.name, spec.name.removesuffix("_total"))
+    if spec.kind is Kind.HISTOGRAM:
+        return (spec.name, f"{spec.name}_bucket", f"{spec.name}_sum", f"{spec.name}_count")
+    return (spec.name,)

@@ -1,0 +1,249 @@
+"""One collector, guarded: all of its samples, checked, or none of them; and never an exception.
+
+The checks that cost something (label counts, text, duplicates) run only when the series differ from the last
+collection's. On a quiet host that is one comparison of lists a family.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+
+from plumbline.core.capabilities import Capability
+from plumbline.core.histogram import HistogramValue
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.metrics.snapshot import CollectorHealth, Family, Snapshot
+from plumbline.metrics.spec import Kind, MetricSpec, Samples
+
+H = TypeVar("H")
+"""What a collector reads from: the host as the daemon knows it."""
+R = TypeVar("R")
+"""What a collector reads."""
+
+SkipHook: TypeAlias = Callable[[str, str], None]
+"""``(item, reason)``: one port or disk left out; ``reason`` is a short label value, the item goes to the log."""
+
+Labels: TypeAlias = tuple[str, ...]
+
+ITEM_REASONS = ("malformed", "unreadable", "vanished")
+"""Why a collector that reads item by item (ports, disks) may leave one out; for its ``skip_reasons``."""
+
+_PLAIN = frozenset({int, float})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SILENT = "silent"
+_MAX_REASONS = 16  # a reason is a label value: a collector that puts a device name there must not grow without bound
+
+
+@dataclass(frozen=True, slots=True)
+class Collector(Generic[H, R]):
+    """One named source of samples: ``read`` asks the host, ``samples`` maps what it said.
+
+    ``samples`` yields samples of ``specs`` only. Both may raise :class:`Unavailable` (normal) or anything else (a
+    fault); in both cases none of the samples is shown. ``read`` returns a value that stays as it is (tuples, frozen
+    readings): it is kept, and judged later. ``skip_reasons`` start at 0, because a counter that is born at 1 has no
+    increase. ``listed=False``: the exporter's own figures, guarded but without health series.
+    """
+
+    name: str
+    specs: tuple[MetricSpec, ...]
+    read: Callable[[H, SkipHook], R]
+    samples: Callable[[R], Samples]
+    skip_reasons: tuple[str, ...] = ()
+    listed: bool = True
+    origin: str = ""
+    """Where the figures come from, in Markdown; for the reference."""
+    sized_by: tuple[str, ...] = ()
+    """The rows of the sizing table that count its series."""
+    capabilities: frozenset[Capability] = frozenset()
+    """What it goes on needing after the start."""
+    needs_daemon: bool = False
+    """Whether it has nothing to say in a look at the host without a daemon."""
+
+    def reading(self, snapshot: Snapshot) -> R | None:
+        """What this collector read for ``snapshot``; ``None`` where it is off, failed or had nothing."""
+        return cast("R | None", snapshot.readings.get(self.name))
+
+
+class Collected(NamedTuple):
+    """What one collector gave. ``reading`` is ``None``, and ``families`` empty, where it failed or had nothing."""
+
+    health: CollectorHealth
+    families: list[Family]
+    reading: object = None
+
+
+class GuardedCollector:
+    """A collector with its memory: skips counted, state logged, series seen last. For one thread at a time."""
+
+    def __init__(
+        self,
+        collector: Collector[H, Any],
+        host: H,
+        *,
+        clock: Callable[[], float],
+        logger: logging.Logger,
+        before: GuardedCollector | None = None,
+    ) -> None:
+        """``before`` is the collector of the same name that this one replaces: its counters and state go on."""
+        self.collector: Collector[Any, Any] = collector
+        self._host = host
+        self._clock = clock
+        self._log = logger
+        self._seen: dict[MetricSpec, _Series] = {}
+        self._state: str = before._state if before else "works"
+        self._skipped_items: set[tuple[str, str]] = before._skipped_items if before else set()
+        self._skipped: dict[str, int] = before._skipped if before else {}
+        for reason in collector.skip_reasons:
+            self._skipped.setdefault(reason, 0)
+
+    def run(self, taken: dict[str, set[Labels]]) -> Collected:
+        """Collect once. ``taken`` holds, for each metric that several collectors share, the series already shown."""
+        began = self._clock()
+        families: list[Family] = []
+        reading: object = None
+        success, available, reason = True, True, ""
+        try:
+            reading, families = self._collect()
+            _claim(families, taken)
+            self._note("works")
+        except Unavailable as error:
+            reading, families, available, reason = None, [], False, str(error)
+            self._note("unavailable", error)
+        except Exception as error:  # noqa: BLE001  (a broken collector must not take the others with it)
+            reading, families, success = None, [], False
+            reason = str(error) if isinstance(error, PlumblineError) else f"{type(error).__name__}: {error}"
+            self._note(f"failed: {type(error).__name__}", error)
+        health = CollectorHealth(
+            self.collector.name, success, available, self._clock() - began, reason, dict(self._skipped)
+        )
+        return Collected(health, families, reading)
+
+    def silent(self, for_s: float, *, new: bool) -> CollectorHealth:
+        """Instead of :meth:`run`, while an earlier run of it has not ended. ``new``: this page was the first to wait
+        for it and logs that; a later one may come while it answers, and would log it after "works again"."""
+        reason = f"no answer for {for_s:.0f} s: a read hangs in the kernel; see dmesg"
+        if new:
+            self._note(_SILENT, PlumblineError(reason))
+        return CollectorHealth(self.collector.name, False, True, for_s, reason, dict(self._skipped))
+
+    def _collect(self) -> tuple[object, list[Family]]:
+        columns: dict[MetricSpec, tuple[list[Labels], list[float | HistogramValue]]]
+        columns = {spec: ([], []) for spec in self.collector.specs}
+        skipped: set[tuple[str, str]] = set()
+        try:
+            reading = self.collector.read(self._host, lambda item, reason: self._skip(item, reason, skipped))
+            for spec, labels, value in self.collector.samples(reading):
+                column = columns.get(spec)
+                if column is None:
+                    raise ValueError(f"{spec.name} is not among the metrics that {self.collector.name} declares")
+                column[0].append(labels)
+                column[1].append(value)
+        finally:
+            self._skipped_items = skipped
+        families = []
+        before, self._seen = self._seen, {}
+        for spec, (labels_of, values) in columns.items():
+            if not labels_of:
+                continue
+            series = before.get(spec)
+            if series is None or series.raw != labels_of:
+                series = _Series(labels_of, _checked_labels(spec, labels_of))
+            self._seen[spec] = series
+            families.append(Family(spec, series.labels, _checked_values(spec, values)))
+        return reading, families
+
+    def _skip(self, item: str, reason: str, skipped: set[tuple[str, str]]) -> None:
+        if reason not in self._skipped and len(self._skipped) >= _MAX_REASONS:
+            reason = "other"
+        self._skipped[reason] = self._skipped.get(reason, 0) + 1
+        if (item, reason) not in self._skipped_items and (item, reason) not in skipped:
+            self._log.debug("collector %s: %s left out: %s", self.collector.name, item, reason)
+        skipped.add((item, reason))
+
+    def _note(self, state: str, error: Exception | None = None) -> None:
+        """Log a change of state, once."""
+        if state == self._state:
+            return
+        before, self._state = self._state, state
+        name = self.collector.name
+        if error is None:
+            self._log.log(logging.DEBUG if before == "unavailable" else logging.INFO, "collector %s: works again", name)
+        elif isinstance(error, Unavailable):
+            self._log.debug("collector %s: not available: %s", name, error)
+        elif isinstance(error, PlumblineError):
+            self._log.error("collector %s: %s", name, error)
+        else:
+            self._log.error("collector %s: %s: %s", name, type(error).__name__, error, exc_info=error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    raw: list[Labels]  # as the collector gave them
+    labels: tuple[Labels, ...]  # checked, every text valid Unicode
+
+
+def _claim(families: Iterable[Family], taken: dict[str, set[Labels]]) -> None:
+    """Take the series of shared metrics; one that another collector has shown already is a ``ValueError``."""
+    claims = [(taken[family.spec.name], family) for family in families if family.spec.name in taken]
+    for others, family in claims:
+        twice = others.intersection(family.labels)
+        if twice:
+            raise ValueError(f"{family.spec.name}{min(twice)} comes from another collector too")
+    for others, family in claims:
+        others.update(family.labels)
+
+
+def _checked_labels(spec: MetricSpec, rows: Iterable[Labels]) -> tuple[Labels, ...]:
+    """The label sets as printable text; ``ValueError`` for a wrong count, a wrong type or the same set twice."""
+    count = len(spec.labels)
+    checked = []
+    for row in rows:
+        if type(row) is not tuple or len(row) != count or not all(isinstance(value, str) for value in row):
+            raise ValueError(f"{spec.name}: label values {row!r} for the labels {spec.labels}")
+        checked.append(row if _clean(row) else tuple(map(_printable, row)))
+    if len(set(checked)) != len(checked):
+        twice = next(row for row in checked if checked.count(row) > 1)
+        raise ValueError(f"{spec.name}: the series {twice} is there twice")
+    return tuple(checked)
+
+
+def _clean(row: Labels) -> bool:
+    return all(value.isascii() or not _SURROGATE.search(value) for value in row)
+
+
+def _printable(value: str) -> str:
+    r"""Lone surrogates written out: the undecodable byte 0xFF of a name as ``\xff``.
+
+    Not U+FFFD, which would make one series of two names that differ in such a byte only.
+    """
+    return _SURROGATE.sub(_written_out, value)
+
+
+def _written_out(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    # os.fsdecode keeps an undecodable byte b as U+DC00 + b
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+
+
+def _checked_values(spec: MetricSpec, values: list[float | HistogramValue]) -> Sequence[float | HistogramValue]:
+    """Numbers for counters and gauges (truth values become 0 and 1), histograms for histograms, or ``ValueError``."""
+    kinds = set(map(type, values))
+    if spec.kind is Kind.HISTOGRAM:
+        for value in values:
+            if not isinstance(value, HistogramValue) or len(value.cumulative) != len(value.edges):
+                raise ValueError(f"{spec.name}: {value!r} is not a histogram with one count an edge")
+        return values
+    if kinds <= _PLAIN:
+        return values
+    return [_number(spec, value) for value in values]
+
+
+def _number(spec: MetricSpec, value: object) -> float:
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    raise ValueError(f"{spec.name}: {value!r} is not a number; what is missing is no sample")

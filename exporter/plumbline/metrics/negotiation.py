@@ -1,0 +1,101 @@
+"""Which format and which encoding a scraper gets, by RFC 9110's ``Accept`` and ``Accept-Encoding``.
+
+Prometheus 2.42 asks ``application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,
+text/plain;version=0.0.4;q=0.5,*/*;q=0.1``; Prometheus 3 adds ``text/plain;version=1.0.0`` and, to both, an
+``escaping`` scheme for names outside ``[a-zA-Z0-9_:]``. We have no such names: the schemes differ in nothing here,
+except ``dots``, which rewrites underscores too and is therefore answered with ``underscores``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from plumbline.metrics.rendering import Format
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+_UTF8_ESCAPINGS = ("allow-utf-8", "underscores", "values")
+_MAX_HEADER = 4096  # longer ones are answered with the default instead of being taken apart
+
+_QUOTED_COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The format to render and what to say it is."""
+
+    form: Format
+    content_type: str
+
+
+@lru_cache(maxsize=64)
+def choose_format(accept: str) -> Answer:
+    """The best offer for an ``Accept`` header; text 0.0.4 when it is empty or wants nothing we have.
+
+    Among equally wanted ones the first in the header wins, as Go's clients do it. Nobody gets a 406: a person with
+    curl or a browser reads text whatever the header says.
+    """
+    ranked = sorted(_elements(accept), key=lambda element: -element.quality)  # stable
+    for element in ranked:
+        answer = _offer(element) if element.quality > 0 else None
+        if answer:
+            return answer
+    return Answer(Format.TEXT, TEXT)
+
+
+@lru_cache(maxsize=64)
+def accepts_gzip(accept_encoding: str) -> bool:
+    """True when gzip is named, or ``*`` stands for it, and not with ``q=0``."""
+    qualities = {element.name: element.quality for element in _elements(accept_encoding)}
+    named = qualities.get("gzip", qualities.get("x-gzip"))
+    return (qualities.get("*", 0.0) if named is None else named) > 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    name: str
+    parameters: dict[str, str]
+    quality: float
+
+
+def _elements(header: str) -> list[_Element]:
+    if len(header) > _MAX_HEADER:
+        return []
+    elements = []
+    for part in _QUOTED_COMMA.split(header) if '"' in header else header.split(","):
+        name, *rest = (piece.strip() for piece in part.split(";"))
+        if not name:
+            continue
+        pairs = (piece.partition("=") for piece in rest)
+        parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}
+        elements.append(_Element(name.lower(), parameters, _quality(parameters.pop("q", "1"))))
+    return elements
+
+
+def _quality(text: str) -> float:
+    """RFC 9110's qvalue; what is none counts as 0: a client that can't say how much it wants this gets another."""
+    return float(text) if re.fullmatch(r"0(?:\.\d{0,3})?|1(?:\.0{0,3})?", text) else 0.0
+
+
+def _offer(element: _Element) -> Answer | None:
+    version = element.parameters.get("version")
+    if element.name == "application/openmetrics-text":
+        if version not in (None, "1.0.0"):
+            return None
+        return Answer(
+            Format.OPENMETRICS, f"application/openmetrics-text; version=1.0.0; charset=utf-8{_escaping(element)}"
+        )
+    if element.name == "text/plain" and version == "1.0.0":
+        return Answer(Format.TEXT, f"text/plain; version=1.0.0; charset=utf-8{_escaping(element)}")
+    if element.name in ("*/*", "text/*") or (element.name == "text/plain" and version in (None, "0.0.4")):
+        return Answer(Format.TEXT, TEXT)
+    return None
+
+
+def _escaping(element: _Element) -> str:
+    """``; escaping=…`` for a client that knows of it, nothing for one that does not."""
+    asked = element.parameters.get("escaping")
+    if asked is None:
+        return ""
+    return f"; escaping={asked if asked in _UTF8_ESCAPINGS else 'underscores'}"

@@ -1,0 +1,215 @@
+r"""A snapshot as text: Prometheus text format 0.0.4 and OpenMetrics 1.0.0.
+
+https://prometheus.io/docs/instrumenting/exposition_formats/ and https://prometheus.io/docs/specs/om/open_metrics_spec/.
+Sample lines are the same bytes in both; the formats differ in the names and escaping of ``# HELP`` and ``# TYPE``
+and in ``# EOF``::
+
+    # HELP plumbline_softnet_dropped_total Frames dropped …       # HELP plumbline_softnet_dropped Frames dropped …
+    # TYPE plumbline_softnet_dropped_total counter                # TYPE plumbline_softnet_dropped counter
+    plumbline_softnet_dropped_total{cpu="0"} 0                    plumbline_softnet_dropped_total{cpu="0"} 0
+
+What never changes between scrapes, everything of a line but its value, is kept from the last one; what the last
+one did not have is dropped, so the cache is never larger than one page.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import inf, isfinite, isnan
+from typing import TYPE_CHECKING, cast
+
+from prometheus_client.exposition import generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.registry import Collector as PrometheusCollector
+
+from plumbline.core.histogram import HistogramValue
+from plumbline.metrics.snapshot import Family, Snapshot
+from plumbline.metrics.spec import Kind, MetricSpec, le_text
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+_EOF = "# EOF\n"
+
+
+class Format(Enum):
+    """Exposition formats. Text 1.0.0 is 0.0.4 plus quoted UTF-8 names; none of ours needs quoting."""
+
+    TEXT = "text"
+    OPENMETRICS = "openmetrics"
+
+
+class Renderer:
+    """Renders snapshots; may be shared by threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cache: dict[str, _Block] = {}
+
+    def render(self, snapshot: Snapshot, form: Format, names: frozenset[str] | None = None) -> bytes:
+        """The whole page, or only what ``names`` asks for: names of families or of samples."""
+        with self._lock:
+            pages = [self._family(family, form, names) for family in snapshot.families]
+            if names is None:
+                gone = self._cache.keys() - {family.spec.name for family in snapshot.families}
+                for name in gone:
+                    del self._cache[name]
+        if snapshot.foreign:
+            pages.append(_foreign(snapshot.foreign, form, names))
+        if form is Format.OPENMETRICS:
+            pages.append(_EOF)
+        return "".join(pages).encode()
+
+    def _family(self, family: Family, form: Format, names: frozenset[str] | None) -> str:
+        spec = family.spec
+        wanted = _wanted(spec, names)
+        if wanted is not None and not wanted:
+            return ""
+        block = self._cache.get(spec.name)
+        if block is None or not block.fits(family):
+            block = self._cache[spec.name] = _HistogramBlock(family) if _is_histogram(spec) else _PlainBlock(family)
+        lines = block.lines(family.values)
+        return _head(spec, form) + (lines if wanted is None else _only(lines, wanted))
+
+
+class _Block:
+    """The lines of one family with holes where the values go: ``_parts`` is text, value, text, value, …, text."""
+
+    def __init__(self, family: Family, prefixes: Sequence[str]) -> None:
+        self._spec = family.spec
+        self._labels = family.labels
+        self._parts = [""] * (2 * len(prefixes) + 1)
+        self._parts[0:-1:2] = [prefixes[0], *("\n" + prefix for prefix in prefixes[1:])]
+        self._parts[-1] = "\n"
+
+    def fits(self, family: Family) -> bool:
+        return self._spec is family.spec and (self._labels is family.labels or self._labels == family.labels)
+
+    def lines(self, values: Sequence[float | HistogramValue]) -> str:
+        raise NotImplementedError
+
+
+class _PlainBlock(_Block):
+    def __init__(self, family: Family) -> None:
+        super().__init__(family, [f"{family.spec.name}{braces} " for braces in _braces(family)])
+
+    def lines(self, values: Sequence[float | HistogramValue]) -> str:
+        numbers = cast("Sequence[float]", values)
+        # repr is the shortest text that reads back as the same float; only NaN, the infinities and integers beyond
+        # a float's range need another one, and a finite sum says that there are none
+        self._parts[1::2] = list(map(repr if _all_finite(numbers) else number_text, numbers))
+        return "".join(self._parts)
+
+
+class _HistogramBlock(_Block):
+    def __init__(self, family: Family) -> None:
+        self._edges = [value.edges for value in _histograms(family.values)]
+        prefixes: list[str] = []
+        name = family.spec.name
+        for braces, edges in zip(_braces(family), self._edges, strict=True):
+            inner = f"{braces[1:-1]}," if braces else ""
+            prefixes += [f'{name}_bucket{{{inner}le="{le_text(edge)}"}} ' for edge in (*edges, inf)]
+            prefixes += [f"{name}_sum{braces} ", f"{name}_count{braces} "]
+        super().__init__(family, prefixes)
+
+    def fits(self, family: Family) -> bool:
+        return super().fits(family) and self._edges == [value.edges for value in _histograms(family.values)]
+
+    def lines(self, values: Sequence[float | HistogramValue]) -> str:
+        texts: list[str] = []
+        for value in _histograms(values):
+            texts += map(repr, value.cumulative)
+            texts += (repr(value.count), number_text(value.sum), repr(value.count))
+        self._parts[1::2] = texts
+        return "".join(self._parts)
+
+
+def number_text(value: float) -> str:
+    """A sample value: ``NaN``, ``+Inf``, ``-Inf``, or the shortest text that reads back as the same number."""
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond 1.8e308 is infinite to every reader
+        number = inf if value > 0 else -inf
+    if isnan(number):
+        return "NaN"
+    if not isfinite(number):
+        return "+Inf" if number > 0 else "-Inf"
+    return repr(value)
+
+
+def label_text(value: str) -> str:
+    """A label value between its quotes."""
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def family_name(spec: MetricSpec, form: Format) -> str:
+    """What ``# HELP`` and ``# TYPE`` call a metric: OpenMetrics names a counter without ``_total``."""
+    return spec.name.removesuffix("_total") if form is Format.OPENMETRICS else spec.name
+
+
+def _head(spec: MetricSpec, form: Format) -> str:
+    name = family_name(spec, form)
+    text = spec.help.replace("\\", r"\\").replace("\n", r"\n")
+    if form is Format.OPENMETRICS:  # which escapes quotes in help too; the text format does not
+        text = text.replace('"', r"\"")
+    return f"# HELP {name} {text}\n# TYPE {name} {spec.kind}\n"
+
+
+def _braces(family: Family) -> Iterator[str]:
+    """``{device="eth0",direction="receive"}`` for each series, or nothing without labels."""
+    names = family.spec.labels
+    for values in family.labels:
+        inner = ",".join(f'{name}="{label_text(value)}"' for name, value in zip(names, values, strict=True))
+        yield f"{{{inner}}}" if inner else ""
+
+
+def _all_finite(values: Sequence[float]) -> bool:
+    try:
+        return isfinite(sum(values))
+    except OverflowError:
+        return False
+
+
+def _is_histogram(spec: MetricSpec) -> bool:
+    return spec.kind is Kind.HISTOGRAM
+
+
+def _histograms(values: Iterable[float | HistogramValue]) -> Iterator[HistogramValue]:
+    return cast("Iterator[HistogramValue]", iter(values))
+
+
+def _wanted(spec: MetricSpec, names: frozenset[str] | None) -> frozenset[str] | None:
+    """Which of the family's sample names ``names`` asks for; ``None``: all of them."""
+    if names is None or not names.isdisjoint((spec.name, spec.name.removesuffix("_total"))):
+        return None
+    if not _is_histogram(spec):
+        return frozenset()
+    return names & {f"{spec.name}_{part}" for part in ("bucket", "sum", "count")}
+
+
+def _only(lines: str, names: frozenset[str]) -> str:
+    # split at "\n", the only line end of the formats: str.splitlines knows others, which labels may contain
+    kept = [line for line in lines.split("\n") if line.partition("{")[0].partition(" ")[0] in names]
+    return "".join(f"{line}\n" for line in kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed(PrometheusCollector):
+    """Families already collected, in the shape ``generate_latest`` wants."""
+
+    metrics: Sequence[Metric]
+
+    def collect(self) -> Iterable[Metric]:
+        return self.metrics
+
+
+def _foreign(metrics: Sequence[Metric], form: Format, names: frozenset[str] | None) -> str:
+    if names is not None:
+        metrics = [each for each in metrics if each.name in names or any(s.name in names for s in each.samples)]
+    if form is Format.OPENMETRICS:
+        page: bytes = generate_openmetrics(_Fixed(metrics))  # type: ignore[no-untyped-call]
+        return page.decode().removesuffix(_EOF)
+    return generate_latest(_Fixed(metrics)).decode()

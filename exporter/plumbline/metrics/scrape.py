@@ -1,0 +1,112 @@
+"""One page's work within its time: collectors run one after another, and one that does not answer is left behind.
+
+A read of ``/proc`` or ``/sys`` may wait for a lock in the kernel that somebody holds for minutes (a driver that resets
+its card under ``rtnl_lock``), and nothing can end that wait. So the collectors run in a thread of the collection's
+own. When the page's time is up, the collector at work counts as failed, its thread stays with it, and the rest goes on
+in another. Until it has answered it is not asked again: there is at most one such thread a collector.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from plumbline.core import threads
+from plumbline.metrics.guard import Collected, GuardedCollector, Labels
+
+PAGE_WITHIN_S = 4.0
+"""What all collectors of a page may take together; a quiet host needs a hundredth. After one that does not answer the
+rest gets half of that, then a quarter …: where several hang, the page still comes within Prometheus's own 10 s."""
+AT_LEAST_S = 0.1
+"""What is left for the rest in any case."""
+
+
+class Collecting:
+    """Runs guarded collectors, for one page at a time."""
+
+    def __init__(self, *, clock: Callable[[], float], page_within_s: float = PAGE_WITHIN_S) -> None:
+        """``clock``: monotonic seconds, for how long a collector has been silent."""
+        self._clock, self._page_within_s = clock, page_within_s
+        self._silent: dict[str, float] = {}  # collector → since when; its thread takes it out when it is back
+
+    def run(self, guards: Sequence[GuardedCollector], shared: Iterable[str]) -> list[Collected]:
+        """What each gave, in their order. ``shared``: the metrics that several of them declare."""
+        found: dict[str, Collected] = {}
+        known = dict(self._silent)
+        silent = dict(known)
+        left = [guard for guard in guards if guard.collector.name not in silent]
+        within_s = self._page_within_s
+        while left:
+            batch = _Batch(left, _taken(found.values(), shared), self._silent, self._clock)
+            done = batch.run(within_s)
+            found |= {guard.collector.name: each for guard, each in zip(left, done, strict=False)}
+            left = left[len(done) :]
+            if left:  # the first of them does not answer
+                silent[left.pop(0).collector.name] = batch.began
+            within_s = max(AT_LEAST_S, within_s / 2)
+        now = self._clock()
+        return [
+            found.get(name := guard.collector.name)
+            or Collected(guard.silent(now - silent[name], new=name not in known), [])
+            for guard in guards
+        ]
+
+
+class _Batch:
+    """Some collectors in a thread of their own, until one of them takes too long."""
+
+    def __init__(
+        self,
+        guards: Sequence[GuardedCollector],
+        taken: dict[str, set[Labels]],
+        silent: dict[str, float],
+        clock: Callable[[], float],
+    ) -> None:
+        self._guards, self._taken, self._silent, self._clock = guards, taken, silent, clock
+        self._lock = threading.Lock()  # between the thread and who gives it up
+        self._ended = threading.Event()
+        self._collected: list[Collected] = []
+        self._given_up = False
+        self.began = clock()
+        """When the collector at work began."""
+        self._error: BaseException | None = None
+
+    def run(self, within_s: float) -> list[Collected]:
+        """What was collected in time, all of it or up to the collector that does not answer."""
+        try:
+            threads.start("collect", self._work)
+        except RuntimeError:  # the system gives no more threads
+            self._work()
+        if not self._ended.wait(within_s):
+            with self._lock:
+                if len(self._collected) < len(self._guards) and self._error is None:
+                    self._given_up = True
+                    self._silent[self._guards[len(self._collected)].collector.name] = self.began
+        if self._error is not None:
+            raise self._error
+        return self._collected
+
+    def _work(self) -> None:
+        try:
+            for guard in self._guards:
+                self.began = self._clock()
+                collected = guard.run(self._taken)
+                with self._lock:
+                    if self._given_up:
+                        del self._silent[guard.collector.name]
+                        return
+                    self._collected.append(collected)
+        except BaseException as error:  # noqa: BLE001  (whoever waits for the page is told)
+            self._error = error
+        finally:
+            self._ended.set()
+
+
+def _taken(collected: Iterable[Collected], shared: Iterable[str]) -> dict[str, set[Labels]]:
+    """The series of shared metrics that are on the page already."""
+    taken: dict[str, set[Labels]] = {name: set() for name in shared}
+    for each in collected:
+        for family in each.families:
+            if family.spec.name in taken:
+                taken[family.spec.name].update(family.labels)
+    return taken

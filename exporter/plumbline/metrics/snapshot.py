@@ -1,0 +1,51 @@
+"""What one collection gave: the samples by family, and how each collector fared. Plain data, rendered elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from plumbline.core.histogram import HistogramValue
+from plumbline.metrics.spec import MetricSpec
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """All series of one metric: ``values[i]`` belongs to the label values ``labels[i]``.
+
+    Checked: as many label values as ``spec.labels``, valid Unicode, no label set twice. ``labels`` is the same
+    object from collection to collection as long as the series are the same, so that renderers can cache by it.
+    """
+
+    spec: MetricSpec
+    labels: tuple[tuple[str, ...], ...]
+    values: Sequence[float | HistogramValue]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorHealth:
+    """How one collector fared. ``reason`` is empty, or why it is unavailable or failed, in one line."""
+
+    name: str
+    success: bool
+    available: bool
+    duration_s: float
+    reason: str
+    skipped: Mapping[str, int]
+    """Items (ports, disks) left out since the daemon started, by reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One collection. ``families`` are sorted by name, without empty ones."""
+
+    families: tuple[Family, ...]
+    collectors: tuple[CollectorHealth, ...]
+    foreign: tuple[Metric, ...] = ()
+    """Families that ``prometheus_client`` itself collects: ``process_*``."""
+    readings: Mapping[str, object] = field(default_factory=dict)
+    """What the families were made of, by collector; of those that gave any. ``Collector.reading`` gives them typed."""

@@ -1,0 +1,1 @@
+"""Canaries: small probes that never stop, each in a worker process of its own."""

@@ -1,0 +1,216 @@
+"""The canary, seen from the daemon: keeps one worker going, and reads what it says without ever waiting for it.
+
+The operations themselves run in ``canary_worker.py``, a process of its own: a disk that hangs leaves that process in
+the kernel, and nothing else. Histograms live in memory that all workers of one canary share one after another, so
+counters never go back while the daemon lives. Canaries on raw disks share a worker (:mod:`.crew`), each in memory of
+its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import accumulate
+
+from plumbline.core.histogram import HistogramValue
+from plumbline.errors import ProbeRefused
+from plumbline.probes.canary import memory as canary_memory
+from plumbline.probes.canary.crew import Crew
+from plumbline.probes.canary.log import CanaryLog
+from plumbline.probes.canary.memory import ERRORS
+from plumbline.probes.canary.plan import AnyPlan, CanaryPlan
+from plumbline.probes.canary.reading import SILENT_GAPS, CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.canary.snapshot import DaemonMemory, Snapshot, lay_down
+from plumbline.probes.canary.streams import stream_plan, streams_of
+
+__all__ = ["Canary", "CanaryPlan", "CanaryReading", "CanaryState", "WorkloadReading", "measure"]
+
+
+class Canary:
+    """One canary: ``start`` once, ``poll`` every second, ``read`` at any time from any thread, ``stop`` once.
+
+    ``crew``: the worker it shares with others; ``None``: one of its own.
+    """
+
+    def __init__(
+        self,
+        plan: AnyPlan,
+        *,
+        crew: Crew | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        interpreter: str = sys.executable,
+    ) -> None:
+        self.plan = plan
+        self._clock, self._wall = clock, wall
+        self._streams = streams_of(plan)
+        self.memory_fd = lay_down(
+            [stream_plan(stream) for stream in self._streams],
+            file_bytes=plan.file_size_bytes,
+            rate=plan.wanted_rate,
+            max_busy_ratio=plan.max_busy_ratio,
+        )
+        self.memory = DaemonMemory(self.memory_fd)
+        self._crew = crew or Crew(clock=clock, interpreter=interpreter)
+        self._crew.join()
+        self._counting = threading.Lock()
+        self._skips = dict.fromkeys(plan.reasons, 0)
+        self._refusals = 0
+        self._log = CanaryLog()
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id while there is one at work on this."""
+        return self._crew.pid_of(self)
+
+    def start(self) -> None:
+        """Start the first worker, once all that share it are to start. Does not wait for it and touches no disk."""
+        self._crew.start(self)
+
+    def poll(self) -> None:
+        """Notice a worker that ended, and start the next one when its time has come. Never waits."""
+        self._crew.poll()
+        self.count_refusals()
+        self._log.look(self.read())
+
+    def stop(self, timeout: float = 1.0) -> bool:
+        """End the worker within ``timeout`` seconds: SIGTERM, then SIGKILL; one that others share only lets go.
+
+        False when it hangs in the kernel: then the state is ``unkillable``, ``poll`` goes on looking for its end,
+        and no other canary may start in its directory (its lock there would refuse it, too).
+        """
+        return self._crew.stop(self, timeout)
+
+    def read(self) -> CanaryReading:
+        """What the canary knows now: no waiting, no disk, about 0.1 ms."""
+        trouble = self._crew.trouble_of(self)
+        snapshot = self.memory.snapshot()
+        if trouble is not None:
+            since = self.memory.in_flight_since_ns() if trouble.state is CanaryState.UNKILLABLE else ()
+            return self._reading(snapshot, trouble.state, trouble.reason, trouble.message, since)
+        state, reason, message = CanaryState.PREPARING, "preparing", "the worker prepares"
+        if snapshot.state == canary_memory.RUNNING:
+            state, reason, message = CanaryState.RUNNING, "", ""
+        elif snapshot.state == canary_memory.REFUSED:
+            state = CanaryState.REFUSED
+            reason, _, message = snapshot.text.partition("\n")
+        return self._reading(snapshot, state, reason, message, self.memory.in_flight_since_ns())
+
+    def count_refusals(self) -> None:
+        """Count what the worker was refused since the last look, under the reason it gives now."""
+        with self._counting:
+            snapshot = self.memory.snapshot()
+            reason = snapshot.text.partition("\n")[0]
+            if snapshot.refusals > self._refusals and reason:
+                self._skips[reason] = self._skips.get(reason, 0) + snapshot.refusals - self._refusals
+                self._refusals = snapshot.refusals
+
+    def close(self) -> None:
+        """Give back the memory's descriptor; what was counted can still be read."""
+        if self.memory_fd >= 0:
+            os.close(self.memory_fd)
+            self.memory_fd = -1
+
+    def _reading(
+        self, snapshot: Snapshot, state: CanaryState, reason: str, message: str, since_ns: tuple[int, ...]
+    ) -> CanaryReading:
+        now_ns = int(self._clock() * 1e9)
+        in_flight = [max(0, now_ns - since) / 1e9 if since else 0.0 for since in since_ns]
+        streams = []
+        for index, (stream, counts) in enumerate(zip(self._streams, snapshot.streams, strict=True)):
+            *cumulative, total = accumulate(counts.buckets)
+            streams.append(
+                WorkloadReading(
+                    layer=stream.workload.layer,
+                    workload=stream.workload.id,
+                    config_hash=stream.config_hash,
+                    operation=stream.operation,
+                    bounds=stream.bounds,
+                    latency=HistogramValue(stream.edges, cumulative, total, counts.sum_ns / 1e9),
+                    charged=counts.charged,
+                    errors=dict(zip(ERRORS, counts.errors, strict=True)),
+                    in_flight_s=in_flight[index] if in_flight else 0.0,
+                    last_completion_ts=counts.last_completion_ns / 1e9 or None,
+                    last_success_ts=counts.last_success_ns / 1e9 or None,
+                )
+            )
+        longest = max(in_flight, default=0.0)
+        failing = [stream.operation for stream in streams if stream.last_completion_ts != stream.last_success_ts]
+        if failing and not reason:
+            reason, message = "errors", f"{self.plan.where}: the last {failing[0]} failed; see the kernel's log"
+        if longest >= self.plan.stuck_after_s and state in (CanaryState.RUNNING, CanaryState.PREPARING):
+            reason, message = "stuck", f"{self.plan.where}: an operation hangs for {longest:.0f} s"
+        return CanaryReading(
+            probe=self.plan.name,
+            kind=self.plan.kind,
+            target=self.plan.target,
+            device=self.plan.target,  # a raw disk is both
+            device_class=self.plan.device_class,
+            state=state,
+            reason=reason,
+            message=message,
+            workloads=tuple(streams),
+            in_flight_s=longest,
+            rate_per_s=snapshot.rate,
+            runs=self._crew.runs,
+            skips=dict(self._skips),
+            success=False if failing else self._verdict(state, streams, longest, snapshot.rate),
+        )
+
+    def _verdict(
+        self, state: CanaryState, streams: list[WorkloadReading], in_flight_s: float, rate: float
+    ) -> bool | None:
+        if in_flight_s >= self.plan.stuck_after_s:
+            return False
+        if state in (CanaryState.IDLE, CanaryState.STOPPED):
+            return None
+        if state not in (CanaryState.RUNNING, CanaryState.PREPARING):
+            return False
+        last = [stream.last_completion_ts for stream in streams]
+        known = [ts for ts in last if ts is not None]
+        if len(known) < len(last):
+            return None
+        newest = max(known)
+        return self._wall() - newest < self.plan.stuck_after_s + SILENT_GAPS / rate
+
+
+def measure(
+    plan: AnyPlan,
+    duration_s: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+    on_tick: Callable[[CanaryReading], None] = lambda _: None,
+) -> CanaryReading:
+    """Fresh counts of ``duration_s`` seconds of operations by a worker of its own, at the plan's rate without a cap.
+
+    ``on_tick`` sees the reading a few times a second. Raises :class:`ProbeRefused` when the guard refuses, when the
+    worker dies, and when an operation hangs for longer than ``plan.stuck_after_s``.
+    """
+    canary = Canary(replace(plan, max_busy_ratio=1.0), clock=clock)  # a person asked for it, and waits
+    until: float | None = None
+    canary.start()
+    try:
+        while True:
+            canary.poll()
+            reading = canary.read()
+            on_tick(reading)
+            if reading.state in (CanaryState.REFUSED, CanaryState.RESTARTING):
+                raise ProbeRefused(reading.reason, reading.message)
+            if reading.in_flight_s >= plan.stuck_after_s:
+                raise ProbeRefused(
+                    "stuck",
+                    f"{plan.where}: an operation hangs for {reading.in_flight_s:.0f} s; see the kernel's log",
+                )
+            if until is None and reading.state is CanaryState.RUNNING:
+                until = clock() + duration_s
+            left = until - clock() if until is not None else 0.2
+            if left <= 0:
+                return reading
+            sleep(min(0.2, left))
+    finally:
+        canary.stop()

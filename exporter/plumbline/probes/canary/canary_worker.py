@@ -1,0 +1,288 @@
+"""The canary's worker: a small process of its own that may hang with the disk, so that the daemon never does.
+
+``probes/crew.py`` starts it in an isolated interpreter, for one canary in a file or for several on raw disks::
+
+    … <lifeline fd> file <memory fd> <directory>
+    … <lifeline fd> devices </dev> </sys> <memory fd> <disk> [<memory fd> <disk> …]
+
+In a directory it checks and locks that, writes its file full once, and then does one operation at a time until it is
+ended. Raw disks are only ever read: each has a thread of its own, so that one which hangs holds up no other (a thread
+that waits in the kernel does not hold the interpreter), and what refuses a disk is tried again by its thread.
+
+It never outlives the daemon: the lifeline is a pipe whose other end only the daemon holds, and the kernel sends SIGIO
+when that closes, however the daemon ended. (PR_SET_PDEATHSIG would follow the *thread* that started the worker, and
+needs ctypes.)
+
+Light modules only: its memory is what the canary costs a node.
+"""
+
+from __future__ import annotations
+
+import _thread  # threading's own module would be a megabyte
+import errno
+import fcntl
+import gc
+import mmap
+import os
+import select
+import signal
+import sys
+import time
+from bisect import bisect_left
+from random import Random
+
+from plumbline.core.backoff import Backoff
+from plumbline.errors import ProbeRefused
+from plumbline.probes import guard
+from plumbline.probes.canary import memory as canary_memory
+from plumbline.probes.canary.memory import WorkerMemory, WorkerStream
+from plumbline.probes.canary.pacing import LoadCap, charge, gap_ns
+from plumbline.probes.disk import raw_device
+
+FILE_NAME = "canary.dat"
+FLOOR_RATE = 0.2
+"""Operations a second that the load cap leaves a device which is slow from the start: 60 in five minutes."""
+FAILURES_IN_A_ROW = 20
+"""So many, and the worker gives up its file: its file system may be dead, and can't be unmounted while it is open."""
+
+STACK_BYTES = 256 * 1024
+
+
+def main(argv: list[str]) -> int:
+    """Work until ended; returns ``EXIT_REFUSED`` when it can't, with the reason in the memory."""
+    lifeline, kind, places = os.dup(int(argv[0])), argv[1], argv[2:]  # a low number, as select() needs
+    live_only_with(lifeline)
+    try:  # contextlib is not light  # noqa: SIM105
+        os.nice(10)
+    except OSError:
+        pass  # a sandbox forbids it: then it works at the daemon's own priority
+    gc.disable()  # nothing here makes cycles, and a collection would count as latency
+
+    def pause(seconds: float) -> None:
+        sleep(lifeline, seconds)
+
+    if kind == "devices":
+        read_devices(places, pause=pause)
+    memory = WorkerMemory(int(places[0]))
+    try:
+        work(memory, places[1], pause=pause)
+    except ProbeRefused as refusal:
+        memory.say(canary_memory.REFUSED, f"{refusal.reason}\n{refusal}")
+    return canary_memory.EXIT_REFUSED
+
+
+def live_only_with(lifeline: int) -> None:
+    """Die (SIGIO's default) when the other end of this pipe closes; SIGTERM ends the worker, too.
+
+    Both also end a wait inside the kernel, where the file system allows that at all.
+    """
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
+    sleep(lifeline, 0)  # it may have closed before
+
+
+def sleep(lifeline: int, seconds: float) -> None:
+    """Sleep while the daemon lives."""
+    if select.select((lifeline,), (), (), seconds)[0]:
+        os._exit(0)
+
+
+def work(memory: WorkerMemory, directory: str, *, pause: Pause) -> None:
+    """Prepare, then operate for ever. Raises :class:`ProbeRefused` when it can't go on here."""
+    clock = time.monotonic_ns
+
+    def pause_preparing(seconds: float) -> None:
+        memory.preparing(0)
+        pause(seconds)
+        memory.preparing(clock())
+
+    memory.say(canary_memory.PREPARING)
+    memory.preparing(clock())
+    with guard.prepare_directory(directory, size_bytes=memory.file_bytes, files=(FILE_NAME,)) as place:
+        fds = {
+            dsync: place.open_file(FILE_NAME, memory.file_bytes, direct=True, dsync=dsync, pause=pause_preparing)
+            for dsync in {stream.dsync for stream in memory.streams}
+        }
+        memory.preparing(0)
+        memory.say(canary_memory.RUNNING)
+        where = f"{directory}/{FILE_NAME}"
+        random = Random()  # noqa: S311
+        operators = [
+            (Writer if stream.write else Reader)(stream, fds[stream.dsync], memory.file_bytes, random)
+            for stream in memory.streams
+        ]
+
+        def look(operator: Reader) -> None:
+            check_still_ours(operator.fd, memory.file_bytes, where)
+
+        try:
+            operate(memory, operators, random, look=look, pause=pause)
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                raise guard.refused("no-direct-io", where, "O_DIRECT is refused") from error
+            raise guard.refused_by(error, where) from error
+
+
+def read_devices(places: list[str], *, pause: Pause) -> NoReturn:
+    """A thread for each disk. The daemon first sets the I/O priority, which threads inherit."""
+    dev, sysfs, *pairs = places
+    disks = [(WorkerMemory(int(fd)), name) for fd, name in zip(pairs[::2], pairs[1::2], strict=True)]
+    while not all(memory.go for memory, _ in disks):
+        pause(0.01)
+    _thread.stack_size(STACK_BYTES)
+    for memory, name in disks:
+        _thread.start_new_thread(watch_device, (memory, name, dev, sysfs, pause))
+    while True:
+        pause(3600.0)
+
+
+def watch_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pause) -> None:
+    """Read one disk until its canary is over; what is refused now may not be later."""
+    backoff = Backoff()
+    try:
+        while not memory.leaving:
+            began = time.monotonic()
+            try:
+                read_device(memory, name, dev, sysfs, pause)
+            except ProbeRefused as refusal:
+                memory.preparing(0)
+                memory.say(canary_memory.REFUSED, f"{refusal.reason}\n{refusal}")
+                backoff.lasted(time.monotonic() - began)
+                pause(backoff.failed())
+    except BaseException:  # noqa: BLE001  (a mistake of ours ends the whole worker, and the daemon says what it was)
+        sys.excepthook(*sys.exc_info())
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def read_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pause) -> None:
+    """Open the disk for reading and read until its canary is over, or :class:`ProbeRefused`."""
+    memory.say(canary_memory.PREPARING)
+    memory.preparing(time.monotonic_ns())
+    block_bytes = max(stream.block_bytes for stream in memory.streams)
+    device = raw_device.open_device(name, dev=dev, sys=sysfs, block_bytes=block_bytes)
+    memory.preparing(0)
+    try:
+        memory.say(canary_memory.RUNNING)
+        random = Random()  # noqa: S311
+        readers = [Reader(stream, device.fd, device.size_bytes, random) for stream in memory.streams]
+
+        def look(reader: Reader) -> None:
+            if reader.failures:
+                raw_device.check_still_there(device, name, sys=sysfs)
+            if reader.failures >= FAILURES_IN_A_ROW:
+                raise raw_device.refused("io-error", device.where, "gives fewer bytes than asked for")
+
+        operate(memory, readers, random, look=look, pause=pause)
+    except OSError as error:
+        raise raw_device.refused_by(error, device.where) from error
+    finally:
+        device.close()
+
+
+def operate(memory: WorkerMemory, operators: list[Reader], random: Random, *, look: Look, pause: Pause) -> None:
+    """One operation per arrival, each alone. ``look`` is called after each one.
+
+    Raises the ``OSError`` of a disk that failed too often, or can't do what is asked of it at all.
+    """
+    clock, wall = time.monotonic_ns, time.time_ns
+    cap = LoadCap(memory.rate, max_busy=memory.max_busy_ratio, floor=FLOOR_RATE, healthy_ns=memory.healthy_ns)
+    shares = [operator.stream.share for operator in operators]
+    done = clock()
+    while True:
+        pause(max(0, done + gap_ns(random, cap.rate) - clock()) / 1e9)
+        if memory.leaving:
+            return
+        (operator,) = random.choices(operators, shares)
+        stream = operator.stream
+        operator.get_ready()
+        failed = None
+        started = clock()
+        stream.started(started)
+        try:
+            transferred = operator.run()
+        except OSError as error:
+            failed = error
+        done = clock()
+        stream.started(0)
+        now = wall()
+        latency = done - started
+        charges = [(other, charge(random, cap.rate * other.share, latency, other.edges_ns)) for other in memory.streams]
+        memory.begin()
+        if failed is None and transferred == stream.block_bytes:
+            stream.count(bisect_left(stream.edges_ns, latency), latency, now)
+            cap.observe(latency)
+            operator.failures = 0
+        else:
+            stream.count_error(canary_memory.error_index(failed), now)
+            operator.failures += 1
+        for other, charged in charges:
+            if charged.total:
+                other.count_charge(charged)
+        memory.pace(cap.rate, cap.healthy_ns)
+        memory.end()
+        if failed is not None and (failed.errno == errno.EINVAL or operator.failures >= FAILURES_IN_A_ROW):
+            raise failed
+        look(operator)
+
+
+def check_still_ours(fd: int, file_bytes: int, where: str) -> None:
+    """A file that was removed, cut or linked is left alone; the next worker starts from the directory again."""
+    try:
+        found = os.fstat(fd)
+    except OSError:
+        return  # the disk's fault, not the file's: operations count it
+    if found.st_nlink != 1 or found.st_size != file_bytes:
+        raise guard.refused("file-lost", where, "was removed, linked or cut while the canary ran")
+
+
+class Reader:
+    """A stream with its descriptor, a buffer aligned to a page, and the next place in the file or on the disk."""
+
+    def __init__(self, stream: WorkerStream, fd: int, file_bytes: int, random: Random) -> None:
+        self.stream, self.fd = stream, fd
+        self.buffer = mmap.mmap(-1, stream.block_bytes)
+        self._blocks = file_bytes // stream.block_bytes
+        self._random = random
+        self._block = -1
+        self.failures = 0
+        """In a row."""
+
+    @property
+    def offset(self) -> int:
+        """In bytes, of the next operation; a multiple of the block."""
+        return self._block * self.stream.block_bytes
+
+    def get_ready(self) -> None:
+        """Outside the measured time: another block."""
+        block = self._block + 1 if self.stream.sequential else self._random.randrange(self._blocks)
+        self._block = block % self._blocks
+
+    def run(self) -> int:
+        """Bytes transferred; raises ``OSError``."""
+        return os.preadv(self.fd, (self.buffer,), self.offset)
+
+
+class Writer(Reader):
+    """The same for a stream that writes; only ever made for a file of our own."""
+
+    def get_ready(self) -> None:
+        """And new random bytes."""
+        super().get_ready()
+        self.buffer[:] = os.urandom(self.stream.block_bytes)
+
+    def run(self) -> int:
+        """Bytes transferred; raises ``OSError``."""
+        return os.pwritev(self.fd, (self.buffer,), self.offset)
+
+
+TYPE_CHECKING = False  # as typing's, without loading typing
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    Pause = Callable[[float], None]
+    Look = Callable[["Reader"], None]

@@ -1,0 +1,200 @@
+"""The worker process of canaries, as the daemon keeps it: started, looked after, ended, and never waited for.
+
+One canary in a directory has a worker of its own. Canaries on raw disks share one, in which each has a thread: 60
+processes would cost 600 MiB, and a thread that hangs in the kernel holds up no other. One of them can be taken away
+while the others go on; only when the process itself must end and a thread hangs does it stay in the kernel, doing
+nothing, until the disk answers or is removed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+from plumbline.probes.canary.plan import AnyPlan, CanaryPlan
+from plumbline.probes.canary.process import Trouble, WorkerProcess, Workplace
+from plumbline.probes.canary.reading import CanaryState
+from plumbline.probes.canary.snapshot import DaemonMemory
+
+
+class Member(Protocol):
+    """A canary, as its crew sees it."""
+
+    @property
+    def plan(self) -> AnyPlan: ...
+
+    @property
+    def memory(self) -> DaemonMemory: ...
+
+    @property
+    def memory_fd(self) -> int: ...
+
+    def count_refusals(self) -> None:
+        """Before the memory is tidied."""
+        ...
+
+    def close(self) -> None:
+        """It is over."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Working:
+    """A running worker and whose it is."""
+
+    process: WorkerProcess
+    members: tuple[Member, ...]
+
+
+class Crew:
+    """One worker process and the canaries it works for. Any thread may call."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, interpreter: str = sys.executable) -> None:
+        self._place = Workplace(interpreter, clock)
+        self._lock = threading.Lock()
+        self._joined = 0
+        self._members: tuple[Member, ...] = ()
+        self._worker: _Working | None = None
+        self._trouble = Trouble(CanaryState.IDLE)
+        # weak: a member knows its crew, and its memory shall go when it goes, not when a cycle is found
+        self._left = WeakKeyDictionary[Member, CanaryState]()
+
+    @property
+    def runs(self) -> int:
+        """Workers started."""
+        return self._place.runs
+
+    def join(self) -> None:
+        """A canary that will start here was made."""
+        with self._lock:
+            self._joined += 1
+
+    def start(self, member: Member) -> None:
+        """Begin with ``member``; the process starts when all that joined are there, or at the next poll."""
+        with self._lock:
+            self._members = (*self._members, member)
+            if len(self._members) == self._joined:
+                self._supervise()
+
+    def poll(self) -> None:
+        """Notice a worker that ended, and start the next one when its time has come."""
+        with self._lock:
+            self._supervise()
+
+    def stop(self, member: Member, timeout: float) -> bool:
+        """Take ``member`` away, and with the last one the process; False when it hangs in the kernel."""
+        with self._lock:
+            self._members = tuple(each for each in self._members if each is not member)
+            worker = self._worker
+            if worker is None or member not in worker.members:
+                self._over(member)
+                return True
+            if not self._members:
+                return self._end(worker, member, timeout)
+            member.memory.leave()  # its thread begins nothing more; the others go on
+        deadline = time.monotonic() + timeout
+        while any(member.memory.in_flight_since_ns()):
+            if time.monotonic() >= deadline:
+                self._left[member] = CanaryState.UNKILLABLE
+                return False
+            time.sleep(0.01)
+        with self._lock:
+            self._over(member)
+        return True
+
+    def pid_of(self, member: Member) -> int | None:
+        """The process while it is at work on ``member``, or hangs with it."""
+        worker = self._worker
+        if worker is None or member not in worker.members or self._left.get(member) is CanaryState.STOPPED:
+            return None
+        return worker.process.pid
+
+    def trouble_of(self, member: Member) -> Trouble | None:
+        """Why no worker works for ``member``; ``None`` while one does."""
+        left, worker = self._left.get(member), self._worker
+        if left is CanaryState.UNKILLABLE and worker is not None:
+            return Trouble(
+                left,
+                "unkillable",
+                f"worker {worker.process.pid} hangs in the kernel with {member.plan.where}; "
+                "it ends when the device below answers or is removed",
+            )
+        if left is not None:
+            return Trouble(CanaryState.STOPPED)
+        return self._trouble if worker is None or member not in worker.members else None
+
+    def _end(self, worker: _Working, last: Member, timeout: float) -> bool:
+        if worker.process.end(timeout, asked_share=0.4):
+            self._bury(worker)
+            return True
+        self._left[last] = CanaryState.UNKILLABLE
+        return False
+
+    def _over(self, member: Member) -> None:
+        self._left[member] = CanaryState.STOPPED
+        member.close()
+
+    def _supervise(self) -> None:
+        worker = self._worker
+        if worker is not None:
+            if not worker.process.ended:
+                self._look_after(worker)
+                return
+            self._bury(worker)
+        if self._members and self._place.due:
+            self._spawn()
+
+    def _look_after(self, worker: _Working) -> None:
+        self._place.look_after(worker.process)
+        for member in worker.members:
+            hung = self._left.get(member) is CanaryState.UNKILLABLE
+            if hung and self._members and not any(member.memory.in_flight_since_ns()):
+                self._over(member)
+        if any(member not in worker.members for member in self._members):
+            worker.process.replace()  # one that came later: the next worker has it, too
+
+    def _spawn(self) -> None:
+        members = self._members
+        started = self._place.spawn(
+            "plumbline.probes.canary.canary_worker", _order(members), keep_fds=[member.memory_fd for member in members]
+        )
+        if isinstance(started, Trouble):
+            self._trouble = started
+            return
+        self._worker = _Working(started, members)
+        for member in members:
+            member.memory.go()
+
+    def _bury(self, worker: _Working) -> None:
+        """The worker ended: say why, close what was its."""
+        self._worker = None
+        last_words = worker.process.bury()
+        said = worker.members[0].memory.snapshot()
+        for member in worker.members:
+            if self._left.get(member) is CanaryState.STOPPED:
+                continue
+            member.count_refusals()
+            member.memory.worker_gone()
+            if member not in self._members:
+                self._over(member)
+        if self._members:
+            self._trouble = worker.process.why(last_words, said)
+            self._place.failed()
+
+
+def _order(members: tuple[Member, ...]) -> list[str]:
+    """What the worker is told, see ``canary_worker.py``."""
+    first = members[0].plan
+    if isinstance(first, CanaryPlan):
+        (alone,) = members
+        return ["file", str(alone.memory_fd), os.path.abspath(first.directory)]  # noqa: PTH100
+    words = ["devices", str(first.dev), str(first.sys)]
+    for member in members:
+        words += [str(member.memory_fd), member.plan.target]
+    return words

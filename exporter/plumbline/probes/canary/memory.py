@@ -1,0 +1,170 @@
+"""The memory the canary's worker writes and the daemon reads: its layout, and the worker's side of it.
+
+One anonymous shared mapping a canary, no locks. Everything is an unsigned 64-bit word of the machine's own order, read
+and written whole. The daemon lays down the plan, and tidies up between a worker's end and the next one's start; while a
+worker lives only the worker writes. The daemon reads while it is being scraped and never waits for the worker, which
+may hang in the kernel for hours.
+
+Consistency is a *sequence lock*: the worker makes the sequence odd, changes counts, makes it even; a copy with the
+same even sequence before and after is consistent. Start times of operations stand outside of it: they are single
+words that must be visible while, and not after, an operation runs.
+
+Light modules only: the worker imports this.
+"""
+
+from __future__ import annotations
+
+import mmap
+from errno import EIO, ENOSPC, EROFS, ETIMEDOUT
+
+TYPE_CHECKING = False  # as typing's, without loading typing
+if TYPE_CHECKING:
+    from plumbline.probes.canary.pacing import Charge
+
+MAGIC = int.from_bytes(b"PLUMBCAN", "little")
+VERSION = 2
+WORD_BYTES = 8
+MILLION = 10**6
+
+# header: words from the start
+H_MAGIC, H_VERSION, H_STREAMS, H_FILE_BYTES, H_RATE, H_MAX_BUSY = range(6)  # rates and ratios in millionths
+H_SEQUENCE, H_STATE, H_RATE_NOW, H_HEALTHY_NS, H_PREPARING_SINCE, H_TEXT_BYTES, H_REFUSALS = range(6, 13)
+H_GO, H_LEAVE = 13, 14
+"""Said by the daemon while a worker lives: it may begin; this canary is over."""
+TEXT_AT = 15
+TEXT_WORDS = 64
+HEADER_WORDS = TEXT_AT + TEXT_WORDS
+
+# stream: words from the stream's start; then come its edges, then its buckets
+S_WORDS, S_FLAGS, S_BLOCK_BYTES, S_SHARE, S_EDGES = range(5)
+S_NOTE = 5
+"""A number of the worker's own about this stream alone; 0: nothing to say."""
+S_IN_FLIGHT_SINCE, S_LAST_COMPLETION, S_LAST_SUCCESS, S_SUM_NS, S_CHARGED, S_ERRORS = range(6, 12)
+ERRORS = ("EIO", "ENOSPC", "EROFS", "ETIMEDOUT", "short", "other")
+"""Kinds of failed operations, by errno; ``short``: fewer bytes than asked for. As many for every kind of canary."""
+STREAM_WORDS = S_ERRORS + len(ERRORS)
+
+WRITE, SEQUENTIAL, DSYNC = 1, 2, 4
+"""Bits of a stream's flags."""
+
+STARTING, PREPARING, RUNNING, REFUSED = range(4)
+"""The worker's own state."""
+EXIT_REFUSED = 3
+"""Its exit status after it said REFUSED."""
+
+_ERROR_INDEX = {EIO: 0, ENOSPC: 1, EROFS: 2, ETIMEDOUT: 3}
+
+
+def error_index(error: OSError | None) -> int:
+    """Where a failed operation is counted; without an error it was short."""
+    if error is None:
+        return ERRORS.index("short")
+    return _ERROR_INDEX.get(error.errno or 0, len(ERRORS) - 1)
+
+
+class MappedWords:
+    """The mapping as words. ``ValueError`` when ``fd`` holds anything else."""
+
+    def __init__(self, fd: int) -> None:
+        self.words = memoryview(mmap.mmap(fd, 0)).cast("Q")
+        if len(self.words) < HEADER_WORDS or (self.words[H_MAGIC], self.words[H_VERSION]) != (MAGIC, VERSION):
+            raise ValueError("not a canary's memory of this version")
+
+    def stream_starts(self) -> list[int]:
+        """Index of each stream's first word."""
+        starts, at = [], HEADER_WORDS
+        for _ in range(self.words[H_STREAMS]):
+            starts.append(at)
+            at += self.words[at + S_WORDS]
+        return starts
+
+
+class WorkerStream:
+    """One operation of one workload: what to do, and where to count it."""
+
+    def __init__(self, words: memoryview[int], at: int) -> None:
+        flags, edges = words[at + S_FLAGS], words[at + S_EDGES]
+        self.write, self.sequential, self.dsync = bool(flags & WRITE), bool(flags & SEQUENTIAL), bool(flags & DSYNC)
+        self.block_bytes = words[at + S_BLOCK_BYTES]
+        self.share = words[at + S_SHARE] / MILLION
+        self.edges_ns = words[at + STREAM_WORDS : at + STREAM_WORDS + edges].tolist()
+        self._words, self._at = words, at
+        self._buckets = at + STREAM_WORDS + edges
+
+    def note(self, number: int) -> None:
+        """What there is to say of this stream alone."""
+        self._words[self._at + S_NOTE] = number
+
+    def started(self, now_ns: int) -> None:
+        """An operation begins (monotonic ns); 0 when it is over."""
+        self._words[self._at + S_IN_FLIGHT_SINCE] = now_ns
+
+    def count(self, bucket: int, latency_ns: int, wall_ns: int) -> None:
+        """An operation succeeded."""
+        words, at = self._words, self._at
+        words[self._buckets + bucket] += 1
+        words[at + S_SUM_NS] += latency_ns
+        words[at + S_LAST_COMPLETION] = words[at + S_LAST_SUCCESS] = wall_ns
+
+    def count_error(self, index: int, wall_ns: int) -> None:
+        """An operation failed."""
+        self._words[self._at + S_ERRORS + index] += 1
+        self._words[self._at + S_LAST_COMPLETION] = wall_ns
+
+    def count_charge(self, charge: Charge) -> None:
+        """Arrivals met an operation."""
+        for bucket, count in charge.buckets.items():
+            self._words[self._buckets + bucket] += count
+        self._words[self._at + S_SUM_NS] += charge.sum_ns
+        self._words[self._at + S_CHARGED] += charge.total
+
+
+class WorkerMemory(MappedWords):
+    """The worker's side. There is one worker at a time."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd)
+        self.file_bytes = self.words[H_FILE_BYTES]
+        self.rate = self.words[H_RATE] / MILLION
+        self.max_busy_ratio = self.words[H_MAX_BUSY] / MILLION
+        self.streams = [WorkerStream(self.words, at) for at in self.stream_starts()]
+
+    @property
+    def healthy_ns(self) -> int:
+        """What was found healthy so far, by the workers before this one, too; 0: nothing yet."""
+        return self.words[H_HEALTHY_NS]
+
+    @property
+    def go(self) -> bool:
+        """Whether the daemon has done what it does to a new worker."""
+        return bool(self.words[H_GO])
+
+    @property
+    def leaving(self) -> bool:
+        """Whether this canary is over, while others of the same worker go on."""
+        return bool(self.words[H_LEAVE])
+
+    def begin(self) -> None:
+        """Counts are about to change."""
+        self.words[H_SEQUENCE] += 1
+
+    def end(self) -> None:
+        """Counts are consistent again."""
+        self.words[H_SEQUENCE] += 1
+
+    def preparing(self, now_ns: int) -> None:
+        """A step of the preparations begins (monotonic ns); 0 when it is over."""
+        self.words[H_PREPARING_SINCE] = now_ns
+
+    def pace(self, rate: float, healthy_ns: int) -> None:
+        """The rate it works at from now on, and the latency that rests on."""
+        self.words[H_RATE_NOW], self.words[H_HEALTHY_NS] = round(rate * MILLION), healthy_ns
+
+    def say(self, state: int, text: str = "") -> None:
+        """State, with a reason word and a sentence for a person (separated by a newline) where it was refused."""
+        raw = text.encode("utf-8", "replace")[: TEXT_WORDS * WORD_BYTES]
+        self.begin()
+        self.words.cast("B")[TEXT_AT * WORD_BYTES : TEXT_AT * WORD_BYTES + len(raw)] = raw
+        self.words[H_TEXT_BYTES], self.words[H_STATE] = len(raw), state
+        self.words[H_REFUSALS] += state == REFUSED
+        self.end()

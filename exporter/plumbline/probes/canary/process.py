@@ -1,0 +1,129 @@
+"""A canary's worker as a process: started in an isolated interpreter, looked after, ended, and never waited for.
+
+The lifeline is a pipe whose other end only the daemon holds: the worker ends when that closes, however the daemon
+ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import psutil
+
+from plumbline.core.backoff import Backoff
+from plumbline.core.isolated import argv_of
+from plumbline.core.process import Child
+from plumbline.probes.canary import memory
+from plumbline.probes.canary.reading import CanaryState
+from plumbline.probes.canary.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why no worker is at work."""
+
+    state: CanaryState
+    reason: str = ""
+    message: str = ""
+
+
+class WorkerProcess:
+    """A running worker: ``main([lifeline fd, *arguments])`` of ``plumbline.probes.<module>``.
+
+    ``keep_fds`` stay open in it. Raises ``OSError`` when it can't be started.
+    """
+
+    def __init__(
+        self, interpreter: str, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int], started: float
+    ) -> None:
+        self.started = started
+        stderr = os.memfd_create("plumbline-canary-stderr")
+        theirs, ours = os.pipe()
+        try:
+            worker = argv_of(module, str(theirs), *arguments, interpreter=interpreter)
+            self._process = Child(worker, tied=False, stderr=stderr, keep_fds=(*keep_fds, theirs))
+        except OSError:
+            os.close(ours)
+            os.close(stderr)
+            raise
+        finally:
+            os.close(theirs)
+        self._lifeline, self._stderr = ours, stderr
+        # best effort, lowest: the idle class would measure starvation instead of the service.
+        # Fails when it died at once (its end will say) or in a sandbox, where nice 10 lowers it, too.
+        with contextlib.suppress(psutil.Error, OSError):
+            psutil.Process(self.pid).ionice(psutil.IOPRIO_CLASS_BE, 7)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is to be buried."""
+        return self._process.ended
+
+    def replace(self) -> None:
+        """Ask it to end, and wait for nothing: the next one does more."""
+        self._process.signal(signal.SIGTERM)
+
+    def end(self, timeout_s: float, *, asked_share: float) -> bool:
+        """SIGTERM, with ``asked_share`` of the time to tidy up, then SIGKILL; False when it hangs in the kernel all the
+        same."""
+        return self._process.end(timeout_s * asked_share, killed_within_s=timeout_s * (0.95 - asked_share))
+
+    def bury(self) -> str:
+        """Reap it, close what was its, and give its last words. Only when it has ended."""
+        self._process.reap()
+        os.close(self._lifeline)
+        words = os.pread(self._stderr, 2**16, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
+        os.close(self._stderr)
+        return words
+
+    def why(self, last_words: str, said: Snapshot) -> Trouble:
+        """Why it ended: what it says in its memory, or how the kernel ended it."""
+        code = self._process.reap() or 0
+        if code == memory.EXIT_REFUSED and said.state == memory.REFUSED:
+            reason, _, message = said.text.partition("\n")
+            return Trouble(CanaryState.REFUSED, reason, message)
+        how = f"by signal {-code}" if code < 0 else f"with status {code}"
+        return Trouble(CanaryState.RESTARTING, "died", f"the worker ended {how}{last_words and ': '}{last_words}")
+
+
+class Workplace:
+    """One place for a worker: who starts the next one, and when."""
+
+    def __init__(self, interpreter: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._interpreter, self._clock = interpreter, clock
+        self._backoff, self._retry_at = Backoff(), 0.0
+        self.runs = 0
+        """Workers started."""
+
+    @property
+    def due(self) -> bool:
+        """Whether the next worker may be started."""
+        return self._clock() >= self._retry_at
+
+    def spawn(self, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int]) -> WorkerProcess | Trouble:
+        """A worker, or why there is none; the next try is due later then."""
+        try:
+            worker = WorkerProcess(self._interpreter, module, arguments, keep_fds=keep_fds, started=self._clock())
+        except OSError as error:
+            self.failed()
+            return Trouble(CanaryState.RESTARTING, "died", error.strerror or "")
+        self.runs += 1
+        return worker
+
+    def failed(self) -> None:
+        """Its worker ended by itself."""
+        self._retry_at = self._clock() + self._backoff.failed()
+
+    def look_after(self, worker: WorkerProcess) -> None:
+        """One that lives long enough starts the backoff over."""
+        self._backoff.lasted(self._clock() - worker.started)

@@ -1,0 +1,187 @@
+"""The daemon's side of the canary's shared memory: lay the plan down, take consistent copies."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from plumbline.probes.canary.memory import (
+    DSYNC,
+    ERRORS,
+    H_FILE_BYTES,
+    H_GO,
+    H_LEAVE,
+    H_MAGIC,
+    H_MAX_BUSY,
+    H_PREPARING_SINCE,
+    H_RATE,
+    H_RATE_NOW,
+    H_REFUSALS,
+    H_SEQUENCE,
+    H_STATE,
+    H_STREAMS,
+    H_TEXT_BYTES,
+    H_VERSION,
+    HEADER_WORDS,
+    MAGIC,
+    MILLION,
+    S_BLOCK_BYTES,
+    S_CHARGED,
+    S_EDGES,
+    S_ERRORS,
+    S_FLAGS,
+    S_IN_FLIGHT_SINCE,
+    S_LAST_COMPLETION,
+    S_LAST_SUCCESS,
+    S_NOTE,
+    S_SHARE,
+    S_SUM_NS,
+    S_WORDS,
+    SEQUENTIAL,
+    STARTING,
+    STREAM_WORDS,
+    TEXT_AT,
+    TEXT_WORDS,
+    VERSION,
+    WORD_BYTES,
+    WRITE,
+    MappedWords,
+)
+
+_TRIES = 6
+_TRY_AGAIN_S = 0.0002
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """What the worker must know of one operation of one workload. The shares of all streams add up to 1."""
+
+    write: bool
+    sequential: bool
+    dsync: bool
+    block_bytes: int
+    share: float
+    edges_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCounts:
+    """One stream's counts. Times are Unix, 0 for never; ``buckets`` are not cumulative, and one more than edges."""
+
+    last_completion_ns: int
+    last_success_ns: int
+    sum_ns: int
+    charged: int
+    errors: tuple[int, ...]
+    buckets: tuple[int, ...]
+    note: int = 0
+    """The worker's own, of this stream alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A consistent copy. ``state`` is the worker's own; ``text`` its reason and message, separated by a newline."""
+
+    state: int
+    rate: float
+    text: str
+    refusals: int
+    """How often it said REFUSED, ever."""
+    streams: tuple[StreamCounts, ...]
+
+
+def lay_down(streams: Sequence[StreamPlan], *, file_bytes: int, rate: float, max_busy_ratio: float) -> int:
+    """A new memory with this plan in it. The descriptor (close-on-exec) belongs to the caller."""
+    sizes = [STREAM_WORDS + 2 * len(stream.edges_ns) + 1 for stream in streams]
+    fd = os.memfd_create("plumbline-canary")
+    os.ftruncate(fd, (HEADER_WORDS + sum(sizes)) * WORD_BYTES)
+    with mmap.mmap(fd, 0) as mapped, memoryview(mapped) as raw, raw.cast("Q") as words:
+        words[H_MAGIC], words[H_VERSION] = MAGIC, VERSION
+        words[H_STREAMS], words[H_FILE_BYTES] = len(streams), file_bytes
+        words[H_RATE] = words[H_RATE_NOW] = round(rate * MILLION)
+        words[H_MAX_BUSY] = round(max_busy_ratio * MILLION)
+        at = HEADER_WORDS
+        for stream, size in zip(streams, sizes, strict=True):
+            words[at + S_WORDS] = size
+            words[at + S_FLAGS] = stream.write * WRITE | stream.sequential * SEQUENTIAL | stream.dsync * DSYNC
+            words[at + S_BLOCK_BYTES] = stream.block_bytes
+            words[at + S_SHARE] = round(stream.share * MILLION)
+            words[at + S_EDGES] = len(stream.edges_ns)
+            for index, edge in enumerate(stream.edges_ns, at + STREAM_WORDS):
+                words[index] = edge
+            at += size
+    return fd
+
+
+class DaemonMemory(MappedWords):
+    """The daemon's side: reads while a worker lives, tidies up after it when it is gone."""
+
+    def __init__(self, fd: int, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        super().__init__(fd)
+        self._starts = self.stream_starts()
+        self._sleep = sleep
+        self._last = self._parse(self.words.tolist())  # no worker yet: nobody changes it
+
+    def snapshot(self) -> Snapshot:
+        """The latest consistent copy; after about a millisecond without one, the copy before."""
+        words = self.words
+        for _ in range(_TRIES):
+            before = words[H_SEQUENCE]
+            if not before & 1:
+                copy = words.tolist()
+                if words[H_SEQUENCE] == copy[H_SEQUENCE] == before:
+                    self._last = self._parse(copy)
+                    break
+            self._sleep(_TRY_AGAIN_S)
+        return self._last
+
+    def in_flight_since_ns(self) -> tuple[int, ...]:
+        """Start of each stream's running operation, then of the preparations' (monotonic ns); 0 when idle.
+
+        As it stands, outside of any snapshot: this is what counts while the worker hangs.
+        """
+        words = self.words
+        return (*(words[at + S_IN_FLIGHT_SINCE] for at in self._starts), words[H_PREPARING_SINCE])
+
+    def go(self) -> None:
+        """The new worker may begin."""
+        self.words[H_GO] = 1
+
+    def leave(self) -> None:
+        """This canary is over: the worker begins no operation of it any more."""
+        self.words[H_LEAVE] = 1
+
+    def worker_gone(self) -> None:
+        """Nothing runs any more, whatever the dead worker last wrote. Only while there is no worker."""
+        words = self.words
+        words[H_SEQUENCE] += words[H_SEQUENCE] & 1  # it was killed while it counted
+        for at in self._starts:
+            words[at + S_IN_FLIGHT_SINCE] = words[at + S_NOTE] = 0
+        words[H_PREPARING_SINCE] = words[H_TEXT_BYTES] = words[H_GO] = 0
+        words[H_STATE] = STARTING
+
+    def _parse(self, copy: list[int]) -> Snapshot:
+        text = array("Q", copy[TEXT_AT : TEXT_AT + TEXT_WORDS]).tobytes()
+        return Snapshot(
+            state=copy[H_STATE],
+            rate=copy[H_RATE_NOW] / MILLION,
+            text=text[: copy[H_TEXT_BYTES]].decode("utf-8", "replace"),
+            refusals=copy[H_REFUSALS],
+            streams=tuple(self._stream(copy, at) for at in self._starts),
+        )
+
+    @staticmethod
+    def _stream(copy: list[int], at: int) -> StreamCounts:
+        return StreamCounts(
+            last_completion_ns=copy[at + S_LAST_COMPLETION],
+            last_success_ns=copy[at + S_LAST_SUCCESS],
+            sum_ns=copy[at + S_SUM_NS],
+            charged=copy[at + S_CHARGED],
+            errors=tuple(copy[at + S_ERRORS : at + S_ERRORS + len(ERRORS)]),
+            buckets=tuple(copy[at + STREAM_WORDS + copy[at + S_EDGES] : at + copy[at + S_WORDS]]),
+            note=copy[at + S_NOTE],
+        )

@@ -1,0 +1,182 @@
+"""From the configuration's ``ceph`` part to what runs: Ceph's programs with their arguments, librados, an environment.
+
+A key never stands in arguments, only the path of the file that holds it. Whether there is a cluster for us at all is
+looked up each time somebody asks: `plumbline ceph setup` may have run meanwhile.
+
+https://docs.ceph.com/en/latest/rados/configuration/auth-config-ref/#keys (where Ceph looks for keyrings)
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass, replace
+
+from plumbline.config.model import CephConfig
+from plumbline.core.answers import read_named
+from plumbline.errors import ProbeRefused
+from plumbline.probes.ceph.librados import Access
+from plumbline.sources.ceph.ceph_conf import MAX_BYTES, options
+
+NO_CLUSTER, NO_KEY = "no-cluster", "no-key"
+"""Reasons of a refusal: this node belongs to no cluster; it does, but we have no key."""
+NAMESPACE = "plumbline"
+"""In our pool for objects: all that we write lies in it, and the user can reach nothing else."""
+IMAGE_PREFIX = "plumbline-"
+"""Of every image of ours. Their pool is ours alone; it has no namespace, because fio's rbd engine knows none."""
+SETUP = "run `plumbline ceph setup` on a node with the administrator's key"
+
+_KEYRINGS = "/etc/ceph/$cluster.$name.keyring,/etc/ceph/$cluster.keyring,/etc/ceph/keyring,/etc/ceph/keyring.bin"
+_QUIET = ("--log-file=", "--admin-socket=", "--log-to-stderr=false", "--err-to-stderr=false")
+"""The configuration's own log and socket may be where only root writes; what is wrong is said anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class CephAccess:
+    """Which cluster, as whom, how long to wait: everything that talks to Ceph takes it from here."""
+
+    conf: str
+    user: str
+    """With its type: ``client.plumbline``."""
+    keyring: str | None
+    """``None``: where the configuration file of Ceph says."""
+    pool: str
+    rbd_pool: str
+    timeout_s: float
+    bench: tuple[str, str | None] | None = None
+    """User and keyring for benches of OSDs."""
+
+    @classmethod
+    def of(cls, config: CephConfig) -> CephAccess:
+        """What ``config`` means."""
+        return cls(
+            conf=config.conf,
+            user=f"client.{config.user}",
+            keyring=config.keyring,
+            pool=config.pool,
+            rbd_pool=config.rbd_pool,
+            timeout_s=float(config.timeout),
+            bench=None
+            if config.osd_bench_user is None
+            else (f"client.{config.osd_bench_user}", config.osd_bench_keyring),
+        )
+
+    def for_osd_bench(self) -> CephAccess:
+        """The same cluster as the user who may bench OSDs; :class:`ProbeRefused` (``no-bench-user``) without one."""
+        if self.bench is None:
+            raise ProbeRefused(
+                "no-bench-user",
+                "Ceph benches OSDs only for a user with all rights on them; `plumbline ceph setup --osd-bench` makes"
+                " one, ceph.osd_bench_user names it",
+            )
+        user, keyring = self.bench
+        return replace(self, user=user, keyring=keyring)
+
+    @property
+    def id(self) -> str:
+        """The user without its type, as fio and ``--id`` want it."""
+        return self.user.partition(".")[2]
+
+    # -- whether there is one
+
+    def check(self) -> None:
+        """Raise :class:`ProbeRefused`: ``no-cluster``, ``no-key``. Reads two small local files."""
+        self.key_file()
+
+    @property
+    def usable(self) -> bool:
+        """Whether this node has a cluster, and we a key to it."""
+        try:
+            self.check()
+        except ProbeRefused:
+            return False
+        return True
+
+    def key_file(self) -> str:
+        """The keyring that holds our key; :class:`ProbeRefused` as :meth:`check`."""
+        try:
+            text = read_named(self.conf, MAX_BYTES).decode("utf-8", "replace")
+        except FileNotFoundError:
+            raise ProbeRefused(
+                NO_CLUSTER, f"{self.conf}: not there, so this node has no Ceph cluster; set ceph.conf if it has one"
+            ) from None
+        except OSError as error:
+            raise ProbeRefused(NO_CLUSTER, f"{self.conf}: {error.strerror}; let this user read it") from None
+        tried = [self.keyring] if self.keyring is not None else _keyrings(text, self.user)
+        said = []
+        for path in tried:
+            problem = _key_problem(path, self.user)
+            if not problem:
+                return path
+            said.append(f"{path}: {problem}")
+        raise ProbeRefused(NO_KEY, f"no key of {self.user}: {'; '.join(said)}; {SETUP}, or set ceph.keyring")
+
+    # -- what runs
+
+    def ceph(self, *words: str) -> tuple[str, ...]:
+        """``ceph …``; its own timeout is for the connection only, so give its run one, too."""
+        return ("ceph", *self._whom(), "--connect-timeout", str(self._whole_s), *words)
+
+    def rados(self, *words: str) -> tuple[str, ...]:
+        """``rados …``, with limits of time for connection and operations."""
+        return ("rados", *self._whom(), *self._limits(), *words)
+
+    def rbd(self, *words: str) -> tuple[str, ...]:
+        """``rbd …``, with limits of time for connection and operations."""
+        return ("rbd", *self._whom(), *self._limits(), *words)
+
+    def librados(self) -> Access:
+        """For :func:`.librados.connect`."""
+        return Access(
+            user=self.user,
+            conf=self.conf,
+            keyring=self.keyring or "",
+            connect_timeout_s=self._whole_s,
+            operation_timeout_s=self._whole_s,
+        )
+
+    def in_environment(self, *argv: str) -> tuple[str, ...]:
+        """A command of somebody else's (fio) that finds cluster and key by its environment."""
+        pairs = [f"CEPH_CONF={self.conf}"]
+        if self.keyring is not None:
+            pairs.append(f"CEPH_KEYRING={self.keyring}")
+        return ("env", *pairs, *argv)
+
+    @property
+    def _whole_s(self) -> int:
+        return max(1, math.ceil(self.timeout_s))
+
+    def _whom(self) -> tuple[str, ...]:
+        keyring = () if self.keyring is None else ("--keyring", self.keyring)
+        return ("--conf", self.conf, "--name", self.user, *keyring)
+
+    def _limits(self) -> tuple[str, ...]:
+        names = ("client-mount-timeout", "rados-mon-op-timeout", "rados-osd-op-timeout")
+        return (*_QUIET, *(f"--{name}={self._whole_s}" for name in names))
+
+
+def _keyrings(conf: str, user: str) -> list[str]:
+    """Where Ceph looks, in its order; what needs more than the user's name to be resolved is left to Ceph."""
+    kind, _, name = user.partition(".")
+    by_section = {section: value for _, section, key, value in options(conf) if key == "keyring"}
+    found = next((by_section[each] for each in (user, kind, "global") if each in by_section), _KEYRINGS)
+    values = {"cluster": "ceph", "name": user, "type": kind, "id": name}
+    for variable, value in values.items():
+        found = re.sub(rf"\${variable}\b|\$\{{{variable}\}}", value, found)
+    return [path for path in re.split(r"[,; ]+", found) if path]
+
+
+def _key_problem(path: str, user: str) -> str:
+    """Why a keyring is of no use for ``user``; empty: it has its key. The key itself is not kept."""
+    try:
+        text = read_named(path, MAX_BYTES).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return "not there"
+    except OSError as error:
+        return f"{error.strerror}, let {_whoami()} read it"
+    return "" if re.search(rf"^\s*\[{re.escape(user)}\]", text, re.MULTILINE) else "holds others' keys only"
+
+
+def _whoami() -> str:
+    return f"the user with id {os.geteuid()}"

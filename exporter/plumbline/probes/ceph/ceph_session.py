@@ -1,0 +1,153 @@
+"""A session with the cluster as the daemon sees it: questions to a worker process, each with an end.
+
+The worker (``ceph_worker.py``) is started at the first question. One that does not answer in time is killed, and the
+next is started after a pause that grows; whoever asks meanwhile is told so at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import logging
+import os
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from plumbline.core.backoff import Backoff
+from plumbline.core.isolated import argv_of
+from plumbline.core.process import Child
+from plumbline.probes.ceph.librados import Access
+
+log = logging.getLogger(__name__)
+
+MARGIN_S = 3.0
+"""Beyond librados' own limits, for a busy machine."""
+_MAX_ANSWER = 1 << 22
+
+
+class CephSession:
+    """Any thread may ask; questions wait for each other."""
+
+    def __init__(
+        self, access: Access, *, clock: Callable[[], float] = time.monotonic, interpreter: str = sys.executable
+    ) -> None:
+        self.access = access
+        self._clock, self._interpreter = clock, interpreter
+        self._turn = threading.Lock()
+        self._process: Child | None = None
+        self._socket: socket.socket | None = None
+        self._connected = False
+        self._backoff, self._retry_at = Backoff(), 0.0
+        self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id while there is one."""
+        process = self._process
+        return process.pid if process is not None and not process.ended else None
+
+    @property
+    def limit_s(self) -> float:
+        """What one question may take: to connect, for two operations, and the margin."""
+        connecting_s = 0 if self._connected else self.access.connect_timeout_s
+        return connecting_s + 2 * self.access.operation_timeout_s + MARGIN_S
+
+    def ask(self, do: str, **arguments: object) -> Any:
+        """The worker's answer; ``OSError`` with the cluster's reason, ``TimeoutError`` when there is none in time."""
+        deadline = self._clock() + 2 * self.limit_s
+        if not self._turn.acquire(timeout=max(0.0, deadline - self._clock())):
+            raise TimeoutError(errno.ETIMEDOUT, "other questions to the cluster take too long")
+        try:
+            answer = self._exchange({"do": do, **arguments})
+        finally:
+            self._turn.release()
+        if "error" in answer:
+            raise OSError(answer["errno"], answer["error"])
+        self._connected = True
+        return answer["ok"]
+
+    def close(self, timeout_s: float = 1.0) -> None:
+        """End the worker; it gives back what it holds, if the cluster lets it in time."""
+        self._closed = True
+        connection, process = self._socket, self._process
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        if process is not None:
+            process.wait(timeout_s)
+        if self._turn.acquire(timeout=0.2):
+            try:
+                self._end()
+            finally:
+                self._turn.release()
+
+    def _exchange(self, request: dict[str, object]) -> dict[str, Any]:
+        connection = self._start()
+        try:
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            answer: dict[str, Any] = json.loads(self._line(connection, self.limit_s))
+        except (OSError, ValueError) as error:
+            late = isinstance(error, TimeoutError)
+            said = f"no answer within {self.limit_s:g} s" if late else "the session with the cluster ended"
+            self._end()
+            self._connected = False
+            self._retry_at = self._clock() + self._backoff.failed()
+            raise TimeoutError(errno.ETIMEDOUT, f"{self.access}: {said}; it is begun anew") from error
+        self._backoff.settled()
+        return answer
+
+    def _start(self) -> socket.socket:
+        if self._closed:
+            raise TimeoutError(errno.ESHUTDOWN, "the daemon is ending")
+        if self._socket is not None:
+            return self._socket
+        wait_s = self._retry_at - self._clock()
+        if wait_s > 0:
+            raise TimeoutError(errno.ETIMEDOUT, f"{self.access}: no answer; it is asked again in {wait_s:.0f} s")
+        ours, theirs = socket.socketpair()
+        try:
+            worker = argv_of("plumbline.probes.ceph.ceph_worker", str(theirs.fileno()), interpreter=self._interpreter)
+            self._process = Child(worker, tied=False, keep_fds=(theirs.fileno(),))
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._socket = ours
+        ours.sendall(json.dumps(dataclasses.asdict(self.access)).encode() + b"\n")
+        log.debug("session with %s begun, pid %d", self.access, self._process.pid)
+        return ours
+
+    def _line(self, connection: socket.socket, limit_s: float) -> bytes:
+        deadline = self._clock() + limit_s
+        received = bytearray()
+        while not received.endswith(b"\n"):
+            left_s = deadline - self._clock()
+            if left_s <= 0 or not select.select((connection,), (), (), left_s)[0]:
+                raise TimeoutError
+            part = connection.recv(1 << 16)
+            if not part or len(received) > _MAX_ANSWER:
+                raise ConnectionError
+            received += part
+        return bytes(received)
+
+    def _end(self) -> None:
+        """Kill the worker, and reap it if it is not stuck in the kernel."""
+        connection, process = self._socket, self._process
+        self._socket = self._process = None
+        if connection is not None:
+            connection.close()
+        if process is not None:
+            process.end(killed_within_s=1.0)
+
+
+def strerror(error: OSError) -> str:
+    """What the cluster or the session said."""
+    return error.strerror or os.strerror(error.errno or 0)

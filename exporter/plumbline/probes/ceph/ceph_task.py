@@ -1,0 +1,98 @@
+"""One question to the cluster, or one tidying of it, by librados in a process of its own that ends.
+
+librados and its threads stay out of the daemon, and what hangs is killed. ``ceph`` and ``rados`` could do most of it,
+but the first takes a second of CPU to start, and the second can't remove anything from a full pool.
+
+Started by ``osd_lookup.py``, ``rados_bench.py``, ``fingerprinting.py`` and ``cephmapwatch.py`` as ``… <task as JSON>``;
+the answer is one JSON line. Errors: one line on stderr, exit status 1.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from plumbline.core.isolated import argv_of
+from plumbline.core.kernel import read_kernel
+from plumbline.core.memory import LIBRADOS, limit_memory
+from plumbline.core.privacy import keep_memory_private
+from plumbline.errors import PlumblineError
+from plumbline.probes.ceph.cluster_map import ask_map
+from plumbline.probes.ceph.cluster_osds import ask_osds, to_json
+from plumbline.probes.ceph.librados import Access, connect
+from plumbline.probes.rados.rados_sweep import sweep
+
+
+def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
+    """The command; no secret is in it."""
+    facts = {"access": {name: getattr(access, name) for name in access.__slots__}, "task": task, **arguments}
+    return argv_of("plumbline.probes.ceph.ceph_task", json.dumps(facts))
+
+
+def main(argv: list[str]) -> int:
+    """Do it and print the answer."""
+    keep_memory_private()  # it will hold a key
+    limit_memory(LIBRADOS)
+    facts = json.loads(argv[0])
+    tasks: dict[str, Callable[..., object]] = {
+        "osds": osds,
+        "map": cluster_map,
+        "sweep": sweep_bench,
+        "versions": versions,
+    }
+    task = tasks[facts.pop("task")]
+    try:
+        print(json.dumps(task(Access(**facts.pop("access")), **facts)))
+    except (PlumblineError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def osds(access: Access) -> dict[str, Any]:
+    """All of the cluster's, as :func:`.cluster_osds.from_json` wants them."""
+    with connect(access) as cluster:
+        return to_json(ask_osds(cluster))
+
+
+def cluster_map(access: Access) -> dict[str, Any]:
+    """Its parts, as :func:`plumbline.sources.ceph.cephmap.parse_cephmap` wants them."""
+    with connect(access) as cluster:
+        return ask_map(cluster)
+
+
+def versions(access: Access) -> Any:
+    """Daemons by the version they run, as ``ceph versions`` tells it."""
+    with connect(access) as cluster:
+        return cluster.mon_command("versions")
+
+
+def sweep_bench(access: Access, *, pool: str, namespace: str, names: list[str], prefix: str) -> Mapping[str, Any]:
+    """Remove the objects ``names``, and the benchmark's whose process is no more."""
+    running: dict[str, bool] = {}
+
+    def is_ours(name: str) -> bool:
+        if name in names:
+            return True
+        if not name.startswith(prefix):
+            return False
+        number = name.removeprefix(prefix).partition("_")[0]
+        if not number.isdigit():
+            return False
+        if number not in running:
+            running[number] = _is_bench(number)
+        return not running[number]
+
+    with connect(access) as cluster, cluster.pool(pool, namespace=namespace) as found:
+        removed, left = sweep(found, is_ours, within_s=60.0)
+    return {"removed": removed, "left": left}
+
+
+def _is_bench(number: str) -> bool:
+    """Whether this process is a ``rados`` that runs: another probe's, or a person's."""
+    try:
+        return read_kernel(f"/proc/{number}/comm").strip() == b"rados"
+    except OSError:
+        return False

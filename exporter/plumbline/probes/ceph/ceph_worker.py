@@ -1,0 +1,157 @@
+"""The session with the cluster, in a small process of its own: librados and its threads are not the daemon's.
+
+``probes/ceph_session.py`` starts it in an isolated interpreter as ``… <socket fd>``: one JSON line in, one JSON line
+out, one after the other. It connects when it is first asked, and again when that failed.
+
+It never outlives the daemon for long: when the socket closes it gives back the locks it holds and ends; where that
+hangs it is ended all the same. Whoever asks gives up before it hangs for ever, and starts another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from plumbline.core import threads
+from plumbline.core.memory import LIBRADOS, limit_memory
+from plumbline.core.privacy import keep_memory_private
+from plumbline.errors import PlumblineError
+from plumbline.probes.ceph.ceph_status import wants_detail
+from plumbline.probes.ceph.librados import Access, Cluster, Pool, connect
+
+_GRACE_S = 2.0
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+
+
+class Worker:
+    """Answers requests: ``{"do": "status"}``, ``{"do": "lock", …}``. For one thread."""
+
+    def __init__(self, access: Access, connect_to: Callable[[Access], Cluster] = connect) -> None:
+        self._access, self._connect = access, connect_to
+        self._cluster: Cluster | None = None
+        self._pools: dict[tuple[str, str], Pool] = {}
+        self._held: dict[tuple[str, str, str], tuple[Pool, str]] = {}
+        self._calls: dict[str, Callable[..., Any]] = {
+            "status": self._status,
+            "lock": self._lock,
+            "renew": self._renew,
+            "unlock": self._unlock,
+            "lockers": self._lockers,
+        }
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """``{"ok": …}`` or ``{"error": …}``; never raises for what the cluster does."""
+        arguments = dict(request)
+        try:
+            return {"ok": self._calls[arguments.pop("do")](**arguments)}
+        except PlumblineError as error:
+            return {"error": str(error), "errno": errno.ENOENT}
+        except OSError as error:
+            return {
+                "error": f"{error.filename}: {error.strerror}" if error.filename else str(error),
+                "errno": error.errno,
+            }
+
+    def close(self) -> None:
+        """Give back what is held, and disconnect."""
+        for (_, oid, name), (pool, cookie) in tuple(self._held.items()):
+            with contextlib.suppress(OSError):  # its lease ends by itself
+                pool.unlock(oid, name, cookie=cookie)
+        for pool in self._pools.values():
+            pool.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def _open(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = self._connect(self._access)
+        return self._cluster
+
+    def _pool(self, pool: str, namespace: str) -> Pool:
+        key = (pool, namespace)
+        if key not in self._pools:
+            self._pools[key] = self._open().pool(pool, namespace=namespace)
+        return self._pools[key]
+
+    def _status(self) -> dict[str, Any]:
+        """The parts that decide; all of it would be long on a big cluster."""
+        status = self._open().mon_command("status")
+        detail = self._open().mon_command("health", {"detail": "detail"}) if wants_detail(status) else None
+        return {"status": {key: status.get(key) for key in ("health", "pgmap")}, "detail": detail}
+
+    def _lock(self, *, pool: str, namespace: str, oid: str, name: str, cookie: str, about: str, lease_s: float) -> bool:
+        place = self._pool(pool, namespace)
+        if not place.lock(oid, name, cookie=cookie, description=about, lease_s=lease_s):
+            return False
+        self._held[place.name, oid, name] = (place, cookie)
+        return True
+
+    def _renew(
+        self, *, pool: str, namespace: str, oid: str, name: str, cookie: str, about: str, lease_s: float
+    ) -> bool:
+        return self._pool(pool, namespace).renew(oid, name, cookie=cookie, description=about, lease_s=lease_s)
+
+    def _unlock(self, *, pool: str, namespace: str, oid: str, name: str, cookie: str) -> bool:
+        place = self._pool(pool, namespace)
+        self._held.pop((place.name, oid, name), None)
+        return place.unlock(oid, name, cookie=cookie)
+
+    def _lockers(self, *, pool: str, namespace: str, oid: str, name: str) -> list[dict[str, str]]:
+        found = self._pool(pool, namespace).lockers(oid, name)
+        return [{"client": each.client, "cookie": each.cookie, "address": each.address} for each in found]
+
+
+def main(argv: list[str]) -> int:
+    """Answer until the socket closes."""
+    keep_memory_private()  # it will hold a key
+    limit_memory(LIBRADOS)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the daemon, which ends us
+    if os.geteuid():
+        _drop_capabilities()
+    with socket.socket(fileno=int(argv[0])) as connection, connection.makefile("rwb") as lines:
+        first = lines.readline()
+        if not first:
+            return 0
+        access = Access(**json.loads(first))
+        limit_s = _GRACE_S + access.operation_timeout_s
+        threads.start("end", partial(_end_with, connection.fileno(), limit_s))
+        worker = Worker(access)
+        try:
+            for line in lines:
+                lines.write(json.dumps(worker.answer(json.loads(line))).encode() + b"\n")
+                lines.flush()
+        except ConnectionError:
+            pass  # nobody waits for this answer any more
+        worker.close()
+    return 0
+
+
+def _drop_capabilities() -> None:
+    """What the daemon was given to ask disks is not for a process that talks to the network (capset(2), version 3).
+
+    Not of root, who may need them to read a keyring of Ceph's user.
+    """
+    header, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    libc.capset(ctypes.byref(header), ctypes.byref(nothing))
+
+
+def _end_with(connection: int, limit_s: float) -> None:
+    """Wait until the other end is gone, and then so long as an orderly end may take; librados may hang for ever."""
+    poll = select.poll()
+    poll.register(connection, select.POLLRDHUP)
+    while not poll.poll():
+        pass
+    time.sleep(limit_s)
+    os._exit(1)

@@ -1,0 +1,249 @@
+"""The Ceph cluster as the probes see it: fit or not, and one heavy probe at a time in all of it.
+
+The lock is RADOS' own: advisory and exclusive, on an object of ours, with a lease that the OSD ends by its own clock.
+While it is held a thread renews it; whoever does not, dead or cut off, loses it within the lease. So a holder counts
+its lease from the moment it *asked* for it, and stops :data:`SAFETY` of it before the end: two never run at a time.
+
+Where this node has no cluster, or no key to it, probes that need none go on with the lock of this host alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from plumbline.config.model import CephConfig, GatesConfig
+from plumbline.core import threads
+from plumbline.errors import ParseError, ProbeRefused
+from plumbline.probes.ceph.ceph_access import NAMESPACE, SETUP, CephAccess
+from plumbline.probes.ceph.ceph_session import CephSession, strerror
+from plumbline.probes.ceph.ceph_status import Rules, closed, parse_status
+
+log = logging.getLogger(__name__)
+
+UNREACHABLE, LOCKED, LOCK_LOST, NO_POOL = "unreachable", "locked", "lock-lost", "no-pool"
+LOCK_OBJECT, LOCK_NAME = "heavy-probe", "plumbline"
+LEASE_S = 60.0
+SAFETY = 1 / 3
+"""The last part of a lease is left unused: a probe has to be stopped in it."""
+FRESH_S = 4.0
+"""So long an answer serves for everybody who asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """What was last seen of the cluster. ``closed``: each closed gate and why; empty where it did not answer."""
+
+    reachable: bool
+    closed: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
+    """Why it was not reachable."""
+    lock_held: bool = False
+    """Whether this node held the lock for heavy probes."""
+
+
+class Lease:
+    """The lock while it is held."""
+
+    def __init__(self, lease_s: float, clock: Callable[[], float]) -> None:
+        self._usable_s, self._clock = lease_s * (1 - SAFETY), clock
+        self._until: float | None = None
+        self._lost = ""
+
+    def begin(self, asked_at: float) -> None:
+        """It was granted; counted from when it was asked for."""
+        self._until = asked_at + self._usable_s
+
+    def lose(self, why: str) -> None:
+        """It is somebody else's, or nobody's."""
+        self._lost = why
+
+    def check(self) -> None:
+        """Raise :class:`ProbeRefused` (``lock-lost``) as soon as it may be another's."""
+        if not self._lost and self._until is not None and self._clock() >= self._until:
+            self._lost = "the cluster did not let it be renewed in time"
+        if self._lost:
+            raise ProbeRefused(LOCK_LOST, f"the cluster's lock for heavy probes is lost: {self._lost}")
+
+
+class CephGuard:
+    """Implements :class:`~plumbline.probes.model.ClusterGuard`. Any thread may call; :meth:`configure` at start and
+    at each reload."""
+
+    def __init__(
+        self,
+        ceph: CephConfig,
+        gates: GatesConfig,
+        *,
+        host: str,
+        lease_s: float = LEASE_S,
+        clock: Callable[[], float] = time.monotonic,
+        session: Callable[[CephAccess], CephSession] = lambda access: CephSession(access.librados()),
+    ) -> None:
+        self._host, self._lease_s, self._clock, self._make_session = host, lease_s, clock, session
+        self._access = CephAccess.of(ceph)
+        self._session: CephSession | None = None
+        self._view: tuple[float, ClusterView] | None = None
+        self._looking = threading.Lock()
+        self._held = 0
+        self.configure(ceph, gates)
+
+    def configure(self, ceph: CephConfig, gates: GatesConfig) -> None:
+        """Take a new configuration. A lock that is held goes on in the session that took it."""
+        access = CephAccess.of(ceph)
+        self._rules = Rules(gates.health, gates.recovery, tuple(dict.fromkeys((access.pool, access.rbd_pool))))
+        if access != self._access:
+            session, self._access = self._session, access
+            self._session = None
+            if session is not None and not self._held:
+                session.close()
+        self._view = None
+
+    @property
+    def access(self) -> CephAccess:
+        """How programs reach this cluster."""
+        return self._access
+
+    @property
+    def held(self) -> bool:
+        """Whether this node holds the cluster's lock."""
+        return bool(self._held)
+
+    @property
+    def session_pid(self) -> int | None:
+        """The worker's process id while there is one."""
+        return self._session.pid if self._session else None
+
+    def close(self, timeout_s: float = 1.0) -> None:
+        """End the session; locks that are held are given back if the cluster answers in time."""
+        if self._session is not None:
+            self._session.close(timeout_s)
+
+    # -- gates
+
+    def check(self) -> None:
+        """Raise :class:`ProbeRefused`: ``no-cluster``, ``no-key``, ``unreachable``, or the first gate that is closed:
+        ``maintenance``, ``full``, ``recovery``, ``health``."""
+        view = self.look()
+        if not view.reachable:
+            raise ProbeRefused(UNREACHABLE, view.message)
+        for gate, why in view.closed.items():
+            raise ProbeRefused(gate, f"the cluster is not fit for a probe: {why}")
+
+    def look(self) -> ClusterView:
+        """The cluster as it is, or was a few seconds ago; :class:`ProbeRefused` where this node has none."""
+        self._access.check()
+        with self._looking:
+            if self._view is None or self._clock() - self._view[0] >= FRESH_S:
+                view = self._ask()
+                self._view = (self._clock(), view)
+            return self._view[1]
+
+    def _ask(self) -> ClusterView:
+        try:
+            said = self._open().ask("status")
+            status = parse_status(said["status"], said["detail"])
+        except (OSError, ParseError) as error:
+            said = strerror(error) if isinstance(error, OSError) else str(error)
+            return ClusterView(False, message=said, lock_held=self.held)
+        return ClusterView(True, closed(status, self._rules), lock_held=self.held)
+
+    def _open(self) -> CephSession:
+        if self._session is None:
+            self._session = self._make_session(self._access)
+        return self._session
+
+    # -- the lock
+
+    @contextlib.contextmanager
+    def hold(self, holder: str) -> Iterator[Lease]:
+        """Hold the lock, or :class:`ProbeRefused`: ``locked``, ``unreachable``, ``no-pool``, ``full``.
+
+        Where the node has no cluster there is nothing to hold: the lease given then is never lost.
+        """
+        if not self._access.usable:
+            yield Lease(self._lease_s, self._clock)
+            return
+        session = self._open()
+        with _Lock(session, self._access, f"{holder}@{self._host}", self._lease_s, self._clock) as lock:
+            self._held += 1
+            try:
+                yield lock.lease
+            finally:
+                self._held -= 1
+        if session is not self._session:  # the configuration changed meanwhile
+            session.close()
+
+
+class _Lock:
+    """One time of holding it, with the thread that renews it."""
+
+    def __init__(
+        self, session: CephSession, access: CephAccess, about: str, lease_s: float, clock: Callable[[], float]
+    ) -> None:
+        self._session, self._access, self._clock = session, access, clock
+        self._where = {"pool": access.pool, "namespace": NAMESPACE, "oid": LOCK_OBJECT, "name": LOCK_NAME}
+        # seen by others as it is: a lock's description is not among what librados tells of its holders
+        self._mine = {"cookie": f"{about} pid {os.getpid()} {secrets.token_hex(4)}"}
+        self._terms = {"about": about, "lease_s": lease_s}
+        self._every_s = lease_s / 6
+        self._over = threading.Event()
+        self.lease = Lease(lease_s, clock)
+
+    def __enter__(self) -> _Lock:
+        asked_at = self._clock()
+        try:
+            if not self._session.ask("lock", **self._where, **self._mine, **self._terms):
+                raise ProbeRefused(LOCKED, f"a heavy probe is at work: {self._holder()}; the next run will try again")
+        except OSError as error:
+            raise _refused(error, self._access) from error
+        self.lease.begin(asked_at)
+        threads.start("lease", self._renew, until=self._over)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        try:
+            self._session.ask("unlock", **self._where, **self._mine)
+        except OSError as error:
+            log.warning("the cluster's lock could not be given back, its lease will end it: %s", strerror(error))
+
+    def _renew(self) -> None:
+        while not self._over.wait(self._every_s):
+            asked_at = self._clock()
+            try:
+                ours = self._session.ask("renew", **self._where, **self._mine, **self._terms)
+            except OSError as error:
+                log.warning("the cluster's lock could not be renewed: %s", strerror(error))
+                continue  # the lease says when it is too late
+            if self._over.is_set():
+                return
+            if not ours:
+                self.lease.lose("it was taken away, or the session that held it ended")
+                return
+            self.lease.begin(asked_at)
+
+    def _holder(self) -> str:
+        try:
+            holders = self._session.ask("lockers", **self._where)
+        except OSError:
+            holders = []
+        return ", ".join(f"{each['cookie']} ({each['address']})" for each in holders) or "held by another node"
+
+
+def _refused(error: OSError, access: CephAccess) -> ProbeRefused:
+    said = strerror(error)
+    if error.errno == errno.ENOENT:
+        return ProbeRefused(NO_POOL, f"{said}; {SETUP}")
+    if error.errno in (errno.EDQUOT, errno.ENOSPC):
+        return ProbeRefused("full", f"{said}: the pool is full, by its quota or because OSDs are")
+    if error.errno in (errno.EPERM, errno.EACCES):
+        return ProbeRefused("not-allowed", f"{said}: {access.user} may not lock there; {SETUP}")
+    return ProbeRefused(UNREACHABLE, said)

@@ -1,0 +1,366 @@
+"""RADOS from Python: the calls of librados the probes need, and none more, through ctypes.
+
+https://docs.ceph.com/en/latest/rados/api/librados/ (the C interface, stable since long before Ceph 16)
+
+Ceph's own Python module is compiled for the system's interpreter, which need not be ours; the ``rados`` program takes
+longer to start than an operation to run. A shared library loaded at run time serves librados 16 to 20 alike, and a node
+without Ceph needs none.
+
+Two kinds of failure, two kinds of error. What must be there before a probe can run (library, configuration, key,
+monitors, pool) raises :class:`Unavailable` with what to do. An operation's own failure is an ``OSError`` as a disk's
+is, so that both canaries count alike: ``TimeoutError``, ``FileNotFoundError``, ``PermissionError``, or one with EDQUOT,
+EIO …; its file name is ``pool/namespace/object``.
+
+Everything that waits is bounded by the timeouts of :class:`Access`. Still it *waits*: for workers and threads only.
+A write that timed out may yet be done by the OSD later. Where a pool is full, writes fail at once and removals work.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from dataclasses import dataclass
+from typing import Any, Self
+
+from plumbline.errors import Unavailable
+from plumbline.probes.ceph.librados_calls import LIBRARY, Timeval, check, load, time_t
+
+_MAY_RENEW, _MUST_RENEW = 1, 2
+_FSID_BYTES = 37
+_LOCKERS_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Which cluster, as whom, and how long to wait."""
+
+    user: str
+    """``client.plumbline``."""
+    conf: str = "/etc/ceph/ceph.conf"
+    keyring: str = ""
+    """A file; empty: where the configuration says."""
+    connect_timeout_s: int = 10
+    operation_timeout_s: int = 10
+    """For one object's operation and for one command to the monitors."""
+
+    def __str__(self) -> str:
+        return f"{self.conf} as {self.user}"
+
+
+@dataclass(frozen=True, slots=True)
+class Locker:
+    """Who holds a lock."""
+
+    client: str
+    """``client.4123``: the connection, not the user."""
+    cookie: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStat:
+    """An object's size and time of its last change (wall clock)."""
+
+    size_bytes: int
+    changed_s: int
+
+
+class Cluster:
+    """A connection; made by :func:`connect`. Threads may share it."""
+
+    def __init__(self, library: ctypes.CDLL, handle: c_void_p, access: Access) -> None:
+        self._library, self._handle, self.access = library, handle, access
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Disconnect; pools of this connection must be closed before."""
+        if self._handle:
+            self._library.rados_shutdown(self._handle)
+            self._handle = c_void_p()
+
+    @property
+    def fsid(self) -> str:
+        """The cluster's id."""
+        buffer = ctypes.create_string_buffer(_FSID_BYTES)
+        check(self._library.rados_cluster_fsid(self._handle, buffer, len(buffer)), "fsid")
+        return buffer.value.decode()
+
+    @property
+    def client(self) -> str:
+        """This connection as lock holders name it (:attr:`Locker.client`)."""
+        return f"client.{self._library.rados_get_instance_id(self._handle)}"
+
+    def pool(self, name: str, *, namespace: str = "") -> Pool:
+        """The pool, confined to a namespace; :class:`Unavailable` when there is none, ``TimeoutError`` and such."""
+        context = c_void_p()
+        code = self._library.rados_ioctx_create(self._handle, name.encode(), byref(context))
+        if code == -errno.ENOENT:
+            raise Unavailable(f"{self.access.conf}: no pool {name!r}; create it, or name another one")
+        check(code, name)
+        self._library.rados_ioctx_set_namespace(context, namespace.encode())
+        # else librados holds every write and every removal back while the pool is full
+        self._library.rados_set_pool_full_try(context)
+        return Pool(self._library, context, f"{name}/{namespace}" if namespace else name)
+
+    def mon_command(self, prefix: str, arguments: Mapping[str, object] | None = None) -> Any:
+        """A monitor command's JSON: ``mon_command("osd map", {"pool": "rbd", "object": "x"})``.
+
+        ``OSError`` with what the monitor said when it refuses; ``TimeoutError`` when none answers.
+        """
+        command = json.dumps({"prefix": prefix, "format": "json", **(arguments or {})}).encode()
+        commands = (c_char_p * 1)(command)
+        output, said = c_void_p(), c_void_p()
+        output_bytes, said_bytes = c_size_t(), c_size_t()
+        code = self._library.rados_mon_command(
+            self._handle, commands, 1, None, 0, byref(output), byref(output_bytes), byref(said), byref(said_bytes)
+        )
+        answer, words = self._take(output, output_bytes), self._take(said, said_bytes).decode(errors="replace")
+        if code < 0:
+            why = f"{os.strerror(-code)}: {words.strip()}" if words.strip() else os.strerror(-code)
+            raise OSError(-code, why, f"ceph {prefix}")
+        return json.loads(answer)
+
+    def _take(self, buffer: c_void_p, size: c_size_t) -> bytes:
+        if not buffer:
+            return b""
+        try:
+            return ctypes.string_at(buffer, size.value)
+        finally:
+            self._library.rados_buffer_free(buffer)
+
+
+class Pool:
+    """Objects and locks in one namespace of a pool; made by :meth:`Cluster.pool`. Threads may share it."""
+
+    def __init__(self, library: ctypes.CDLL, context: c_void_p, name: str) -> None:
+        self._library, self._context, self.name = library, context, name
+        self._under_way: set[Operation] = set()
+        """Held, because librados fills their buffers even when nobody asks for the result any more."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget the pool."""
+        if self._context:
+            self._library.rados_ioctx_destroy(self._context)
+            self._context = c_void_p()
+
+    # -- objects, one at a time
+
+    def write_full(self, oid: str, data: bytes) -> None:
+        """Replace the whole object; back when it is on stable storage of every OSD that acts for it."""
+        self._check(self._library.rados_write_full(self._context, oid.encode(), data, len(data)), oid)
+
+    def read(self, oid: str, length: int, *, offset: int = 0) -> bytes:
+        """At most ``length`` bytes; fewer at the object's end."""
+        buffer = ctypes.create_string_buffer(length)
+        got = self._check(self._library.rados_read(self._context, oid.encode(), buffer, length, offset), oid)
+        return buffer.raw[:got]
+
+    def remove(self, oid: str) -> None:
+        """Delete the object; ``FileNotFoundError`` when there is none."""
+        self._check(self._library.rados_remove(self._context, oid.encode()), oid)
+
+    def stat(self, oid: str) -> ObjectStat:
+        """Size and age of the object."""
+        size, changed = c_uint64(), time_t()
+        self._check(self._library.rados_stat(self._context, oid.encode(), byref(size), byref(changed)), oid)
+        return ObjectStat(size.value, changed.value)
+
+    def objects(self) -> Iterator[str]:
+        """The names of all objects of the namespace, as they are found. Asks every placement group of the pool."""
+        listing, entry = c_void_p(), c_char_p()
+        self._check(self._library.rados_nobjects_list_open(self._context, byref(listing)), "")
+        try:
+            while (code := self._library.rados_nobjects_list_next(listing, byref(entry), None, None)) == 0:
+                yield (entry.value or b"").decode(errors="surrogateescape")
+            if code != -errno.ENOENT:  # the end
+                self._check(code, "")
+        finally:
+            self._library.rados_nobjects_list_close(listing)
+
+    # -- objects, several at a time
+
+    def start_write_full(self, oid: str, data: bytes) -> Operation:
+        """Begin to replace the whole object."""
+        return self._begin(self._library.rados_aio_write_full, oid, data, len(data))
+
+    def start_read(self, oid: str, length: int, *, offset: int = 0) -> Operation:
+        """Begin to read; the bytes are the operation's result."""
+        buffer = ctypes.create_string_buffer(length)
+        return self._begin(self._library.rados_aio_read, oid, buffer, length, offset, buffer=buffer)
+
+    def start_remove(self, oid: str) -> Operation:
+        """Begin to delete the object."""
+        return self._begin(self._library.rados_aio_remove, oid)
+
+    # -- advisory locks: the OSD keeps them with the object and ends them by its own clock
+
+    def lock(self, oid: str, name: str, *, cookie: str, description: str = "", lease_s: float) -> bool:
+        """Take the exclusive lock for ``lease_s``; whether it is ours now. Creates the object.
+
+        Ours already under this cookie: the lease begins anew.
+        """
+        code = self._lock(oid, name, cookie, description=description, lease_s=lease_s, flags=_MAY_RENEW)
+        return code != -errno.EBUSY and self._check(code, oid) == 0
+
+    def renew(self, oid: str, name: str, *, cookie: str, description: str = "", lease_s: float) -> bool:
+        """Begin the lease anew; ``False`` when the lock is no longer ours, also where nobody else has it."""
+        code = self._lock(oid, name, cookie, description=description, lease_s=lease_s, flags=_MUST_RENEW)
+        return code not in (-errno.EBUSY, -errno.ENOENT) and self._check(code, oid) == 0
+
+    def unlock(self, oid: str, name: str, *, cookie: str) -> bool:
+        """Give the lock back; ``False`` when it was not ours any more."""
+        code = self._library.rados_unlock(self._context, oid.encode(), name.encode(), cookie.encode())
+        return code != -errno.ENOENT and self._check(code, oid) == 0
+
+    def lockers(self, oid: str, name: str) -> tuple[Locker, ...]:
+        """Who holds the lock: nobody, or one, or all that share it."""
+        exclusive = c_int()
+        size = _LOCKERS_BYTES
+        while True:
+            texts = [ctypes.create_string_buffer(size) for _ in range(4)]  # tag, clients, cookies, addresses
+            sizes = [c_size_t(size) for _ in texts]
+            places = [part for text, length in zip(texts, sizes, strict=True) for part in (text, byref(length))]
+            code = self._library.rados_list_lockers(
+                self._context, oid.encode(), name.encode(), byref(exclusive), *places
+            )
+            if code != -errno.ERANGE:
+                break
+            size *= 2
+        if code == -errno.ENOENT:
+            return ()
+        count = self._check(code, oid)
+        columns = [text.raw.split(b"\0")[:count] for text in texts[1:]]
+        return tuple(
+            Locker(client.decode(), cookie.decode(), address.decode())
+            for client, cookie, address in zip(*columns, strict=True)
+        )
+
+    def break_lock(self, oid: str, name: str, locker: Locker) -> bool:
+        """Take the lock away from its holder; ``False`` when that one had it no more."""
+        code = self._library.rados_break_lock(
+            self._context, oid.encode(), name.encode(), locker.client.encode(), locker.cookie.encode()
+        )
+        return code != -errno.ENOENT and self._check(code, oid) == 0
+
+    def _lock(self, oid: str, name: str, cookie: str, *, description: str, lease_s: float, flags: int) -> int:
+        if lease_s <= 0:
+            raise ValueError("a lock without an end would outlive a crash of its holder")
+        whole = int(lease_s)
+        lease = Timeval(whole, int((lease_s - whole) * 1e6))
+        words = (text.encode() for text in (oid, name, cookie, description))
+        return int(self._library.rados_lock_exclusive(self._context, *words, byref(lease), flags))
+
+    def _begin(self, call: Callable[..., int], oid: str, *arguments: object, buffer: Any = None) -> Operation:
+        completion = c_void_p()
+        self._check(self._library.rados_aio_create_completion2(None, None, byref(completion)), oid)
+        operation = Operation(self._library, completion, f"{self.name}/{oid}", buffer, self._under_way)
+        self._under_way.add(operation)
+        code = call(self._context, oid.encode(), completion, *arguments)
+        if code < 0:
+            operation.forget()
+            self._check(code, oid)
+        return operation
+
+    def _check(self, code: int, oid: str) -> int:
+        return check(code, f"{self.name}/{oid}" if oid else self.name)
+
+
+class Operation:
+    """An operation under way; made by the ``start_…`` methods of :class:`Pool`. Its result is asked for once."""
+
+    def __init__(
+        self, library: ctypes.CDLL, completion: c_void_p, where: str, buffer: Any, under_way: set[Operation]
+    ) -> None:
+        self._library, self._completion, self._where, self._buffer = library, completion, where, buffer
+        self._under_way = under_way
+
+    def done(self) -> bool:
+        """Whether :meth:`result` would not wait."""
+        return bool(self._library.rados_aio_is_complete(self._completion))
+
+    def result(self) -> bytes:
+        """Wait for its end, which the operation timeout bounds: what was read, empty for others; ``OSError``."""
+        self._library.rados_aio_wait_for_complete(self._completion)
+        code = int(self._library.rados_aio_get_return_value(self._completion))
+        self.forget()
+        got = check(code, self._where)
+        return b"" if self._buffer is None else bytes(self._buffer.raw[:got])
+
+    def forget(self) -> None:
+        """Free what librados keeps for it; only when it has ended or never began."""
+        self._library.rados_aio_release(self._completion)
+        self._under_way.discard(self)
+
+
+def connect(access: Access, *, library: str = LIBRARY) -> Cluster:
+    """Connect within ``access.connect_timeout_s``, or :class:`Unavailable` with the reason and what to do."""
+    loaded = load(library)
+    # librados would print its own, less helpful lines
+    for path in filter(None, (access.conf, access.keyring)):
+        if not os.access(path, os.R_OK):
+            what = "not there" if not os.path.exists(path) else "not readable for us"  # noqa: PTH110 (pathlib is heavy)
+            raise Unavailable(f"{path}: {what}; name the cluster's configuration and {access.user}'s keyring")
+    handle = c_void_p()
+    code = loaded.rados_create2(byref(handle), b"ceph", access.user.encode(), 0)
+    if code < 0:
+        raise Unavailable(f"{access}: not a user's name ({os.strerror(-code)}); write it as client.plumbline")
+    try:
+        code = loaded.rados_conf_read_file(handle, access.conf.encode())
+        if code < 0:
+            raise Unavailable(f"{access.conf}: librados can't use it ({os.strerror(-code)})")
+        for option, value in _options(access).items():
+            code = loaded.rados_conf_set(handle, option.encode(), value.encode())
+            if code < 0:
+                raise Unavailable(f"{access}: librados refuses {option} = {value} ({os.strerror(-code)})")
+        code = loaded.rados_connect(handle)
+        if code < 0:
+            raise Unavailable(_refusal(access, -code))
+    except Unavailable:
+        loaded.rados_shutdown(handle)
+        raise
+    return Cluster(loaded, handle, access)
+
+
+def _options(access: Access) -> dict[str, str]:
+    options = {
+        "client_mount_timeout": str(access.connect_timeout_s),
+        "rados_mon_op_timeout": str(access.operation_timeout_s),
+        "rados_osd_op_timeout": str(access.operation_timeout_s),
+        # the configuration's own log and socket may be where only root writes; ours would pile up
+        "log_file": "",
+        "log_to_stderr": "false",
+        "err_to_stderr": "false",
+        "log_to_syslog": "false",
+        "admin_socket": "",
+    }
+    return options | ({"keyring": access.keyring} if access.keyring else {})
+
+
+def _refusal(access: Access, number: int) -> str:
+    waited = f"no monitor answered within {access.connect_timeout_s} s; is the cluster up, the network open?"
+    no_key = "no key for this user; name its keyring, or create the user"
+    reasons = {
+        errno.ETIMEDOUT: waited,
+        errno.EACCES: "the monitors refuse it; does the keyring hold this user's key, of this cluster?",
+        errno.EPERM: "the monitors refuse the user; does it have 'allow r' on mon?",
+        errno.ENOENT: f"{no_key} (or no monitors in the configuration)",
+        errno.EINVAL: "the configuration names no monitors that can be used (mon_host), or the key is malformed",
+        errno.EOPNOTSUPP: no_key,
+        errno.EIO: f"{access.keyring or 'the keyring'} is not a keyring",
+    }
+    return f"{access}: {reasons.get(number, os.strerror(number))}"

@@ -1,0 +1,158 @@
+"""Ceph's own bench of one OSD: caches dropped, then writes of its own that never reach a client's data.
+
+    ceph tell osd.3 cache drop
+    ceph tell osd.3 bench 12288000 4096 4194304 100
+
+The OSD refuses what is above its own limits (``osd_bench_*``: at most 30 s of writes at 100 IOPS of small blocks, or
+100 MB/s of large ones), which are never raised here; so a run that was ended from outside goes on in the OSD for at
+most that long. It writes and removes objects of its own meta collection.
+
+``ceph tell osd.N`` asks for ``osd 'allow *'``: all the cluster's data. The user of the other probes has no such right;
+a user of its own (``ceph.osd_bench_user``) is made only for whoever asks for it. Where the admin socket of an OSD of
+this host may be written to, the bench goes through that, and needs no user at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.config.probes.ceph import OsdBenchConfig
+from plumbline.config.workloads import OsdBench
+from plumbline.core.process import Completed
+from plumbline.errors import ParseError, ProbeRefused
+from plumbline.probes.ceph.ceph_access import CephAccess
+from plumbline.probes.ceph.osd_bench_output import OsdBenchReport, parse_osd_bench
+from plumbline.probes.ceph.osd_lookup import FoundOsd, look_up
+from plumbline.probes.identify import identify
+from plumbline.probes.model import Host, Identity, Plan, Progress, Run
+from plumbline.probes.rados.rados_bench import first_line, judge
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.tool import CEPH, refuse_if_stopped
+
+_DENIED = (errno.EACCES, errno.EPERM)
+
+
+@dataclass(frozen=True, slots=True)
+class OsdBenchProbe:
+    """The periodic probe of one OSD."""
+
+    config: OsdBenchConfig
+    workload: OsdBench
+    access: CephAccess
+    osd: FoundOsd
+    sockets: Path
+    """``/run/ceph``."""
+
+    heavy = True
+
+    @property
+    def target(self) -> str:
+        """``osd.3``."""
+        return f"osd.{self.osd.number}"
+
+    @property
+    def identity(self) -> Identity:
+        """See :class:`~plumbline.probes.model.Identity`."""
+        return identify(
+            self.config,
+            self.workload,
+            probe=f"{self.config.name}/{self.target}",
+            device_class=self.osd.device_class,
+            tool="ceph",
+            target=self.target,
+            device=self.osd.device,
+            cluster=True,
+        )
+
+    def argv(self, *words: str) -> tuple[str, ...]:
+        """A command to the OSD: by its admin socket where that is ours to use, else by ``ceph tell``."""
+        socket = self._socket()
+        if socket is not None:
+            return ("ceph", "--conf", self.access.conf, "daemon", str(socket), *words)
+        return self.access.for_osd_bench().ceph("tell", self.target, *words)
+
+    def run(self, run: Run) -> ProbeResult:
+        """Drop the caches, and bench."""
+        if self._socket() is None:
+            self.access.for_osd_bench().check()
+        version = CEPH.version(run.runner)
+        started = run.clock()
+        run.progress(Progress("dropping the OSD's caches", 0.0))
+        done = self._command(run, self.argv("cache", "drop"), float(self.config.timeout))
+        spent_s = done.duration_s
+        outcome, message = judge(done, f"{self.target} cache drop", float(self.config.timeout))
+        report = None
+        if outcome is Outcome.SUCCESS:
+            run.progress(Progress("the OSD writes", 0.3))
+            done = self._command(run, self.argv("bench", *self._numbers()), float(self.config.timeout) - spent_s)
+            spent_s += done.duration_s
+            outcome, message, report = self._judge(done)
+        return self.identity.result(
+            tool_version=version,
+            started=started,
+            duration=spent_s,
+            outcome=outcome,
+            operations=tuple(_operations(self.workload, report)),
+            message=message,
+        )
+
+    def clean_up(self, run: Run) -> None:
+        """Nothing is left: the OSD removes its objects itself."""
+
+    def _numbers(self) -> tuple[str, ...]:
+        workload = self.workload
+        numbers = [workload.total_bytes, workload.block_size]
+        if workload.object_size:
+            numbers += [workload.object_size, workload.objects]
+        return tuple(map(str, numbers))
+
+    def _command(self, run: Run, argv: Sequence[str], timeout_s: float) -> Completed:
+        done = run.runner.run(argv, timeout_s=timeout_s, keep_fds=run.keep_fds)
+        refuse_if_stopped(done.cancelled)
+        said = first_line(done)
+        if done.returncode in _DENIED or any(word in said for word in ("EACCES", "EPERM", "Permission denied")):
+            raise ProbeRefused(
+                "permission",
+                f"{self.target}: the user may not bench it ({said}): that takes osd 'allow *'; "
+                "`plumbline ceph setup --osd-bench` makes a user who may, ceph.osd_bench_user names it",
+            )
+        return done
+
+    def _judge(self, done: Completed) -> tuple[Outcome, str, OsdBenchReport | None]:
+        outcome, message = judge(done, f"{self.target} bench", float(self.config.timeout))
+        if outcome is not Outcome.SUCCESS:
+            return outcome, message, None
+        try:
+            return outcome, "", parse_osd_bench(done.stdout.decode("utf-8", "replace"), source=f"{self.target} bench")
+        except ParseError as error:
+            return Outcome.FAILURE, f"{error}: {first_line(done)}", None
+
+    def _socket(self) -> Path | None:
+        """The OSD's admin socket, if this user may use it. cephadm has them a directory deeper, by cluster."""
+        name = f"*{self.target}.asok"
+        for path in sorted([*self.sockets.glob(name), *self.sockets.glob(f"*/{name}")]):
+            if stat.S_ISSOCK(path.stat().st_mode) and os.access(path, os.W_OK):
+                return path
+        return None
+
+
+def build(config: OsdBenchConfig, workload: OsdBench, host: Host) -> Plan:
+    """A probe for each OSD; they wait for each other by the lock of heavy probes."""
+    access = CephAccess.of(host.ceph)
+    sockets = host.roots.udev.parent / "ceph"
+    return Plan(
+        periodic=tuple(
+            OsdBenchProbe(config, workload, access, osd, sockets)
+            for osd in look_up(config.osds, config.device_class, host)
+        )
+    )
+
+
+def _operations(workload: OsdBench, report: OsdBenchReport | None) -> Iterator[OperationResult]:
+    if report is not None:
+        yield OperationResult(operation=workload.operations[0], iops=report.iops, throughput=report.bytes_per_second)

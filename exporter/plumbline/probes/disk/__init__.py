@@ -1,0 +1,1 @@
+"""Probes of disks and directories on them: fio, canaries over raw disks."""

@@ -1,0 +1,168 @@
+"""What fio is told: a typed plan and the command lines made from it.
+
+fio's options: https://fio.readthedocs.io/en/latest/fio_doc.html. They are rendered from a typed plan and never
+taken from a user. What is chosen here, and why:
+
+- ``thread``: fio's job *processes* call ``setsid`` and would escape the kill of the process group.
+- ``ioengine``: psync for one operation in flight (the plain system call, least overhead), libaio above.
+- Files by descriptor (``/proc/self/fd/N``), one section a job: what is put in the place of a name after the check is
+  never opened. The report goes into memory the same way.
+- ``overwrite``, files laid out (``fio_files.py``) and flushed before the first run and then reused: every measured
+  write goes to blocks that exist. fio by itself only *allocates* files for a write job, and the first write to an
+  allocated but unwritten block costs a file system transaction. ``allow_file_create=0``: a run never makes a file of
+  its own.
+- No ``io_submit_mode=offload`` for a rate-capped workload. It is meant against coordinated omission (a stall delays
+  the submissions behind it, so that they are never seen to wait), but it needs free queue slots for that: at queue
+  depth 1, against a device throttled to a quarter of the rate, fio 3.33 gave the same 200 ms with and without,
+  and with 16 slots it was another workload with 2.5 s. What it does add is a hand-over between threads: 60 % on a
+  latency of 0.18 ms. A fio run states the service time of its workload; that a stall is charged for every
+  arrival that fell into it is the canary's part.
+- A cap is kept in even steps (fio's default), not Poisson-paced: then the IOPS of a capped run are the cap, and less
+  only where the device can't hold it. Poisson pacing gave 61 for a cap of 50 in 2 s, noise that a comparison of IOPS
+  would take for a change.
+- No ``max_latency``: it would turn the one slow operation one wants to see as ``max`` into a failed run without
+  figures. A device that answers no more is the timeout's part.
+- Percentiles of ``lat`` (what the program waited) instead of ``clat``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.config.probes.disk import FioConfig
+from plumbline.config.workloads import BlockWorkload, Pattern, Sync
+from plumbline.probes.guard import FILL_BYTES_PER_SECOND
+
+JOB = "plumbline"
+"""The measured job's name in fio's report."""
+FILE = "fio"
+"""Data files are fio.0, fio.1, … one a job; all probes of a directory share them, and one runs at a time."""
+REPORT, PARTIAL = "fio.json", "fio-partial"
+"""Names that earlier releases gave the report and files not yet complete: no longer made, only removed."""
+PERCENTILES = ("--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99:99.9")
+
+
+@dataclass(frozen=True, slots=True)
+class LatencySearch:
+    """fio's own search for the deepest queue that keeps a latency: it doubles the depth while a window goes well,
+    halves the rest when one does not, and reports where it ended. Only for a recording, never for what runs by itself.
+    """
+
+    target_s: float
+    percentile: float
+    """So many of a hundred operations of a window must keep it."""
+    window_s: float
+
+    def options(self) -> tuple[str, ...]:
+        """fio's. Times in microseconds: it takes no fractions."""
+        return (
+            f"--latency_target={max(1, round(self.target_s * 1e6))}us",
+            f"--latency_window={max(1, round(self.window_s * 1e6))}us",
+            f"--latency_percentile={self.percentile:g}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FioPlan:
+    """One probe's run, fully decided. Sizes in bytes, times in seconds; ``file_size`` of each job's file."""
+
+    probe: str
+    workload: BlockWorkload
+    directory: Path
+    device_class: str
+    runtime_s: float
+    timeout_s: float
+    file_size: int
+    rate_iops: int | None = None
+    """Cap on each job's operations per second, reads and writes together. A capped run exports its IOPS and
+    throughput like any other, they are measured; but its ``config_hash`` differs from an uncapped baseline's, so
+    nothing compares them with what the device can do."""
+    search: LatencySearch | None = None
+
+    @classmethod
+    def of(cls, config: FioConfig, workload: BlockWorkload, *, directory: Path, device_class: str) -> FioPlan:
+        """The plan of a configured probe."""
+        return cls(
+            probe=config.name,
+            workload=workload,
+            directory=directory,
+            device_class=device_class,
+            runtime_s=float(config.runtime),
+            timeout_s=float(config.timeout),
+            file_size=int(config.file_size) // workload.block_size * workload.block_size,
+            rate_iops=config.rate_iops,
+        )
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Their names, one a job."""
+        return tuple(f"{FILE}.{number}" for number in range(self.workload.jobs))
+
+    @property
+    def total_bytes(self) -> int:
+        """What all files take together."""
+        return self.file_size * self.workload.jobs
+
+    @property
+    def ioengine(self) -> str:
+        """fio's engine for this depth."""
+        return "psync" if self.workload.iodepth == 1 else "libaio"
+
+    @property
+    def config_hash(self) -> str:
+        """See :meth:`BlockWorkload.config_hash`."""
+        return self.workload.config_hash(rate_iops=self.rate_iops)
+
+
+def measure_argv(plan: FioPlan, files: Sequence[int], report: str) -> tuple[str, ...]:
+    """fio's command line for the measured run on open files, one a job."""
+    workload = plan.workload
+    return (
+        "fio",
+        f"--size={plan.file_size}",
+        f"--ioengine={plan.ioengine}",
+        "--thread=1",
+        "--group_reporting=1",
+        "--refill_buffers=1",
+        "--exitall_on_error=1",
+        "--allow_mounted_write=0",
+        "--unlink=0",
+        "--eta=never",
+        f"--rw={workload.pattern.value}",
+        f"--bs={workload.block_size}",
+        f"--iodepth={workload.iodepth}",
+        f"--direct={int(workload.direct)}",
+        *(("--sync=dsync",) if workload.sync is Sync.DSYNC else ()),
+        *((f"--rwmixread={workload.rwmix_read}",) if workload.pattern is Pattern.RANDRW else ()),
+        *rate_options(workload, plan.rate_iops),
+        "--time_based=1",
+        f"--runtime={max(1, round(plan.runtime_s * 1000))}ms",
+        *(("--overwrite=1",) if "write" in workload.operations else ("--readonly",)),
+        "--allow_file_create=0",
+        "--randrepeat=0",
+        *(plan.search.options() if plan.search else ()),
+        *PERCENTILES,
+        "--output-format=json+",
+        f"--output={report}",
+        # what stands before the first name holds for all
+        *(word for fd in files for word in (f"--name={JOB}", f"--filename=/proc/self/fd/{fd}")),
+    )
+
+
+def layout_pace(plan: FioPlan) -> int:
+    """Bytes a second for writing every file once: gentle where time allows it."""
+    return int(max(FILL_BYTES_PER_SECOND, 2 * plan.total_bytes / (plan.timeout_s - plan.runtime_s)))
+
+
+def rate_options(workload: BlockWorkload, rate_iops: int | None) -> Iterator[str]:
+    """The cap on each job's operations, if there is one."""
+    if rate_iops is None:
+        return
+    if workload.pattern is Pattern.RANDRW:
+        # fio caps each direction by itself; a share of 0 would mean "no cap"
+        reads = min(max(1, round(rate_iops * workload.rwmix_read / 100)), max(1, rate_iops - 1))
+        yield f"--rate_iops={reads},{max(1, rate_iops - reads)}"
+    else:
+        yield f"--rate_iops={rate_iops}"

@@ -1,0 +1,1 @@
+"""Probes of the network between nodes: round trips, throughput, path MTU."""

@@ -1,0 +1,277 @@
+"""The other side of other nodes' throughput probes: an iperf3 server that serves one client, ends, and starts anew.
+
+iperf3 has no list of who may ask, so this is what there is: the server listens on one address; whom it serves stands
+in its own output, before the first byte of a test; a client that is not in ``allow`` ends the server at once. So is
+one that connects and says nothing, and one that never finishes. A stranger can thereby disturb measurements, and
+iperf3 has read his parameters by then: ``allow`` keeps tests out, it is no firewall. What must not be reached belongs
+behind one. (A proxy that checks peers first would cost the throughput that is to be measured; iperf3's users with RSA
+keys would have to be rolled out to every node and stop neither of the two.)
+
+The server dies with the daemon (``launch.py``). A thread of its own starts it and waits for it, as the kernel wants
+for that; never is there more than one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import re
+import select
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from plumbline.config.model import NetworkServerConfig, split_address
+from plumbline.core import threads
+from plumbline.core.backoff import Backoff
+from plumbline.core.process import Child, named_environment
+from plumbline.errors import PlumblineError
+from plumbline.probes.tool import IPERF3
+
+log = logging.getLogger(__name__)
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+LONGEST_TEST_S = 600.0
+"""No probe of ours runs as long; a client that does is somebody else's, or dead."""
+SILENT_CLIENT_S = 10.0
+"""A client says who it is within a round trip; iperf3 itself would wait for it for ever."""
+LISTENS_WITHIN_S = 10.0
+"""It takes some hundredths of a second; what takes longer hangs, or is not iperf3."""
+STRANGER_COSTS_S = 1.0
+"""Pause after a client that had to be thrown out: so much of its time, not all of ours."""
+_SERVED_AGAIN_AFTER_S = 0.05
+_LOOK_S = 0.2
+_MAX_GREETING_BYTES, _MAX_SAID_BYTES = 1 << 16, 8 << 20
+"""Of one server, before it serves and in all: a few lines, and 128 streams told of each second for ten minutes."""
+_END_WITHIN_S = 1.0
+_ACCEPTED = re.compile(rb"Accepted connection from ([0-9A-Fa-f.:]+)(?:%\S+)?, port \d+")
+_LISTENING = b"Server listening on"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """Where to listen, and for whom. Compared at a reload."""
+
+    address: str
+    port: int
+    allow: tuple[IpNetwork, ...]
+    """Empty: whoever is in a network of this host that ``address`` belongs to."""
+
+    @classmethod
+    def of(cls, config: NetworkServerConfig) -> ServerPlan:
+        """What a checked configuration means."""
+        address, port = split_address(config.listen)
+        return cls(str(ipaddress.ip_address(address)), port, config.networks)
+
+    @property
+    def listen(self) -> str:
+        """``address:port``, as in the configuration."""
+        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+
+    def argv(self, program: str) -> tuple[str, ...]:
+        """One client, then the end."""
+        return (program, "--server", "--one-off", "--bind", self.address, "--port", str(self.port))
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How one server ended. ``trouble`` is empty when it served somebody."""
+
+    trouble: str = ""
+    ours: bool = False
+    """It could not listen; otherwise a client was to blame."""
+
+
+class IperfServer:
+    """Keeps one server going from :meth:`start` to :meth:`stop`. ``networks`` gives those of the listening address."""
+
+    def __init__(
+        self,
+        plan: ServerPlan,
+        environment: Mapping[str, str],
+        *,
+        networks: Callable[[str], tuple[IpNetwork, ...]],
+        which: Callable[[str], str | None] = shutil.which,
+        longest_test_s: float = LONGEST_TEST_S,
+        silent_client_s: float = SILENT_CLIENT_S,
+        listens_within_s: float = LISTENS_WITHIN_S,
+    ) -> None:
+        self.plan = plan
+        self._env = named_environment(environment)
+        self._networks, self._which = networks, which
+        self._longest_test_s, self._silent_client_s = longest_test_s, silent_client_s
+        self._listens_within_s = listens_within_s
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._up = False
+        self._trouble = ""
+
+    @property
+    def up(self) -> bool:
+        """Whether it listens, or serves."""
+        return self._up
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not up, or whom it refused last; empty when all is well."""
+        return self._trouble
+
+    @property
+    def why_down(self) -> str:
+        """Where it should be and why it is not, in a sentence; empty while it is up, and before the first try ended."""
+        return "" if self._up or not self._trouble else f"{self.plan.listen}: {self._trouble}"
+
+    def start(self) -> None:
+        """Waits for nothing."""
+        self._thread = threads.start("iperf3-server", self._keep, of=self.plan.listen, until=self._stopping)
+
+    def stop(self, timeout_s: float = 2.0) -> bool:
+        """End it; False when that took longer."""
+        self._stopping.set()
+        if self._thread is None:
+            return True
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _keep(self) -> None:
+        backoff = Backoff()
+        try:
+            while not self._stopping.is_set():
+                self._serve_once(backoff)
+        finally:
+            self._up = False
+
+    def _serve_once(self, backoff: Backoff) -> None:
+        end = self._once()
+        self._up = not end.ours
+        if end.trouble and end.trouble != self._trouble:
+            log.warning("network server %s: %s", self.plan.listen, end.trouble)
+        elif self._trouble and not end.trouble:
+            log.info("network server %s: works again", self.plan.listen)
+        self._trouble = end.trouble
+        if end.ours:
+            self._stopping.wait(backoff.failed())
+        else:
+            backoff.settled()
+            self._stopping.wait(STRANGER_COSTS_S if end.trouble else _SERVED_AGAIN_AFTER_S)
+
+    def _once(self) -> _End:
+        """One server from start to end."""
+        program = self._which("iperf3")
+        if program is None:
+            return _End(IPERF3.missing, ours=True)
+        try:
+            allowed = self.plan.allow or self._networks(self.plan.address)
+        except PlumblineError as error:
+            return _End(str(error), ours=True)
+        if not allowed:
+            return _End(f"{self.plan.address} is not an address of this host", ours=True)
+        # a terminal, because the C library writes line by line to nothing else: whom it serves must be known at once
+        ours, theirs = os.openpty()
+        try:
+            process = Child(self.plan.argv(program), tied=True, env=self._env, stdout=theirs, stderr=theirs)
+        except OSError as error:
+            os.close(ours)
+            return _End(error.strerror or "", ours=True)
+        finally:
+            os.close(theirs)
+        try:
+            return _Service(self, process, ours, allowed).follow()
+        finally:
+            process.end(_END_WITHIN_S / 2, killed_within_s=_END_WITHIN_S)
+            os.close(ours)
+
+    def _listening(self) -> None:
+        self._up = True
+
+
+class _Service:
+    """Follows one server process by what it prints."""
+
+    def __init__(self, server: IperfServer, process: Child, output: int, allowed: tuple[IpNetwork, ...]) -> None:
+        self._server, self._process, self._output, self._allowed = server, process, output, allowed
+        self._begun = time.monotonic()
+        self._rest = b""
+        self._bytes = 0
+        self._said = ""
+        self._served = False
+        self._since: float | None = None
+        self._at_rest: int | None = None
+
+    def follow(self) -> _End:
+        """Until it ends, or is to be ended."""
+        poll = select.poll()
+        poll.register(self._output, select.POLLIN)
+        while not self._server._stopping.is_set():
+            if poll.poll(1000 * _LOOK_S):
+                try:
+                    chunk = os.read(self._output, 1 << 16)
+                except OSError:  # EIO: nobody has the other end any more
+                    break
+                self._bytes += len(chunk)
+                if self._bytes > (_MAX_SAID_BYTES if self._served else _MAX_GREETING_BYTES):
+                    return _End("iperf3 was ended for writing too much", ours=True)
+                if refused := self._read(chunk):
+                    return _End(refused)
+            if self._at_rest is None and time.monotonic() - self._begun > self._server._listens_within_s:
+                return _End(f"iperf3 does not listen within {self._server._listens_within_s:g} s", ours=True)
+            if late := self._late():
+                return _End(late)
+        if self._served or self._server._stopping.is_set():
+            return _End()
+        return _End(self._said or "iperf3 ended without a word", ours=self._at_rest is None)
+
+    def _read(self, chunk: bytes) -> str:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        self._rest = self._rest[-4096:]
+        for line in lines:
+            if _LISTENING in line:
+                self._server._listening()
+                self._at_rest = _open_files(self._process.pid)
+            elif match := _ACCEPTED.search(line):
+                peer = _address(match[1].decode("ascii"))
+                if not any(peer in network for network in self._allowed):
+                    return f"{peer} is not in allow: its test was ended"
+                self._served, self._since = True, time.monotonic()
+            elif line.startswith(b"iperf3: "):
+                self._said = self._said or _said(line)  # the first says why, the last that it exits
+        return ""
+
+    def _late(self) -> str:
+        """Whether a client blocks the server: it has one more open file then, and has not said whom it serves."""
+        now = time.monotonic()
+        if self._served:
+            if now - (self._since or now) > self._server._longest_test_s:
+                return f"a test took longer than {self._server._longest_test_s:g} s and was ended"
+            return ""
+        files = _open_files(self._process.pid)
+        if self._at_rest is None or files is None or files <= self._at_rest:
+            self._since = None
+        elif self._since is None:
+            self._since = now
+        elif now - self._since > self._server._silent_client_s:
+            return f"a client connected and said nothing for {self._server._silent_client_s:g} s"
+        return ""
+
+
+def _said(line: bytes) -> str:
+    """``iperf3: error - unable to start listener …`` without what every such line has."""
+    return line.decode("utf-8", "replace").strip().removeprefix("iperf3: ").removeprefix("error - ")[:300]
+
+
+def _address(text: str) -> IpAddress:
+    address = ipaddress.ip_address(text)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _open_files(pid: int) -> int | None:
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208  (pathlib would stat each)
+    except OSError:
+        return None

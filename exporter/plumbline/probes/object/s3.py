@@ -1,0 +1,135 @@
+"""Objects put, got, listed and deleted at an S3 endpoint, one request in flight, below a prefix of our own."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+
+import msgspec
+
+from plumbline.config.probes.object import S3Config
+from plumbline.config.workloads import S3Ops
+from plumbline.core.isolated import argv_of
+from plumbline.core.process import Completed
+from plumbline.errors import ParseError, ProbeRefused
+from plumbline.probes.apart import Failed, Refused, last_line, parse_answer
+from plumbline.probes.identify import identify
+from plumbline.probes.latencies import summarise
+from plumbline.probes.model import Host, Identity, Plan, Progress, Run
+from plumbline.probes.object.s3_credentials import open_credentials
+from plumbline.probes.object.s3_worker import Answer, Done, Task
+from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.tool import refuse_if_stopped
+
+DEVICE_CLASS = "s3"
+"""Where the configuration has no word for what stands behind the endpoint."""
+_MORE_S = 5.0
+"""For the start of the worker and one last removal."""
+_MOVES_BYTES = frozenset({"put", "get"})
+
+
+@dataclass(frozen=True, slots=True)
+class S3Probe:
+    """The periodic probe of one endpoint. ``host`` is part of its objects' names: no two hosts meet."""
+
+    config: S3Config
+    workload: S3Ops
+    host: str
+
+    heavy = True
+
+    @property
+    def identity(self) -> Identity:
+        """See :class:`~plumbline.probes.model.Identity`."""
+        return identify(
+            self.config,
+            self.workload,
+            device_class=self.config.device_class or DEVICE_CLASS,
+            tool="botocore",
+            target=self.config.endpoint.partition("//")[2].rstrip("/"),
+        )
+
+    @property
+    def prefix(self) -> str:
+        """Below it everything is ours."""
+        return f"plumbline-probe/{self.host}/{self.config.name}/"
+
+    def run(self, run: Run) -> ProbeResult:
+        """See :class:`~plumbline.probes.model.PeriodicProbe`; reasons of its own: ``credentials``, ``not-ours``,
+        ``versioned``."""
+        run.progress(Progress(f"{self.config.operations} objects put, got, listed and deleted"))
+        started = run.clock()
+        completed, answer = self._ask(run, self.config.operations)
+        if isinstance(answer, Done):
+            for name in self.workload.operations:
+                if len(getattr(answer, name)) != self.config.operations:
+                    answer = Failed(f"{name}: not every request was counted")
+                    break
+        failed = isinstance(answer, Failed)
+        identity = self.identity
+        return identity.result(
+            tool_version="" if isinstance(answer, Failed) else answer.version,
+            started=started,
+            duration=completed.duration_s,
+            outcome=(Outcome.TIMEOUT if answer.timeout else Outcome.FAILURE)
+            if isinstance(answer, Failed)
+            else Outcome.SUCCESS,
+            message=answer.message if isinstance(answer, Failed) else "",
+            operations=()
+            if failed
+            else tuple(
+                summarise(name, getattr(answer, name), bytes_each=self._bytes_of(name))
+                for name in self.workload.operations
+            ),
+        )
+
+    def clean_up(self, run: Run) -> None:
+        """Objects below our prefix, in a bucket with our marker."""
+        self._ask(run, 0)
+
+    def _bytes_of(self, operation: str) -> int:
+        return self.workload.object_size if operation in _MOVES_BYTES else 0
+
+    def _ask(self, run: Run, operations: int) -> tuple[Completed, Done | Failed]:
+        config = self.config
+        credentials = open_credentials(config.credentials_file)
+        try:
+            task = Task(
+                endpoint=config.endpoint,
+                bucket=config.bucket,
+                prefix=self.prefix,
+                region=config.region,
+                ca_file=config.ca_file,
+                credentials_fd=credentials,
+                credentials_name=config.credentials_file,
+                object_size=self.workload.object_size,
+                operations=operations,
+                request_timeout_s=float(config.request_timeout),
+                timeout_s=float(config.timeout),
+            )
+            completed = run.runner.run(
+                argv_of("plumbline.probes.object.s3_worker", msgspec.json.encode(task).decode(), site_packages=True),
+                timeout_s=float(config.timeout) + _MORE_S,
+                keep_fds=(*run.keep_fds, credentials),
+            )
+        finally:
+            os.close(credentials)
+        refuse_if_stopped(completed.cancelled)
+        if completed.timed_out:
+            return completed, Failed(f"{config.endpoint}: not done in time", timeout=True)
+        answer: Answer
+        try:
+            answer = parse_answer(completed.stdout, Answer, source="s3")
+        except ParseError as error:
+            # the error's name alone: its text may hold what must not be shown
+            name = last_line(completed).partition(":")[0]
+            answer = Failed(f"s3: {name or error} (exit status {completed.returncode})")
+        if isinstance(answer, Refused):
+            raise ProbeRefused(answer.reason, answer.message)
+        return completed, answer
+
+
+def build(config: S3Config, workload: S3Ops, _host: Host) -> Plan:
+    """A probe of one endpoint."""
+    return Plan(periodic=(S3Probe(config, workload, socket.gethostname()),))

@@ -1,0 +1,328 @@
+"""Requests to an S3 endpoint, in a process of its own: the client library is big, and a server may never answer.
+
+``main([task])`` takes a JSON :class:`Task` and prints a JSON :data:`Answer`. The keys come through an inherited
+descriptor of their file; they stand in no argument, no environment, no message. The library is botocore: Ceph tests
+its own gateway with it, it is released every week, and it knows path-style addresses, signature version 4 and own
+certificates. https://botocore.amazonaws.com/v1/documentation/api/latest/index.html
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import msgspec
+
+from plumbline.core.memory import limit_memory
+from plumbline.core.privacy import keep_memory_private
+from plumbline.errors import ParseError, ProbeRefused
+from plumbline.probes.apart import Failed, Refused
+from plumbline.probes.guard import MARKER, MARKER_TEXT
+from plumbline.probes.object.s3_credentials import MAX_BYTES, Credentials, parse_credentials
+
+SWEEP_MAX = 10_000
+"""So many leftovers are removed in one go; a run leaves one at most."""
+BODY_MAX_BYTES = 4 << 20
+"""Of an answer that is no object: a listing of a thousand keys, each as long as keys may be, has less."""
+MEMORY_MAX_BYTES = 512 << 20
+"""Five times what this process has at work; besides its objects."""
+_COPIES = 8  # of an object: what was put, what was read, the library's own
+_SWEEP_PAGE = 1000  # what S3 lists and deletes at once
+_NOT_THERE = frozenset({"404", "NoSuchBucket", "NoSuchKey", "NotFound"})
+_BY_CODE = {
+    "AccessDenied": "may this user do that? See its keys and its policy",
+    "403": "may this user do that? See its keys and its policy",
+    "InvalidAccessKeyId": "the access key is not known there",
+    "SignatureDoesNotMatch": "the secret key is not that of the access key",
+    "RequestTimeTooSkewed": "the clocks differ by too much",
+    "TooManyBuckets": "this user may have no more buckets: make it by hand",
+    "QuotaExceeded": "the user's or the bucket's quota is used up",
+}
+
+_ENDLESS = f"the answer is longer than {BODY_MAX_BYTES >> 20} MiB; is this an S3 server?"
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """``operations`` of each kind below ``prefix``; 0: only remove what is left there."""
+
+    endpoint: str
+    bucket: str
+    prefix: str
+    region: str
+    ca_file: str | None
+    credentials_fd: int
+    credentials_name: str
+    object_size: int
+    operations: int
+    request_timeout_s: float
+    timeout_s: float
+
+
+class Done(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
+    """Nanoseconds of each request."""
+
+    version: str
+    put: tuple[int, ...] = ()
+    get: tuple[int, ...] = ()
+    list: tuple[int, ...] = ()
+    delete: tuple[int, ...] = ()
+
+
+Answer: TypeAlias = Done | Refused | Failed
+
+
+class _Trouble(Exception):
+    """A request that went wrong; ``code`` as the server says it, "" where none came."""
+
+    def __init__(self, code: str, message: str, *, timeout: bool = False) -> None:
+        self.code, self.timeout = code, timeout
+        super().__init__(message)
+
+
+def main(argv: list[str]) -> int:
+    """See the module; always 0."""
+    keep_memory_private()  # it will hold a key
+    task = msgspec.json.decode(argv[0], type=Task)
+    limit_memory(MEMORY_MAX_BYTES + _COPIES * task.object_size)
+    answer: Answer
+    try:
+        with os.fdopen(task.credentials_fd, "rb") as file:
+            text = file.read(MAX_BYTES).decode("utf-8", "replace")
+        answer = work(task, connect(task, parse_credentials(text, source=task.credentials_name)))
+    except ParseError as error:
+        answer = Refused("credentials", str(error))
+    except ProbeRefused as refusal:
+        answer = Refused(refusal.reason, str(refusal))
+    except _Trouble as trouble:
+        answer = Failed(str(trouble), timeout=trouble.timeout)
+    except MemoryError:
+        answer = Failed(f"{task.endpoint}: answers with more than there is memory for; is it an S3 server?")
+    sys.stdout.buffer.write(msgspec.json.encode(answer))
+    return 0
+
+
+def connect(task: Task, credentials: Credentials) -> Client:
+    """A client that asks nobody else for keys, settings or a proxy, and tries nothing twice."""
+    os.environ |= {  # this process's own: what stands in somebody's home must not change the experiment
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": "*",
+    }
+    try:
+        import botocore  # noqa: PLC0415
+        from botocore import awsrequest  # noqa: PLC0415
+        from botocore.config import Config  # noqa: PLC0415
+        from botocore.session import Session  # noqa: PLC0415
+    except ImportError as error:
+        raise ProbeRefused(
+            "tool-missing", "botocore is not installed; install plumbline[s3], or on Debian python3-botocore"
+        ) from error
+    awsrequest.AWSResponse = _bounded(awsrequest.AWSResponse)  # what the library's HTTP layer makes, and reads whole
+    settings = Config(
+        signature_version="s3v4",
+        connect_timeout=task.request_timeout_s,
+        read_timeout=task.request_timeout_s,
+        retries={"total_max_attempts": 1},
+        proxies={},
+        s3={"addressing_style": "path"},
+        # checksums beyond the signature's are Amazon's own since 2025: other servers refuse them
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        max_pool_connections=1,
+    )
+    client = Session().create_client(
+        "s3",
+        region_name=task.region,
+        endpoint_url=task.endpoint.rstrip("/"),
+        aws_access_key_id=credentials.access_key,
+        aws_secret_access_key=credentials.secret_key,
+        verify=task.ca_file or True,
+        config=settings,
+    )
+    return Client(client, task, botocore.__version__)
+
+
+class _TooLong(Exception):
+    """An answer that goes on beyond the bound."""
+
+
+def _bounded(response: Any) -> Any:
+    """The library's response, whose body ends with :class:`_TooLong` where it is longer than it may be."""
+
+    class Bounded(response):  # type: ignore[misc]
+        _content: bytes | None
+
+        @property
+        def content(self) -> bytes:
+            if self._content is None:
+                parts, length = [], 0
+                for part in self.raw.stream(1 << 16):
+                    parts.append(part)
+                    length += len(part)
+                    if length > BODY_MAX_BYTES:
+                        self.raw.close()
+                        raise _TooLong
+                self._content = b"".join(parts)
+            return self._content
+
+    return Bounded
+
+
+class Client:
+    """The few requests there are; every error is a :class:`_Trouble` in our own words."""
+
+    def __init__(self, client: Any, task: Task, version: str) -> None:
+        self._client, self._task, self.version = client, task, version
+
+    def ask(self, operation: str, **arguments: Any) -> Any:
+        """One request on our bucket; ``operation`` in botocore's words (``put_object``)."""
+        from botocore import exceptions  # noqa: PLC0415
+
+        try:
+            return getattr(self._client, operation)(Bucket=self._task.bucket, **arguments)
+        except exceptions.ClientError as error:
+            said = error.response.get("Error", {})
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
+            code = str(said.get("Code") or status)[:60]
+            advice = _BY_CODE.get(code)
+            raise self._trouble(
+                code, operation, f"{code} (HTTP {status})" + (f"; {advice}" if advice else "")
+            ) from None
+        except (exceptions.ConnectTimeoutError, exceptions.ReadTimeoutError):
+            said = f"no answer within {self._task.request_timeout_s:g} s"
+            raise self._trouble("", operation, said, timeout=True) from None
+        except exceptions.SSLError:
+            raise self._trouble("", operation, "its certificate is not trusted; name its issuer by ca_file") from None
+        except exceptions.EndpointConnectionError:
+            raise self._trouble("", operation, "can't be connected to; does it listen, is the name right?") from None
+        except _TooLong:
+            raise self._trouble("", operation, _ENDLESS) from None
+        except (exceptions.BotoCoreError, exceptions.HTTPClientError, OSError) as error:
+            if isinstance(getattr(error, "kwargs", {}).get("error"), _TooLong):
+                raise self._trouble("", operation, _ENDLESS) from None
+            # not its text: what is in there is not ours to know
+            raise self._trouble("", operation, f"the request failed ({type(error).__name__})") from None
+
+    def read(self, key: str, size: int) -> bytes:
+        """The object; of one that is longer than ``size`` one byte more."""
+        from botocore import exceptions  # noqa: PLC0415
+
+        body = self.ask("get_object", Key=key)["Body"]
+        try:
+            return bytes(body.read(size + 1))
+        except exceptions.ReadTimeoutError:
+            raise self._trouble("", "get_object", "the object's end did not come in time", timeout=True) from None
+        except (exceptions.BotoCoreError, exceptions.HTTPClientError, OSError) as error:
+            raise self._trouble("", "get_object", f"the object broke off ({type(error).__name__})") from None
+        finally:
+            body.close()
+
+    def _trouble(self, code: str, operation: str, said: str, *, timeout: bool = False) -> _Trouble:
+        what = operation.replace("_", " ")
+        return _Trouble(code, f"{self._task.endpoint}: {what}: {said}", timeout=timeout)
+
+
+def work(task: Task, client: Client) -> Done:
+    """Make or check the bucket, remove what is left of an earlier life, then measure."""
+    deadline = time.monotonic() + task.timeout_s
+    if not take_bucket(task, client, make=task.operations > 0):
+        return Done(client.version)
+    sweep(task, client, deadline)
+    if not task.operations:
+        return Done(client.version)
+    spent: dict[str, list[int]] = {"put": [], "get": [], "list": [], "delete": []}
+    for number in range(task.operations):
+        if time.monotonic() > deadline:
+            raise _Trouble(
+                "", f"{number} of {task.operations} objects in the time there was; raise the timeout", timeout=True
+            )
+        measure(task, client, f"{task.prefix}{number:06d}", spent)
+    return Done(client.version, **{name: tuple(each) for name, each in spent.items()})
+
+
+def measure(task: Task, client: Client, key: str, spent: dict[str, list[int]]) -> None:
+    """One object's life; it is removed whatever happens."""
+    content = os.urandom(task.object_size)
+    digest = hashlib.sha256(content).digest()
+
+    def timed(name: str, act: Callable[[], Any]) -> Any:
+        started = time.perf_counter_ns()
+        result = act()
+        spent[name].append(time.perf_counter_ns() - started)
+        return result
+
+    try:
+        timed("put", lambda: client.ask("put_object", Key=key, Body=content))
+        if hashlib.sha256(timed("get", lambda: client.read(key, task.object_size))).digest() != digest:
+            raise _Trouble("", f"{task.endpoint}: {task.bucket}/{key}: was read back with other content than was put")
+        listed = timed("list", lambda: client.ask("list_objects_v2", Prefix=task.prefix, MaxKeys=_SWEEP_PAGE))
+        if key not in {each["Key"] for each in listed.get("Contents", ())}:
+            raise _Trouble("", f"{task.endpoint}: {task.bucket}/{key}: is not listed after it was put")
+    except _Trouble:
+        with contextlib.suppress(_Trouble):  # the first trouble is the one to report
+            client.ask("delete_object", Key=key)
+        raise
+    timed("delete", lambda: client.ask("delete_object", Key=key))
+
+
+def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
+    """Whether there is a bucket that we may write to: made by us, or found empty, and marked.
+
+    Refuses ``not-ours`` for one that holds something and has no marker, ``versioned`` where nothing ever goes away.
+    """
+    where = f"{task.endpoint}: bucket {task.bucket}"
+    try:
+        client.ask("head_bucket")
+    except _Trouble as trouble:
+        if trouble.code not in _NOT_THERE:
+            raise
+        if not make:
+            return False
+        client.ask("create_bucket")
+    try:
+        marker = client.read(MARKER, len(MARKER_TEXT))
+    except _Trouble as trouble:
+        if trouble.code not in _NOT_THERE:
+            raise
+        if client.ask("list_objects_v2", MaxKeys=1).get("Contents"):
+            raise ProbeRefused(
+                "not-ours", f"{where} holds objects and has no {MARKER}; name one that does not exist yet or is empty"
+            ) from None
+        if not make:
+            return False
+        client.ask("put_object", Key=MARKER, Body=MARKER_TEXT)
+    else:
+        if marker != MARKER_TEXT:
+            raise ProbeRefused("not-ours", f"{where}: its {MARKER} is none of ours; name another bucket")
+    try:
+        versioned = client.ask("get_bucket_versioning").get("Status") == "Enabled"
+    except _Trouble:
+        versioned = False  # a server without versions
+    if versioned:
+        raise ProbeRefused("versioned", f"{where} keeps every version for ever; suspend its versioning or name another")
+    return True
+
+
+def sweep(task: Task, client: Client, deadline: float) -> None:
+    """Remove what lies below our own prefix."""
+    for key in _keys(task, client):
+        if time.monotonic() > deadline:
+            raise _Trouble(
+                "", "removing an earlier run's objects took all the time; the next run goes on", timeout=True
+            )
+        client.ask("delete_object", Key=key)
+
+
+def _keys(task: Task, client: Client) -> Iterator[str]:
+    for _ in range(SWEEP_MAX // _SWEEP_PAGE):
+        page = client.ask("list_objects_v2", Prefix=task.prefix, MaxKeys=_SWEEP_PAGE)
+        keys = [each["Key"] for each in page.get("Contents", ()) if each["Key"].startswith(task.prefix)]
+        if not keys:
+            return
+        yield from keys

@@ -1,0 +1,184 @@
+"""From a configuration to the probes of this host.
+
+A *plan* is what the configuration means here: where a probe works, which device lies below, which class that device
+is. Plans are compared at a reload, so that a probe whose plan did not change goes on undisturbed, with its histogram
+and its phase.
+"""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import logging
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from plumbline.baseline.model import Target
+from plumbline.config.model import Config
+from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.core.parallel import ask_side_by_side
+from plumbline.core.roots import Roots
+from plumbline.errors import PlumblineError
+from plumbline.probes.canary.job import CanaryJob
+from plumbline.probes.ceph.osd_lookup import ask_cluster
+from plumbline.probes.ceph.pool_class import ask_pool_class
+from plumbline.probes.disk.fio import FioProbe
+from plumbline.probes.disk.fio_raw import RawFioProbe
+from plumbline.probes.disk.raw_canary_job import RawCanaryJob
+from plumbline.probes.kinds import plan_probe
+from plumbline.probes.model import Host, Identity, Plan
+from plumbline.sources.disk.block import BlockDevice, device_below, read_block_devices
+from plumbline.sources.disk.diskusers import read_disk_users
+from plumbline.sources.kernel.mounts import is_remote, mount_named, own_mounts
+from plumbline.sources.net.resolve import resolve
+from plumbline.sources.net.routes import Way, read_way
+
+log = logging.getLogger(__name__)
+
+ANSWER_WITHIN_S = 1.5
+"""What all disks below the probes, then all names of peers, get to say what they are; one that hangs must not hang
+a start or a reload."""
+
+T = TypeVar("T")
+_DISKS = Path("all disks")
+"""What is asked when it is no directory."""
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbingPlan(Plan):
+    """All probes of a configuration on this host."""
+
+    @property
+    def canaries(self) -> tuple[CanaryJob | RawCanaryJob, ...]:
+        """Those on a disk: in a file of their own, or reading it raw."""
+        return tuple(job for job in self.continuous if isinstance(job, CanaryJob | RawCanaryJob))
+
+    @property
+    def fio(self) -> tuple[FioProbe | RawFioProbe, ...]:
+        """Those that run fio in a directory, or on a raw disk."""
+        return tuple(probe for probe in self.periodic if isinstance(probe, FioProbe | RawFioProbe))
+
+    def targets(self) -> tuple[Target, ...]:
+        """Everything that is measured here, for the choice of baselines."""
+        return tuple(target for each in self.identities() for target in targets_of(each))
+
+    def identities(self) -> tuple[Identity, ...]:
+        """Every experiment."""
+        continuous = (each for job in self.continuous for each in job.identities())
+        return (*continuous, *(probe.identity for probe in self.periodic))
+
+
+def make_plan(
+    config: Config,
+    *,
+    storage: Path,
+    roots: Roots,
+    catalogue: WorkloadCatalogue,
+    environment: Mapping[str, str],
+    disks_before: tuple[BlockDevice, ...] = (),
+) -> ProbingPlan:
+    """What ``config`` means on this host. Raises :class:`ConfigError` for what no host could run.
+
+    ``disks_before``: as they were last read, for when one of them hangs now: its probes must go on as they are.
+    """
+    wanted = [probe for probe in config.probes if probe.enabled]
+    directories = {
+        directory
+        for probe in wanted
+        if (directory := probe.directory_in(storage)) is not None
+        and not (probe.remote and not _on_this_host(str(directory), roots))
+    }
+    ways: dict[tuple[str, str | None], Way] = _ask_each(
+        {peer for probe in wanted for peer in probe.peers()}, lambda peer: _way(*peer, roots), what="the way there"
+    )
+    below = _ask_each(directories, lambda directory: device_below(directory, roots))
+    host = Host(
+        storage=storage,
+        roots=roots,
+        catalogue=catalogue,
+        ceph=config.ceph,
+        environment=environment,
+        disk_below=below.get,
+        disks=functools.cache(
+            lambda: _in_time(partial(read_block_devices, roots, on_skip=lambda *_: None), otherwise=disks_before)
+        ),
+        osd_disks=functools.cache(lambda: _in_time(lambda: read_disk_users(roots).osds(), otherwise=dict[str, str]())),
+        way_to=lambda name, bind: ways.get((name, bind)),
+        cluster_osds=functools.cache(lambda: ask_cluster(config.ceph, environment)),
+        pool_class=functools.cache(lambda pool: ask_pool_class(pool, config.ceph, environment)),
+    )
+    whole = sum((plan_probe(probe, host) for probe in wanted), Plan())
+    return ProbingPlan(whole.periodic, whole.continuous)
+
+
+def _on_this_host(directory: str, roots: Roots) -> bool:
+    """Whether a disk lies below it: a file system behind a server is not asked, it may be dead."""
+    try:
+        mount = mount_named(directory, own_mounts(roots))
+    except PlumblineError:
+        return False
+    return mount is not None and not is_remote(mount.filesystem)
+
+
+def targets_of(identity: Identity) -> list[Target]:
+    """What a probe measures, one target for each operation."""
+    return [
+        Target(
+            probe=identity.probe,
+            layer=identity.layer,
+            device_class=identity.device_class,
+            workload=identity.workload,
+            operation=operation,
+            config_hash=identity.config_hash,
+            rate_iops=identity.rate_iops,
+            device=identity.device,
+        )
+        for operation in identity.operations
+    ]
+
+
+def recordable(plan: ProbingPlan) -> frozenset[str]:
+    """Names of the probes that ``plumbline baseline record`` gives a baseline."""
+    periodic = (probe.identity.probe for probe in plan.periodic if not not_recordable((probe.identity,)))
+    return frozenset((*periodic, *(job.name for job in plan.continuous if not not_recordable(job.identities()))))
+
+
+def not_recordable(identities: Sequence[Identity]) -> str:
+    """Why no baseline can be made of a probe; empty where one can."""
+    if not identities:
+        return "what it would measure is not known: no OSD here that it names, or the cluster does not answer"
+    if identities[0].kind == "path-mtu":
+        return "the biggest packet is no figure that strays: it is as it should be or it is not, without a baseline"
+    return ""
+
+
+def _in_time(ask: Callable[[], T], *, otherwise: T) -> T:
+    """The answer, or ``otherwise`` where there is none in time."""
+    return _ask_each({_DISKS}, lambda _path: ask()).get(_DISKS, otherwise)
+
+
+def _way(host: str, bind: str | None, roots: Roots) -> Way:
+    local = None if bind is None else ipaddress.ip_address(bind)
+    version = None if local is None else local.version
+    return read_way(resolve(host, version=version, within_s=ANSWER_WITHIN_S), local, roots)
+
+
+def _ask_each(subjects: Iterable[K], ask: Callable[[K], T], *, what: str = "the disk below") -> dict[K, T]:
+    """The answer for each subject, side by side; absent where there is none in time."""
+
+    def one(subject: K) -> list[T]:
+        try:
+            return [ask(subject)]
+        except PlumblineError as error:
+            log.debug("%s", error)
+            return []
+
+    asks = {each: partial(one, each) for each in sorted(subjects, key=str)}
+    found, silent = ask_side_by_side(asks, ANSWER_WITHIN_S)
+    for subject in sorted(silent, key=str):
+        log.warning("%s: %s does not answer; its class is unknown until the next reload", subject, what)
+    return {subject: answer for subject, answers in found.items() for answer in answers}

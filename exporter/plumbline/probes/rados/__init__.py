@@ -1,0 +1,1 @@
+"""Probes of RADOS: bench and canary."""

@@ -1,0 +1,363 @@
+"""The RADOS canary, seen from the daemon: one worker for all OSDs of a probe, and one canary to look at for each.
+
+The operations run in ``rados_canary_worker.py``, a process of its own: a cluster that hangs leaves that process
+waiting, and nothing else. Histograms live in memory that all workers share one after another, so counters never go
+back while the daemon lives.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import accumulate
+
+from plumbline.config.workloads import RadosOps
+from plumbline.core.histogram import HistogramValue
+from plumbline.probes.canary import memory
+from plumbline.probes.canary.log import CanaryLog
+from plumbline.probes.canary.process import Trouble, WorkerProcess, Workplace
+from plumbline.probes.canary.reading import SILENT_GAPS, CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.canary.snapshot import DaemonMemory, Snapshot, StreamPlan, lay_down
+from plumbline.probes.ceph.librados import Access
+from plumbline.probes.histogram import edge_ns, latency_edges
+from plumbline.probes.rados.rados_canary_worker import ADVICE, ERRORS, NOTES, OPERATIONS, OSDS_CHANGED
+
+log = logging.getLogger(__name__)
+
+_NOT_SERVED = {
+    "choosing": "its objects are being chosen",
+    "down": "the OSD is down",
+    "out": "the OSD is out",
+    "gone": "the cluster has no such OSD",
+    "no-primary": "primary for no placement group of the pool: its CRUSH rule excludes the OSD, or pg_num is too low",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OsdPlan:
+    """One OSD of the canary, and its baseline's bounds in seconds by operation."""
+
+    number: int
+    crush_class: str
+    device_class: str
+    bounds: tuple[tuple[float, ...], ...] = ((),) * len(OPERATIONS)
+    device: str = ""
+    """The disk of an OSD of this host."""
+
+
+@dataclass(frozen=True, slots=True)
+class RadosCanaryPlan:
+    """All OSDs of one probe: they share a worker, so they start and stop together."""
+
+    name: str
+    access: Access
+    pool: str
+    namespace: str
+    prefix: str
+    host: str
+    words: tuple[str, ...]
+    workload: RadosOps
+    rate: float
+    """Operations a second on each OSD."""
+    stuck_after_s: float
+    osds: tuple[OsdPlan, ...]
+    """Empty when it is not known yet which there are."""
+
+    def order(self) -> str:
+        """What the worker is told."""
+        return json.dumps(
+            {
+                "access": asdict(self.access),
+                "pool": self.pool,
+                "namespace": self.namespace,
+                "prefix": self.prefix,
+                "host": self.host,
+                "words": self.words,
+                "object_size": self.workload.object_size,
+                "osds": [(osd.number, osd.crush_class) for osd in self.osds],
+            }
+        )
+
+
+class RadosCanaries:
+    """The worker of one probe, and what it says; :meth:`of` is one OSD's canary."""
+
+    def __init__(
+        self,
+        plan: RadosCanaryPlan,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        interpreter: str = sys.executable,
+    ) -> None:
+        self.plan = plan
+        self.clock, self.wall = clock, wall
+        self._place = Workplace(interpreter, clock)
+        self._edges = _Edges()
+        self._lock = threading.Lock()
+        self._memory_fd = lay_down(
+            [
+                StreamPlan(
+                    write=operation == "write",
+                    sequential=False,
+                    dsync=False,
+                    block_bytes=plan.workload.object_size,
+                    share=1 / len(OPERATIONS),
+                    edges_ns=tuple(edge_ns(edge) for edge in self._edges(bounds)[1]),
+                )
+                for osd in plan.osds
+                for operation, bounds in zip(OPERATIONS, osd.bounds, strict=True)
+            ],
+            file_bytes=0,
+            rate=plan.rate,
+            max_busy_ratio=1.0,
+        )
+        self._memory = DaemonMemory(self._memory_fd)
+        self._worker: WorkerProcess | None = None
+        self._wanted = False
+        self._trouble = Trouble(CanaryState.IDLE)
+        self.skips = dict.fromkeys(ADVICE, 0)
+
+    def of(self, osd: OsdPlan | None) -> OsdCanary:
+        """One OSD's; ``None``: that of the whole probe, where no OSD is known yet."""
+        return OsdCanary(self, osd)
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id while there is one."""
+        worker = self._worker
+        return worker.pid if worker else None
+
+    @property
+    def runs(self) -> int:
+        """Workers started."""
+        return self._place.runs
+
+    @property
+    def stopped(self) -> bool:
+        """For good: another one is to be made."""
+        return self._memory_fd < 0
+
+    @property
+    def troubled(self) -> bool:
+        """Whether the last worker ended by itself; one that is at work now must first show that it can be."""
+        return bool(self._trouble.message)
+
+    def start(self) -> None:
+        """Start the first worker, unless it runs; waits for nothing."""
+        with self._lock:
+            if not self._wanted and not self.stopped:
+                self._wanted = True
+                self._spawn()
+
+    def poll(self) -> None:
+        """Notice a worker that ended, and start the next one when its time has come. Never waits."""
+        with self._lock:
+            worker = self._worker
+            if worker is not None:
+                if not worker.ended:
+                    self._place.look_after(worker)
+                    return
+                self._bury(worker)
+            if self._wanted and self._place.due:
+                self._spawn()
+
+    def stop(self, timeout_s: float) -> bool:
+        """End the worker; False when it hangs in the kernel."""
+        with self._lock:
+            self._wanted = False
+            worker = self._worker
+            if worker is None:
+                self._stopped()
+                return True
+            if not worker.end(timeout_s, asked_share=0.75):  # it has objects to remove
+                message = f"worker {worker.pid} hangs in the kernel"
+                self._trouble = Trouble(CanaryState.UNKILLABLE, "unkillable", message)
+                return False
+            self._bury(worker)
+            return True
+
+    def look(self) -> tuple[Snapshot, tuple[int, ...], CanaryState, str, str]:
+        """Counts, starts of running operations, and the worker's state with reason and message."""
+        worker, trouble = self._worker, self._trouble
+        snapshot = self._memory.snapshot()
+        if worker is None or trouble.state is CanaryState.UNKILLABLE:
+            return snapshot, (), trouble.state, trouble.reason, trouble.message
+        reason, _, message = snapshot.text.partition("\n")
+        since = self._memory.in_flight_since_ns()
+        if snapshot.state == memory.RUNNING:
+            return snapshot, since, CanaryState.RUNNING, reason, message
+        if snapshot.state == memory.REFUSED:  # and about to end
+            return snapshot, since, CanaryState.REFUSED, reason, message
+        before = f"; the one before it: {trouble.message}" if self.troubled else ""
+        message = f"the worker connects and chooses its objects{before}"
+        return snapshot, since, CanaryState.PREPARING, "preparing", message
+
+    def edges(self, bounds: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Bounds as they are counted, and all edges: the same objects for ever, as the renderer wants them."""
+        return self._edges(bounds)
+
+    def _spawn(self) -> None:
+        order = [str(self._memory_fd), self.plan.order(), self.plan.name]
+        started = self._place.spawn("plumbline.probes.rados.rados_canary_worker", order, keep_fds=[self._memory_fd])
+        if isinstance(started, Trouble):
+            self._in_trouble(started)
+        else:
+            self._worker = started
+
+    def _bury(self, worker: WorkerProcess) -> None:
+        self._worker = None
+        last_words = worker.bury()
+        if not self._wanted:
+            self._stopped()
+            return
+        snapshot = self._memory.snapshot()
+        self._memory.worker_gone()
+        trouble = worker.why(last_words, snapshot)
+        if trouble.state is CanaryState.REFUSED:
+            self.skips[trouble.reason] = self.skips.get(trouble.reason, 0) + 1
+        self._place.failed()
+        self._in_trouble(trouble)
+
+    def _stopped(self) -> None:
+        self._trouble = Trouble(CanaryState.STOPPED)
+        if self._memory_fd >= 0:
+            os.close(self._memory_fd)
+            self._memory_fd = -1
+
+    def _in_trouble(self, trouble: Trouble) -> None:
+        if trouble.reason != self._trouble.reason:
+            log.warning("canary %s: %s: %s", self.plan.name, trouble.reason, trouble.message)
+        self._trouble = trouble
+
+
+class OsdCanary:
+    """One OSD's share of a worker: a :class:`~plumbline.probes.model.ContinuousProbe`. Starting and stopping it does
+    so to all."""
+
+    def __init__(self, group: RadosCanaries, osd: OsdPlan | None) -> None:
+        self._group, self._osd = group, osd
+        self._first = len(OPERATIONS) * (group.plan.osds.index(osd) if osd else 0)
+        self._notes = dict.fromkeys(NOTES[2:], 0)
+        self._note = ""
+        self._log = CanaryLog()
+
+    @property
+    def plan(self) -> RadosCanaryPlan:
+        """The same for all OSDs of the probe."""
+        return self._group.plan
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id while there is one."""
+        return self._group.pid
+
+    def start(self) -> None:
+        """Start the worker, unless another OSD's canary did."""
+        self._group.start()
+
+    def poll(self) -> None:
+        """Notice a worker that ended, and what changed for this OSD."""
+        self._group.poll()
+        reading = self.read()
+        if reading.reason != self._note:
+            self._note = reading.reason
+            if reading.reason in self._notes:
+                self._notes[reading.reason] += 1
+        self._log.look(reading)
+
+    def stop(self, timeout: float = 1.0) -> bool:
+        """End the worker, unless another OSD's canary did."""
+        return self._group.stop(timeout)
+
+    def read(self) -> CanaryReading:
+        """What is known now; waits for nothing."""
+        plan, osd, group = self.plan, self._osd, self._group
+        snapshot, since_ns, state, reason, message = group.look()
+        mine = slice(self._first, self._first + len(OPERATIONS)) if osd else slice(0, 0)
+        now_ns = int(group.clock() * 1e9)
+        in_flight = [max(0, now_ns - since) / 1e9 if since else 0.0 for since in (*since_ns[mine], *since_ns[-1:])]
+        streams = []
+        counted = snapshot.streams[mine]
+        for index, (operation, counts) in enumerate(zip(OPERATIONS, counted, strict=False)):
+            bounds, edges = group.edges(osd.bounds[index] if osd else ())
+            *cumulative, total = accumulate(counts.buckets)
+            streams.append(
+                WorkloadReading(
+                    layer=plan.workload.layer,
+                    workload=plan.workload.id,
+                    config_hash=plan.workload.config_hash(),
+                    operation=operation,
+                    bounds=bounds,
+                    latency=HistogramValue(edges, cumulative, total, counts.sum_ns / 1e9),
+                    charged=counts.charged,
+                    errors=dict(zip(ERRORS, counts.errors, strict=True)),
+                    in_flight_s=in_flight[index] if since_ns else 0.0,
+                    last_completion_ts=counts.last_completion_ns / 1e9 or None,
+                    last_success_ts=counts.last_success_ns / 1e9 or None,
+                )
+            )
+        note = NOTES[counted[0].note] if counted else ""
+        name = f"osd.{osd.number}" if osd else plan.name
+        longest = max(in_flight, default=0.0)
+        failing = [each for each in streams if each.last_completion_ts != each.last_success_ts]
+        outdated = reason == OSDS_CHANGED
+        if outdated:
+            reason = message = ""
+        # also when it has ended: who ran it once wants to know why this OSD has no figures
+        if note and (state is CanaryState.RUNNING or not reason):
+            reason, message = note, f"{name}: {_NOT_SERVED[note]}"
+        elif state is CanaryState.RUNNING and failing:
+            kind = max(failing[0].errors, key=failing[0].errors.__getitem__)
+            reason, message = "errors", f"{name}: the last {failing[0].operation} failed; mostly {kind}"
+        if longest >= plan.stuck_after_s and state in (CanaryState.RUNNING, CanaryState.PREPARING):
+            reason, message = "stuck", f"{name}: an operation hangs for {longest:.0f} s"
+        return CanaryReading(
+            probe=f"{plan.name}/{name}" if osd else plan.name,
+            device_class=osd.device_class if osd else "",
+            state=state,
+            reason=reason,
+            message=message,
+            workloads=tuple(streams),
+            in_flight_s=longest,
+            rate_per_s=plan.rate,
+            runs=group.runs,
+            skips={**group.skips, **self._notes},
+            success=self._verdict(state, reason, streams),
+            kind="rados-canary",
+            target=name if osd else "",
+            device=osd.device if osd else "",
+            outdated=outdated,
+        )
+
+    def _verdict(self, state: CanaryState, reason: str, streams: list[WorkloadReading]) -> bool | None:
+        if state in (CanaryState.IDLE, CanaryState.STOPPED):
+            return None
+        if reason not in ("", "preparing", "choosing") or state not in (CanaryState.RUNNING, CanaryState.PREPARING):
+            return False
+        if state is CanaryState.PREPARING and self._group.troubled:
+            return False  # or it would take turns for as long as the cluster is gone: refused, trying, refused
+        known = [each.last_completion_ts for each in streams if each.last_completion_ts is not None]
+        if len(known) < len(streams) or not streams:
+            return None
+        quiet_s = self._group.wall() - max(known)
+        return quiet_s < self.plan.stuck_after_s + SILENT_GAPS / self.plan.rate
+
+
+class _Edges:
+    """The edges for bounds, each made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[float, ...], tuple[tuple[float, ...], tuple[float, ...]]] = {}
+
+    def __call__(self, bounds: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        if bounds not in self._known:
+            exact = tuple(sorted({edge_ns(bound) / 10**9 for bound in bounds}))
+            self._known[bounds] = exact, latency_edges(exact)
+        return self._known[bounds]

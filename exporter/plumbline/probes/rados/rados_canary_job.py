@@ -1,0 +1,129 @@
+"""The RADOS canary: from its configuration to a canary for each OSD, all of them in one worker."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from msgspec import structs
+
+from plumbline.config.probes.ceph import RadosCanaryConfig
+from plumbline.config.workloads import RadosOps
+from plumbline.probes.canary.plan import quicker
+from plumbline.probes.ceph.ceph_access import NAMESPACE, CephAccess
+from plumbline.probes.ceph.cluster_osds import ClusterOsds
+from plumbline.probes.ceph.osd_lookup import FoundOsd, look_up, remember
+from plumbline.probes.identify import identify
+from plumbline.probes.model import Bounds, Host, Identity, Plan
+from plumbline.probes.rados.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
+
+PREFIX = "plumbline"
+"""Of all the canaries' objects: ``plumbline/<host>/<probe>/osd.3/17``."""
+APART = "@now"
+"""After the probe's name, where a person runs it beside the daemon; no name has an ``@``."""
+
+
+@dataclass(slots=True)
+class _Shared:
+    """The worker that the OSDs of one probe have in common."""
+
+    storage: Path
+    known: ClusterOsds | None
+    """What the cluster said when this was planned."""
+    made: RadosCanaries | None = None
+
+    def make(self, plan: RadosCanaryPlan) -> RadosCanaries:
+        """The one for this plan; a new one where the last was stopped, or the plan is another."""
+        if self.made is None or self.made.stopped or self.made.plan != plan:
+            self.made = RadosCanaries(plan)
+            if self.known is not None:
+                remember(self.storage, self.known)
+        return self.made
+
+
+@dataclass(frozen=True, slots=True)
+class RadosCanaryJob:
+    """One OSD's canary; ``None``: of the whole probe, where it is not known yet which OSDs there are."""
+
+    config: RadosCanaryConfig
+    access: CephAccess
+    workload: RadosOps
+    osds: tuple[FoundOsd, ...]
+    osd: FoundOsd | None
+    shared: _Shared = field(compare=False)
+    apart: bool = False
+    """With objects of its own: a worker removes at its start what it finds under its prefix."""
+
+    @property
+    def name(self) -> str:
+        """The ``probe`` label."""
+        return self._label(self.osd) if self.osd else self.config.name
+
+    def identities(self) -> tuple[Identity, ...]:
+        """One; none where nothing can be measured yet."""
+        if self.osd is None:
+            return ()
+        return (
+            identify(
+                self.config,
+                self.workload,
+                probe=self.name,
+                device_class=self.osd.device_class,
+                target=f"osd.{self.osd.number}",
+                device=self.osd.device,
+                cluster=True,
+            ),
+        )
+
+    def plan(self, bounds: Bounds) -> RadosCanaryPlan:
+        """The same for all OSDs of the probe: they start and stop together."""
+        access, config = self.access.librados(), self.config
+        host = socket.gethostname()
+        return RadosCanaryPlan(
+            name=config.name,
+            # an operation that hangs is to be seen hanging, and not to be given up after a moment
+            access=replace(access, operation_timeout_s=max(access.operation_timeout_s, round(2 * config.stuck_after))),
+            pool=config.pool or self.access.pool,
+            namespace=NAMESPACE,
+            prefix=f"{PREFIX}/{host}/{config.name}{APART if self.apart else ''}",
+            host=host,
+            words=config.osds,
+            workload=self.workload,
+            rate=config.rate,
+            stuck_after_s=float(config.stuck_after),
+            osds=tuple(
+                OsdPlan(
+                    osd.number,
+                    osd.crush_class,
+                    osd.device_class,
+                    tuple(
+                        bounds.get((self._label(osd), self.workload.id, operation), ())
+                        for operation in self.workload.operations
+                    ),
+                    osd.device,
+                )
+                for osd in self.osds
+            ),
+        )
+
+    def make(self, bounds: Bounds) -> OsdCanary:
+        """The canary, not started yet."""
+        group = self.shared.make(self.plan(bounds))
+        index = self.osds.index(self.osd) if self.osd else None
+        return group.of(None if index is None else group.plan.osds[index])
+
+    def hurried(self, factor: float) -> RadosCanaryJob:
+        """Quicker, on other objects than the daemon's."""
+        return replace(self, config=structs.replace(self.config, rate=quicker(self.config.rate, factor)), apart=True)
+
+    def _label(self, osd: FoundOsd) -> str:
+        return f"{self.config.name}/osd.{osd.number}"
+
+
+def build(config: RadosCanaryConfig, workload: RadosOps, host: Host) -> Plan:
+    """A canary for each OSD."""
+    osds = look_up(config.osds, config.device_class, host)
+    shared, access = _Shared(host.storage, host.cluster_osds()), CephAccess.of(host.ceph)
+    jobs = [RadosCanaryJob(config, access, workload, osds, osd, shared) for osd in osds or (None,)]
+    return Plan(continuous=tuple(jobs))

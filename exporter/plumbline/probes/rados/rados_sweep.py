@@ -1,0 +1,62 @@
+"""Removal of objects that Plumbline made: those of our namespace whose names begin as ours do, and no others.
+
+Light modules only: the canary's worker imports this.
+"""
+
+from __future__ import annotations
+
+import time
+
+TYPE_CHECKING = False  # as typing's, without loading typing
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from plumbline.probes.ceph.librados import Operation, Pool
+
+AT_A_TIME = 8
+"""Removals in flight: a disk in production hardly notices."""
+
+
+def sweep(
+    pool: Pool,
+    is_ours: Callable[[str], bool],
+    *,
+    within_s: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[int, int]:
+    """How many were removed, and how many were found and are still there (no time, or an error).
+
+    ``OSError`` when the namespace can't be listed.
+    """
+    deadline = clock() + within_s
+    return remove(pool, (name for name in pool.objects() if is_ours(name)), deadline=deadline, clock=clock)
+
+
+def remove(
+    pool: Pool, names: Iterable[str], *, deadline: float, clock: Callable[[], float] = time.monotonic
+) -> tuple[int, int]:
+    """Remove these objects, some at a time; missing ones count as removed."""
+    removed = left = 0
+    under_way: list[Operation] = []
+
+    def finish() -> None:
+        nonlocal removed, left
+        try:
+            under_way.pop(0).result()
+        except FileNotFoundError:
+            removed += 1
+        except OSError:
+            left += 1
+        else:
+            removed += 1
+
+    for name in names:
+        if clock() >= deadline:
+            left += 1
+            break
+        if len(under_way) >= AT_A_TIME:
+            finish()
+        under_way.append(pool.start_remove(name))
+    while under_way:
+        finish()
+    return removed, left

@@ -1,0 +1,277 @@
+"""``plumbline probe run``: one probe now, because a person asked for it, beside a running daemon or without one.
+
+The engine is the daemon's, with the same locks and gates; the host's lock is a file in the storage path that both
+mean. The result is shown and forgotten: what the daemon remembers is its own runs, of a steady schedule.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import plumbline
+from plumbline.baseline.book import Book
+from plumbline.baseline.compare.beside import Beside, beside
+from plumbline.config.model import GatesConfig
+from plumbline.core.roots import Roots
+from plumbline.errors import ConfigError, PlumblineError, ProbeRefused
+from plumbline.probes.canary.reading import CanaryReading, WorkloadReading
+from plumbline.probes.engine import STOPPED
+from plumbline.probes.histogram import quantile
+from plumbline.probes.model import ClusterGuard, ContinuousJob, Identity, PeriodicProbe, Progress
+from plumbline.probes.plan import ProbingPlan, targets_of
+from plumbline.probes.result import OperationResult, Outcome
+from plumbline.probes.single_run import RunOnce
+from plumbline.probes.state import open_storage
+
+CANARY_RUN_S = 60.0
+"""How long a canary is looked at: at the pace of a recording that is some hundred operations on any disk."""
+REFUSED = "refused"
+FAILED = "failure"
+_RARE = 1000
+"""Below so many operations a p99.9 is the maximum by another name."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationReport:
+    """One operation beside its baseline."""
+
+    operation: str
+    figures: tuple[Beside, ...]
+    facts: Mapping[str, float]
+    """What no baseline holds: ``retransmits``, ``loss_ratio``, ``mtu_bytes``."""
+    baseline: str = ""
+    """Source and name of the baseline beside it; empty: there is none."""
+    judges: bool = False
+    """False: it is shown only."""
+    tolerance_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How one run went. Times are Unix seconds, durations seconds."""
+
+    probe: str
+    layer: str
+    device_class: str
+    workload: str
+    target: str
+    config_hash: str
+    tool: str
+    tool_version: str
+    started: float
+    duration_s: float
+    outcome: str
+    """``success``, ``failure``, ``timeout``, ``refused`` (nothing was touched) or ``stopped``."""
+    reason: str = ""
+    """Of a refusal: the label that ``plumbline_probe_skipped_total`` would have."""
+    message: str = ""
+    operations: tuple[OperationReport, ...] = ()
+
+
+Item = PeriodicProbe | ContinuousJob
+Group = Sequence[Item]
+"""One periodic probe, or canaries to be looked at side by side."""
+
+
+def pick(plan: ProbingPlan, names: Sequence[str]) -> list[Item]:
+    """The probes that ``names`` mean, each once and in that order: a name is one of the configuration, with all its
+    targets, or ``name/target``. :class:`ConfigError` for a name that nothing has."""
+    known: dict[str, Item] = {probe.identity.probe: probe for probe in plan.periodic}
+    known |= {job.name: job for job in plan.continuous}
+    chosen: dict[str, Item] = {}
+    for name in names:
+        found = {each: item for each, item in known.items() if each == name or each.startswith(f"{name}/")}
+        if not found:
+            there = ", ".join(sorted(known)) or "none"
+            raise ConfigError("probe", f"no such probe is configured and enabled; there are: {there}", value=name)
+        chosen |= found
+    return list(chosen.values())
+
+
+def name_of(item: Item) -> str:
+    """The ``probe`` label."""
+    return item.identity.probe if isinstance(item, PeriodicProbe) else item.name
+
+
+def together(items: Sequence[Item]) -> list[Group]:
+    """What runs at a time: the canaries of one entry of the configuration, and everything else alone. A minute of
+    each of a host's 60 disks would be an hour, and they are in nobody's way."""
+    groups: dict[str, list[Item]] = {}
+    for item in items:
+        name = name_of(item)
+        groups.setdefault(name if isinstance(item, PeriodicProbe) else name.partition("/")[0], []).append(item)
+    return list(groups.values())
+
+
+def group_name(group: Group) -> str:
+    """Of one its own; of several that of the entry in the configuration."""
+    name = name_of(group[0])
+    return name if len(group) == 1 else name.partition("/")[0]
+
+
+def check_storage(storage: Path) -> None:
+    """Make sure that what a run leaves in the storage path is the daemon's to use; :class:`ConfigError` else.
+
+    A directory made by root would be refused by the daemon's guard as not its own, for good.
+    """
+    try:
+        owner = storage.stat().st_uid
+    except OSError:
+        owner = os.geteuid()  # not there, or said better by the attempt
+    if owner != os.geteuid():
+        raise ConfigError(
+            str(storage),
+            f"belongs to user {owner} and this is user {os.geteuid()}: run it as the daemon's user"
+            " (docs/probes.md, On demand), or with another --storage.path",
+        )
+    open_storage(storage).close()
+
+
+class OnDemand:
+    """Runs probes one after the other. ``stopping`` ends the one under way."""
+
+    def __init__(
+        self,
+        *,
+        storage: Path,
+        roots: Roots,
+        environment: Mapping[str, str],
+        rules: GatesConfig,
+        book: Book,
+        cluster: ClusterGuard | None = None,
+        stopping: threading.Event,
+        clock: Callable[[], float] = time.time,
+        canary_run_s: float = CANARY_RUN_S,
+    ) -> None:
+        self._once = RunOnce(
+            storage=storage,
+            roots=roots,
+            environment=environment,
+            rules=rules,
+            cluster=cluster,
+            stopping=stopping,
+            clock=clock,
+        )
+        self._book, self._clock = book, clock
+        self._canary_run_s = canary_run_s
+
+    def run(
+        self, group: Group, *, force: bool = False, progress: Callable[[Progress], None] = lambda _: None
+    ) -> list[Report]:
+        """Run one probe, or canaries side by side; what went wrong is in the reports."""
+        if isinstance(group[0], PeriodicProbe):
+            return [self._periodic(group[0], force, progress)]
+        jobs = [job for job in group if not isinstance(job, PeriodicProbe)]
+        return self._canaries(jobs, progress)
+
+    def _periodic(self, probe: PeriodicProbe, force: bool, progress: Callable[[Progress], None]) -> Report:
+        identity, began = probe.identity, self._clock()
+        try:
+            result = self._once.periodic(probe, force=force, progress=progress)
+        except PlumblineError as error:
+            return self._refused(identity, began, error)
+        return replace(
+            self._report(identity, result.started, result.duration, result.outcome, result.tool_version),
+            message=result.message,
+            operations=tuple(self._operation(identity, each) for each in result.operations),
+        )
+
+    def _canaries(self, jobs: Sequence[ContinuousJob], progress: Callable[[Progress], None]) -> list[Report]:
+        """Canaries for a minute; of their workloads each operation is a row."""
+        began = self._clock()
+        try:
+            readings = self._once.canaries(
+                group_name(jobs), jobs, run_s=self._canary_run_s, bounds=self._book.bounds(), progress=progress
+            )
+        except PlumblineError as error:
+            return [self._refused(_of_several(job), began, error) for job in jobs]
+        return [self._of_reading(job, reading, began) for job, reading in zip(jobs, readings, strict=True)]
+
+    def _of_reading(self, job: ContinuousJob, reading: CanaryReading, began: float) -> Report:
+        whole, identities = _of_several(job), {each.workload: each for each in job.identities()}
+        failed = {error: n for each in reading.workloads for error, n in each.errors.items() if n}
+        if not failed and not any(each.latency.count for each in reading.workloads) and reading.reason:
+            # not one was tried: what it should measure is down, out, or does not answer
+            return self._refused(whole, began, ProbeRefused(reading.reason, reading.message))
+        outcome = FAILED if failed or not any(each.latency.count for each in reading.workloads) else Outcome.SUCCESS
+        return replace(
+            self._report(whole, began, self._clock() - began, outcome, plumbline.__version__),
+            message="" if outcome is Outcome.SUCCESS else _failures(failed),
+            operations=tuple(self._operation(identities[each.workload], _figures(each)) for each in reading.workloads),
+        )
+
+    def _refused(self, identity: Identity, began: float, error: PlumblineError) -> Report:
+        reason = error.reason if isinstance(error, ProbeRefused) else "error"
+        outcome = FAILED if reason == "error" else STOPPED if reason == STOPPED else REFUSED
+        report = self._report(identity, began, self._clock() - began, outcome, "")
+        return replace(report, reason=reason, message="stopped on request" if outcome == STOPPED else str(error))
+
+    @staticmethod
+    def _report(identity: Identity, started: float, duration_s: float, outcome: str, tool_version: str) -> Report:
+        return Report(
+            probe=identity.probe,
+            layer=identity.layer,
+            device_class=identity.device_class,
+            workload=identity.workload,
+            target=identity.target,
+            config_hash=identity.config_hash,
+            tool=identity.tool,
+            tool_version=tool_version,
+            started=started,
+            duration_s=duration_s,
+            outcome=str(outcome),
+        )
+
+    def _operation(self, identity: Identity, result: OperationResult) -> OperationReport:
+        (target,) = targets_of(replace(identity, operations=(result.operation,)))
+        entry = self._book.shown(target)
+        judges = self._book.in_force(target) is not None
+        facts = {
+            "retransmits": result.retransmits,
+            "loss_ratio": result.loss_ratio,
+            "mtu_bytes": result.mtu_bytes,
+        }
+        return OperationReport(
+            operation=result.operation,
+            figures=beside(
+                entry, judges=judges, latency=result.latency, iops=result.iops, throughput=result.throughput
+            ),
+            facts={name: value for name, value in facts.items() if value is not None},
+            baseline=f"{entry.source.value}: {entry.profile}" if entry else "",
+            judges=judges,
+            tolerance_ratio=entry.tolerance_ratio if entry else None,
+        )
+
+
+def _of_several(job: ContinuousJob) -> Identity:
+    """A canary of several workloads as one: its operations say which is which."""
+    identities = job.identities()
+    if not identities:  # what it would measure is not known yet
+        return Identity(
+            probe=job.name, kind="", layer="", device_class="", workload="", operations=(), config_hash="",
+            tool="plumbline",
+        )  # fmt: skip
+    workloads = ", ".join(each.workload for each in identities)
+    return replace(identities[0], probe=job.name, workload=workloads, config_hash="")
+
+
+def _figures(each: WorkloadReading) -> OperationResult:
+    latency = {}
+    if each.latency.count:
+        latency["mean"] = each.latency.sum / each.latency.count
+        asked = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
+        for name, q in asked:
+            if (q < 0.999 or each.latency.count >= _RARE) and (found := quantile(each.latency, q)) is not None:
+                latency[name] = found
+    return OperationResult(operation=each.operation, latency=latency)
+
+
+def _failures(failed: Mapping[str, int]) -> str:
+    if not failed:
+        return "not one operation finished"
+    return "failed operations: " + ", ".join(f"{count} {error}" for error, count in sorted(failed.items()))

@@ -1,0 +1,373 @@
+"""The probes of this node at work: canaries kept going, periodic probes run by their schedule, and their status."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from plumbline.config.model import GatesConfig
+from plumbline.config.types import Schedule
+from plumbline.core import threads
+from plumbline.core.histogram import HistogramValue
+from plumbline.core.process import ProcessRunner
+from plumbline.core.roots import Roots
+from plumbline.core.scheduler import Job, Scheduler, splay
+from plumbline.core.storage_names import HEAVY_LOCK
+from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
+from plumbline.probes import gates
+from plumbline.probes.canary.reading import CanaryReading, WorkloadReading
+from plumbline.probes.engine import STOPPED, Gates, run_probe
+from plumbline.probes.model import Bounds, ClusterGuard, ContinuousProbe, PeriodicProbe, Run
+from plumbline.probes.plan import ProbingPlan
+from plumbline.probes.probe_status import ProbeStatus
+from plumbline.probes.recent import MedianHistory, RecentHistogram
+from plumbline.probes.result import Outcome
+from plumbline.probes.state import ProbeRecord, StateStore
+from plumbline.sources.disk.diskstats import read_diskstats
+from plumbline.sources.net.routes import read_device, read_device_speed_mbps
+
+log = logging.getLogger(__name__)
+
+FIRST_RUN_WITHIN_S = 300.0
+"""A probe that never ran here starts within this time, at a moment splayed by host."""
+CALENDAR_SPLAY_S = 1800.0
+"""Hosts with the same calendar start within this time after the moment that it names, each at a moment of its own."""
+
+
+class Followed:
+    """A canary at work and what is remembered of it: the same canary's, so that no two series are ever mixed.
+
+    Another configuration is another one of these, with nothing to remember. :meth:`poll` from one thread, the rest
+    from any.
+    """
+
+    def __init__(self, plan: object, canary: ContinuousProbe) -> None:
+        self.plan, self.canary = plan, canary
+        self._kept: dict[tuple[str, str], tuple[RecentHistogram, MedianHistory]] = {}
+
+    def poll(self, now: float) -> None:
+        """Supervise it, remember the last minutes."""
+        self.canary.poll()
+        for each in self.canary.read().workloads:
+            key = (each.workload, each.operation)
+            kept = self._kept.get(key) or self._kept.setdefault(key, (RecentHistogram(), MedianHistory()))
+            for memory in kept:
+                memory.add(now, each.latency)
+
+    def lately(self, each: WorkloadReading) -> HistogramValue | None:
+        """The last minutes of one operation, up to a reading of it; ``None``: not known yet."""
+        kept = self._kept.get((each.workload, each.operation))
+        return kept[0].difference(each.latency) if kept else None
+
+    def medians(self, each: WorkloadReading) -> tuple[float | None, ...]:
+        """Of one operation, minute by minute; seconds, oldest first."""
+        kept = self._kept.get((each.workload, each.operation))
+        return kept[1].values if kept else ()
+
+
+class Probing:
+    """Runs a plan. :meth:`apply` at start and at every reload, :meth:`poll` every second, :meth:`stop` once."""
+
+    def __init__(
+        self,
+        *,
+        store: StateStore,
+        roots: Roots,
+        host: str,
+        environment: Mapping[str, str],
+        cluster: ClusterGuard | None = None,
+        vantage: str = "",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._roots, self._host, self._vantage = store, roots, host, vantage
+        self._environment, self._clock = environment, clock
+        self._scheduler = Scheduler(wall=clock)
+        self._canaries: dict[str, Followed] = {}
+        self._periodic: tuple[PeriodicProbe, ...] = ()
+        self._rules = GatesConfig()
+        self._heavy = gates.HeavyLock(store.directory / HEAVY_LOCK)
+        self._cluster = cluster
+        self.needs_cluster = False
+        """Whether any probe loads the Ceph cluster."""
+        self._leaving: list[ContinuousProbe] = []
+
+    def apply(self, plan: ProbingPlan, bounds: Bounds, rules: GatesConfig = GatesConfig()) -> None:  # noqa: B008  (frozen)
+        """Run exactly ``plan``. Canaries and jobs whose plan is unchanged are not touched."""
+        self._rules = rules
+        wanted = {job.name: job.plan(bounds) for job in plan.continuous}
+        kept = {name: each for name, each in self._canaries.items() if wanted.get(name) == each.plan}
+        for name, each in self._canaries.items():
+            if name not in kept and not each.canary.stop(timeout=1.0):
+                self._leaving.append(each.canary)
+        canaries = {
+            job.name: kept.get(job.name) or Followed(wanted[job.name], job.make(bounds)) for job in plan.continuous
+        }
+        for name, each in canaries.items():
+            if name not in kept:
+                each.canary.start()
+        self._canaries = canaries  # replaced whole: a scrape may be going through the old ones
+        self._periodic = plan.periodic
+        self.needs_cluster = any(each.cluster for each in plan.identities())
+        self._store.forget_others(frozenset(probe.identity.probe for probe in plan.periodic))
+        self._scheduler.replace(self._job(probe) for probe in plan.periodic)
+
+    def poll(self) -> None:
+        """Supervise: restart what died, remember the last minutes."""
+        now = time.monotonic()
+        for canary in self._leaving:
+            canary.poll()
+        self._leaving = [canary for canary in self._leaving if canary.pid is not None]
+        for each in self._canaries.values():
+            each.poll(now)
+
+    def readings(self) -> list[CanaryReading]:
+        """Every canary now; never blocks."""
+        return [each.canary.read() for each in self._canaries.values()]
+
+    def followed(self) -> Sequence[Followed]:
+        """Every canary with what is remembered of it."""
+        return [*self._canaries.values()]
+
+    @property
+    def outdated(self) -> bool:
+        """Whether a canary measures what is no longer what the configuration means here: plan anew."""
+        return any(reading.outdated for reading in self.readings())
+
+    def record(self, probe: PeriodicProbe) -> ProbeRecord:
+        """What is remembered of a periodic probe."""
+        return self._store.get(probe.identity.probe)
+
+    def statuses(self) -> list[ProbeStatus]:
+        """Every periodic probe now; never blocks."""
+        return [self._status(probe) for probe in self._periodic]
+
+    def in_flight(self, probe: PeriodicProbe) -> float | None:
+        """Seconds since the run under way began; ``None`` without one."""
+        return self._scheduler.in_flight(probe.identity.probe)
+
+    def next_start(self, probe: PeriodicProbe) -> float | None:
+        """Seconds until the probe's next start; ``None`` while it runs."""
+        return self._scheduler.next_start(probe.identity.probe)
+
+    def periodic(self) -> Sequence[PeriodicProbe]:
+        """The periodic probes that run."""
+        return self._periodic
+
+    def stop(self, timeout_s: float) -> list[str]:
+        """End everything within ``timeout_s``; the names of what could not be ended (stuck in the kernel)."""
+        deadline = time.monotonic() + timeout_s
+        stuck = set(self._canaries)
+
+        def stop(name: str, canary: ContinuousProbe) -> None:
+            if canary.stop(timeout=timeout_s):
+                stuck.discard(name)
+
+        stopping = [
+            threads.start("end", partial(stop, name, each.canary), of=name) for name, each in self._canaries.items()
+        ]
+        jobs = self._scheduler.stop(timeout_s)
+        for thread in stopping:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return jobs + sorted(stuck)
+
+    def _job(self, probe: PeriodicProbe) -> Job:
+        runner = ProcessRunner(self._environment)
+        at = probe.config.at
+        return Job(
+            name=probe.identity.probe,
+            interval_s=interval_s(probe),
+            first_delay_s=self._first_delay(probe),
+            run=_Runs(self, probe, runner),
+            cancel=runner.stop,
+            config=probe,
+            next_after=None if at is None else partial(self._next_after, at, probe.identity.probe),
+        )
+
+    def _next_after(self, at: Schedule, name: str, now: float) -> float:
+        late = splay(self._host, name, CALENDAR_SPLAY_S)
+        return at.next_after(now - late) + late
+
+    def _first_delay(self, probe: PeriodicProbe) -> float:
+        """A restart goes on where the schedule was; what never ran starts soon, at a moment of this host's own."""
+        interval, name = float(probe.config.interval), probe.identity.probe
+        delay = splay(self._host, name, min(interval, FIRST_RUN_WITHIN_S))
+        result = self._store.get(name).result
+        if result is None or result.config_hash != probe.identity.config_hash:
+            return delay
+        age = self._clock() - result.started
+        # a clock that jumped back must not put the next run off for longer than an interval
+        return delay if age < 0 else max(delay, interval - age)
+
+    def run(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> None:
+        """One run by the schedule: what came of it is remembered, whatever it was."""
+        name = probe.identity.probe
+        try:
+            result = run_probe(
+                probe,
+                runner=runner,
+                host_lock=self._heavy,
+                cluster=self._cluster,
+                gates=gates_of(
+                    probe,
+                    roots=self._roots,
+                    rules=self._rules,
+                    cluster=self._cluster,
+                    clock=self._clock,
+                    wait=cancel.wait,
+                ),
+                clock=self._clock,
+                stopping=cancel,
+            )
+        except ProbeRefused as refusal:
+            if refusal.reason == STOPPED:
+                return
+            before = self._store.get(name)
+            if str(refusal) != before.last_skip:
+                log.warning("probe %s skipped: %s", name, refusal)
+            self._store.put(name, before.with_skip(refusal.reason, str(refusal), at=self._clock()))
+            return
+        except PlumblineError as error:
+            log.error("probe %s: %s", name, error)
+            self._store.put(name, self._store.get(name).with_skip("error", str(error), at=self._clock()))
+            return
+        if result.outcome is Outcome.SUCCESS:
+            log.info("probe %s: done in %.1f s", name, result.duration)
+        else:
+            log.error("probe %s: %s: %s", name, result.outcome, result.message)
+        self._store.put(name, self._store.get(name).with_result(result))
+
+    def clean_up(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> bool:
+        """Remove what an earlier life of this probe left behind; what can't be is tried at the next start.
+
+        False: not now, because another heavy probe is at work (``plumbline probe run`` may have made what lies there).
+        """
+        name = probe.identity.probe
+        try:
+            with self._heavy.hold(f"{name}, cleaning up") if probe.heavy else contextlib.nullcontext():
+                probe.clean_up(Run(runner=runner, clock=self._clock, stopping=cancel))
+        except ProbeRefused as refusal:
+            if refusal.reason == "locked":
+                return False
+            log.warning("probe %s: what an earlier run left could not be removed: %s", name, refusal)
+        except PlumblineError as error:
+            log.warning("probe %s: what an earlier run left could not be removed: %s", name, error)
+        return True
+
+    def _status(self, probe: PeriodicProbe) -> ProbeStatus:
+        identity = probe.identity
+        record = self._store.get(identity.probe)
+        success = record.success
+        same = success is not None and success.config_hash == identity.config_hash
+        return ProbeStatus(
+            probe=identity.probe,
+            kind=identity.kind,
+            interval_s=interval_s(probe),
+            result=record.result,
+            good_result=success,
+            last_success_ts=success.started + success.duration if success else None,
+            success=record.result.outcome is Outcome.SUCCESS if record.result else None,
+            runs=record.runs,
+            skipped=record.skipped,
+            in_flight_s=self._scheduler.in_flight(identity.probe),
+            tool=identity.tool,
+            tool_version=success.tool_version if success else "",
+            config_hash=identity.config_hash,
+            layer=identity.layer,
+            device_class=identity.device_class,
+            workload=identity.workload,
+            target=identity.target,
+            device=identity.device,
+            timeout_s=float(probe.config.timeout),
+            operations=_histograms(record) if same else {},
+            recent=record.recent if same else (),
+            vantage=self._vantage,
+        )
+
+
+class _Runs:
+    """A job's runs: before the first one, what an earlier life left behind is removed."""
+
+    def __init__(self, probing: Probing, probe: PeriodicProbe, runner: ProcessRunner) -> None:
+        self._probing, self._probe, self._runner = probing, probe, runner
+        self._cleaned = False
+
+    def __call__(self, cancel: threading.Event) -> None:
+        if not self._cleaned:
+            self._cleaned = self._probing.clean_up(self._probe, self._runner, cancel)
+        self._probing.run(self._probe, self._runner, cancel)
+
+
+def _histograms(record: ProbeRecord) -> dict[str, HistogramValue]:
+    return {operation: totals.histogram() for operation, totals in record.totals.items()}
+
+
+def interval_s(probe: PeriodicProbe) -> float:
+    """From start to start; of a calendar the longest gap."""
+    at = probe.config.at
+    return float(probe.config.interval) if at is None else at.longest_gap_s
+
+
+def gates_of(
+    probe: PeriodicProbe,
+    *,
+    roots: Roots,
+    rules: GatesConfig,
+    cluster: ClusterGuard | None,
+    clock: Callable[[], float],
+    wait: Callable[[float], object],
+    force: bool = False,
+) -> Gates:
+    """The gates in front of ``probe``, for the daemon and for who runs it on demand.
+
+    ``force`` leaves out what only protects the figures and the neighbours on this node: its load and the disk's.
+    Quiet hours and the cluster's health hold always.
+    """
+    cpus, config, device = os.cpu_count() or 1, probe.config, probe.identity.device
+    throughout: list[gates.Gate] = []
+    before: list[gates.Gate] = []
+    if probe.heavy:
+        throughout.append(lambda: gates.check_quiet_hours(rules.quiet_hours, time.localtime(clock())))
+    if probe.identity.cluster and cluster is not None:
+        throughout.append(cluster.check)
+    if not force:
+        before.append(lambda: gates.check_load(roots, limit=config.max_load_per_cpu, cpus=cpus))
+    if not force and device and probe.identity.layer != "network":
+        before.append(
+            lambda: gates.check_device_busy(
+                lambda: device_busy_ms(roots, device), device=device, limit=config.max_device_busy, wait=wait
+            )
+        )
+    if not force and device and probe.heavy and probe.identity.layer == "network":
+        before.append(lambda: _check_nic(device, config.max_device_busy, roots, wait))
+    return Gates(before, throughout)
+
+
+def _check_nic(device: str, limit: float, roots: Roots, wait: Callable[[float], object]) -> None:
+    """Where a port has no speed (a virtual one), nobody can say how much of it is left."""
+    try:
+        speed_mbps = read_device_speed_mbps(device, roots)
+    except PlumblineError as error:
+        raise ProbeRefused("device-gone", str(error)) from error
+    if speed_mbps is not None:
+        gates.check_nic_busy(lambda: nic_bytes(device), device=device, speed_mbps=speed_mbps, limit=limit, wait=wait)
+
+
+def device_busy_ms(roots: Roots, device: str) -> tuple[float, float]:
+    """Busy time of a disk in milliseconds, and the moment in monotonic seconds; refuses when the disk is gone."""
+    stats = read_diskstats(roots, keep=lambda name: name == device)
+    if not stats:
+        raise ProbeRefused("device-gone", f"{device}: no longer in {roots.proc / 'diskstats'}")
+    return float(stats[0].busy_ms), time.monotonic()
+
+
+def nic_bytes(device: str) -> tuple[int, int, float]:
+    """Received and sent bytes of a network device, and the moment in monotonic seconds."""
+    stats = read_device(device).stats
+    if stats is None:
+        raise Unavailable(f"{device}: does not count its bytes")
+    return stats.rx_bytes, stats.tx_bytes, time.monotonic()

@@ -1,0 +1,229 @@
+"""One run for a person who waits: locks, gates and guard are the daemon's, and so are the engines.
+
+Both ``plumbline probe run`` and ``plumbline baseline record`` measure by this: periodic probes by
+:func:`.engine.run_probe`, canaries for a while in a worker of their own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from plumbline.config.model import GatesConfig
+from plumbline.core import threads
+from plumbline.core.process import ProcessRunner
+from plumbline.core.roots import Roots
+from plumbline.core.storage_names import BESIDE_LOCK, HEAVY_LOCK
+from plumbline.core.units import si
+from plumbline.errors import PlumblineError, ProbeRefused
+from plumbline.probes import gates
+from plumbline.probes.canary.canary import measure
+from plumbline.probes.canary.job import CanaryJob
+from plumbline.probes.canary.reading import CanaryReading, CanaryState
+from plumbline.probes.engine import STOPPED, run_probe
+from plumbline.probes.histogram import quantile
+from plumbline.probes.model import Bounds, ClusterGuard, ContinuousJob, Identity, PeriodicProbe, Progress
+from plumbline.probes.result import ProbeResult
+from plumbline.probes.schedule import gates_of
+from plumbline.sources.disk.diskstats import read_diskstats
+
+FASTER = 8.0
+"""A canary's pace while a person waits, against its usual one: percentiles need operations, and a minute at the usual
+pace has none beyond the p95. One operation at a time still meets an idle queue: on a virtio disk the medians at 10 and
+at 80 operations a second differed by less than 10 %, which is as much as two runs of the same pace did."""
+
+OWN_DIRECTORY = "record"
+"""Below a canary's directory, while a daemon works in that itself."""
+_LOOK_EVERY_S = 0.2
+_READY_WITHIN_S = 120.0
+"""A canary that is not at work by then will not be: its worker gives up each of its steps after half a minute."""
+_STOP_WITHIN_S = 3.0
+"""Time to remove its objects, which nobody else would soon."""
+_FIGURES_EVERY_S = 1.0
+
+Show = Callable[[Progress], None]
+
+
+class RunOnce:
+    """Runs what it is given. ``stopping`` ends the run under way; ``clock`` is Unix time."""
+
+    def __init__(
+        self,
+        *,
+        storage: Path,
+        roots: Roots,
+        environment: Mapping[str, str],
+        rules: GatesConfig,
+        cluster: ClusterGuard | None,
+        stopping: threading.Event,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._roots, self._rules, self._cluster = roots, rules, cluster
+        self._runner = ProcessRunner(environment)
+        self._lock = gates.HeavyLock(storage / HEAVY_LOCK)
+        self._beside = gates.HeavyLock(storage / BESIDE_LOCK)
+        self._stopping, self._clock = stopping, clock
+
+    def periodic(self, probe: PeriodicProbe, *, force: bool, progress: Show) -> ProbeResult:
+        """One run. ``force``: although the node or the disk is busy. Raises :class:`PlumblineError` where it was
+        refused (:class:`ProbeRefused`) or could not begin."""
+        if probe.identity.cluster and self._cluster is None:
+            raise ProbeRefused("unreachable", "nobody can be asked how the cluster is, and this probe loads it")
+        live = _DiskFigures(probe.identity, self._roots, progress)
+        with live:
+            return run_probe(
+                probe,
+                runner=self._runner,
+                host_lock=self._lock,
+                cluster=self._cluster,
+                gates=gates_of(
+                    probe,
+                    roots=self._roots,
+                    rules=self._rules,
+                    cluster=self._cluster,
+                    clock=self._clock,
+                    wait=self._stopping.wait,
+                    force=force,
+                ),
+                clock=self._clock,
+                stopping=self._stopping,
+                progress=live.show,
+            )
+
+    def canaries(
+        self, name: str, jobs: Sequence[ContinuousJob], *, run_s: float, bounds: Bounds, progress: Show
+    ) -> list[CanaryReading]:
+        """What canaries say after ``run_s`` seconds at work side by side, at :data:`FASTER` their pace. Raises as
+        :meth:`periodic`."""
+        hurried = [job.hurried(FASTER) for job in jobs]
+        if isinstance(hurried[0], CanaryJob):
+            return [self._look_in_file(hurried[0], run_s, bounds, progress)]
+        with self._beside.hold(f"a person's run of {name}"):
+            return self._look(hurried, run_s, bounds, progress)
+
+    def _look_in_file(self, job: CanaryJob, run_s: float, bounds: Bounds, progress: Show) -> CanaryReading:
+        watch = _Watch(self._stopping, run_s, progress)
+        plan = job.plan(bounds)
+        try:
+            return measure(plan, run_s, on_tick=lambda reading: watch.see([reading]))
+        except ProbeRefused as refusal:
+            if refusal.reason != "locked":
+                raise
+        # the daemon's own canary works there
+        plan = replace(plan, directory=plan.directory / OWN_DIRECTORY)
+        return measure(plan, run_s, on_tick=lambda reading: watch.see([reading]))
+
+    def _look(self, jobs: Sequence[ContinuousJob], run_s: float, bounds: Bounds, progress: Show) -> list[CanaryReading]:
+        """All side by side; one that is refused or dies does not hold up the others."""
+        watch = _Watch(self._stopping, run_s, progress)
+        canaries = [job.make(bounds) for job in jobs]
+        ended: dict[int, CanaryReading] = {}
+        try:
+            for canary in canaries:
+                canary.start()
+            while True:
+                for canary in canaries:
+                    canary.poll()
+                readings = [ended.get(index, canary.read()) for index, canary in enumerate(canaries)]
+                ended |= {
+                    index: reading
+                    for index, reading in enumerate(readings)
+                    if reading.state in (CanaryState.REFUSED, CanaryState.RESTARTING)
+                }
+                watch.see(readings)
+                if watch.over or len(ended) == len(canaries):
+                    return readings
+                self._stopping.wait(_LOOK_EVERY_S)
+        finally:
+            for canary in canaries:
+                canary.stop(timeout=_STOP_WITHIN_S)
+
+
+class _DiskFigures:
+    """Adds to a run's progress what the disk below does meanwhile, where the run itself tells no figures.
+
+    Of the whole disk: what others do there is in it, which is worth seeing as well.
+    """
+
+    def __init__(self, identity: Identity, roots: Roots, progress: Show) -> None:
+        self._device = "" if identity.layer == "network" else identity.device
+        self._roots, self._progress = roots, progress
+        self._last = Progress("")
+        self._over = threading.Event()
+
+    def __enter__(self) -> None:
+        if self._device:
+            threads.start("live-figures", self._follow)
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def show(self, now: Progress) -> None:
+        """What the run says."""
+        self._last = now
+        self._progress(now)
+
+    def _follow(self) -> None:
+        before = self._operations()
+        while not self._over.wait(_FIGURES_EVERY_S):
+            now, last = self._operations(), self._last
+            if before and now and last.stage and not last.figures and not self._over.is_set():
+                reads, writes = (max(0, new - old) / _FIGURES_EVERY_S for new, old in zip(now, before, strict=True))
+                figures = f"{self._device} {reads:,.0f} reads/s, {writes:,.0f} writes/s"
+                self._progress(replace(last, figures=figures))
+            before = now
+
+    def _operations(self) -> tuple[int, int] | None:
+        try:
+            for each in read_diskstats(self._roots, keep=lambda name: name == self._device):
+                return each.reads, each.writes
+        except PlumblineError:
+            pass
+        return None
+
+
+class _Watch:
+    """Canaries that are looked at: how long already, since the first of them was at work, and what they say."""
+
+    def __init__(self, stopping: threading.Event, run_s: float, progress: Show) -> None:
+        self._stopping, self._run_s, self._progress = stopping, run_s, progress
+        self._until: float | None = None
+        self._ready_by = time.monotonic() + _READY_WITHIN_S
+
+    @property
+    def over(self) -> bool:
+        """The minute is."""
+        return self._until is not None and time.monotonic() >= self._until
+
+    def see(self, readings: Sequence[CanaryReading]) -> None:
+        """A few times a second. Raises :class:`ProbeRefused` when it is to stop, and when none gets to work."""
+        if self._stopping.is_set():
+            raise ProbeRefused(STOPPED, "stopped")
+        now, working = time.monotonic(), [each for each in readings if each.state is CanaryState.RUNNING]
+        if not working and self._until is None:
+            if now >= self._ready_by:
+                why = next((each.message for each in readings if each.message), "no answer")
+                raise ProbeRefused("stuck", f"not at work after {_READY_WITHIN_S:.0f} s: {why}")
+            self._progress(Progress("preparing"))
+            return
+        self._until = self._until or now + self._run_s
+        left = max(0.0, self._until - now)
+        self._progress(Progress("measuring", 1 - left / self._run_s, _live(working, len(readings))))
+
+
+def _live(working: Sequence[CanaryReading], wanted: int) -> str:
+    """The medians; of several the slowest one's."""
+    medians = [(_medians(each), each.target or each.probe) for each in working]
+    if wanted == 1:
+        return ", ".join(f"{operation} p50 {si(s, 's')}" for found, _ in medians for operation, s in found.items())
+    each = [(s, f"{target} {operation}") for found, target in medians for operation, s in found.items()]
+    slowest = f", slowest: {max(each)[1]} p50 {si(max(each)[0], 's')}" if each else ""
+    return f"{len(working)} of {wanted} at work{slowest}"
+
+
+def _medians(reading: CanaryReading) -> dict[str, float]:
+    found = {each.operation: quantile(each.latency, 0.5) for each in reading.workloads if each.latency.count}
+    return {operation: median for operation, median in found.items() if median is not None}

@@ -1,0 +1,378 @@
+"""What survives a restart: of every periodic probe the latest result, counters and histograms; the disks there were.
+
+One small JSON file, replaced atomically (write, fsync, rename), so that a crash at any moment leaves the old or the
+new one. A file that can't be read is kept aside under another name and reported: nothing is lost, and a monitor
+must start even when its own notes are damaged. The directory is marked as ours (:mod:`.storage`) and locked, because
+two daemons would overwrite each other.
+
+The file says which schema it has. An older one is read, and kept as ``state.json.version-N`` when the first one of
+this schema takes its place, so that an older Plumbline can be given it back. A newer one was written by a newer
+Plumbline: it is no damage, and neither read nor moved nor overwritten; the start is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from plumbline import __version__
+from plumbline.core import jsontext
+from plumbline.core.files import OwnDirectory, is_interrupted_write, is_temporary, read_whole
+from plumbline.core.storage_names import LOCK_FILE, STATE_FILE
+from plumbline.errors import FileRefused, StateError
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.storage import take
+from plumbline.probes.totals import Count, OperationTotals, add_operations, without_bins
+
+SCHEMA_VERSION = 3
+"""Raised when an older release would misread the file; what it may skip, it skips."""
+READABLE_VERSIONS = (1, 2, 3)
+"""Version 1 had no totals and no time of the last tick, version 2 no figures of the runs before the last."""
+
+RECENT_RUNS = 3
+"""Successful runs whose figures are kept: two of three beyond a limit is their median beyond it."""
+
+HISTORY_RUNS = 30
+"""Enough to see a trend in: 240 bytes an operation in memory, 600 in the file."""
+
+MAX_BYTES = 64 << 20
+"""A hundred probes have a few hundred KiB; what is larger is not ours to read."""
+
+log = logging.getLogger(__name__)
+
+
+class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything remembered of one periodic probe; immutable, so that a scrape reads it without a lock."""
+
+    result: ProbeResult | None = None
+    """The latest finished run, whatever its outcome."""
+    success: ProbeResult | None = None
+    """The latest successful run."""
+    failures: tuple[ProbeResult, ...] = ()
+    """The last few runs that did not succeed, newest first, for the status page."""
+    runs: dict[Outcome, Count] = {}
+    skipped: dict[str, Count] = {}
+    last_skip: str = ""
+    """Why the newest tick was skipped, in one line; empty once a run happened."""
+    ticked: float | None = None
+    """When the newest tick was, run or skip; Unix seconds."""
+    totals_of: str = ""
+    """Which experiment ``totals`` and ``recent`` belong to: with other parameters, or another class of device, they
+    begin anew; so does ``history``."""
+    totals: dict[str, OperationTotals] = {}
+    """By operation: how long each took, over all successful runs."""
+    recent: tuple[tuple[OperationResult, ...], ...] = ()
+    """Figures of the last :data:`RECENT_RUNS` successful runs, newest first."""
+    history: dict[str, tuple[float, ...]] = {}
+    """By operation: the leading figure of the last :data:`HISTORY_RUNS` successful runs, oldest first, for the status
+    page. An earlier release skips it, and it may be absent: that needs no schema version."""
+
+    def with_result(self, result: ProbeResult, *, keep_failures: int = 5) -> ProbeRecord:
+        """The record after a finished run. Its bins go into the totals and are not kept one by one."""
+        ok = result.outcome is Outcome.SUCCESS
+        experiment = f"{result.config_hash} {result.device_class}"
+        same = self.totals_of == experiment
+        totals, recent, history = (self.totals, self.recent, self.history) if same else ({}, (), {})
+        if ok:
+            totals = add_operations(totals, result)
+        result = without_bins(result)
+        if ok:
+            recent = (result.operations, *recent)[:RECENT_RUNS]
+            history = _prolonged(history, result.operations)
+        return msgspec.structs.replace(
+            self,
+            result=result,
+            success=result if ok else self.success,
+            failures=self.failures if ok else (result, *self.failures)[:keep_failures],
+            runs={**self.runs, result.outcome: self.runs.get(result.outcome, 0) + 1},
+            last_skip="",
+            ticked=result.started,
+            totals_of=experiment,
+            totals=totals,
+            recent=recent,
+            history=history,
+        )
+
+    def with_skip(self, reason: str, message: str, *, at: float | None = None) -> ProbeRecord:
+        """The record after a tick, at Unix time ``at``, at which the probe did not run."""
+        return msgspec.structs.replace(
+            self,
+            skipped={**self.skipped, reason: self.skipped.get(reason, 0) + 1},
+            last_skip=message,
+            ticked=self.ticked if at is None else at,
+        )
+
+
+def _prolonged(
+    history: Mapping[str, tuple[float, ...]], operations: Iterable[OperationResult]
+) -> dict[str, tuple[float, ...]]:
+    found = dict(history)
+    for each in operations:
+        if each.leading is not None:
+            found[each.operation] = (*found.get(each.operation, ()), each.leading[1])[-HISTORY_RUNS:]
+    return found
+
+
+class DiskRecord(msgspec.Struct, frozen=True):
+    """A disk that is or was here, and when; Unix seconds."""
+
+    device: str
+    serial: str
+    first_seen: float
+    last_seen: float
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSeen:
+    """A disk that is or was here, as it is shown."""
+
+    device: str
+    serial: str
+    present: bool
+    last_seen_ts: float
+
+
+class NewerState(StateError):
+    """A newer Plumbline wrote what is there."""
+
+
+class _Version(msgspec.Struct, frozen=True):
+    """All that every schema has in common."""
+
+    schema_version: int
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    schema_version: int
+    probes: dict[str, ProbeRecord]
+    disks: tuple[DiskRecord, ...] = ()
+
+
+def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
+    """What a daemon remembers, read beside it: nothing is locked, made or moved. :class:`StateError` says why not."""
+    file = directory / STATE_FILE
+    try:
+        with OwnDirectory.at(directory, owner=directory.stat().st_uid, follow=True) as opened:
+            return _decode(opened.read(STATE_FILE, MAX_BYTES), file).probes
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise StateError(f"{file}: can't be read: {error.strerror}") from error
+    except FileRefused as error:
+        raise StateError(str(error)) from error
+    except msgspec.DecodeError as error:
+        raise StateError(f"{file}: unreadable state ({error}); the daemon sets it aside at its next start") from error
+
+
+def open_storage(directory: Path) -> OwnDirectory:
+    """The storage path, made or taken, and marked: :func:`.storage.take`."""
+
+    def loads(data: bytes) -> bool:
+        try:
+            _decode(data, directory / STATE_FILE)
+        except msgspec.DecodeError:
+            return False
+        return True
+
+    return take(directory, loads, most_bytes=MAX_BYTES)
+
+
+def is_state(data: bytes) -> bool:
+    """Whether it is a state file that this Plumbline can read."""
+    try:
+        _decode(data, Path(STATE_FILE))
+    except (msgspec.DecodeError, NewerState):
+        return False
+    return True
+
+
+def _decode(data: bytes, file: Path) -> _File:
+    """:class:`msgspec.DecodeError` for what is damaged, :class:`NewerState` for what is of a later schema."""
+    # first: of a later schema nothing else need fit
+    version = jsontext.decode(data, _Version).schema_version
+    if version > SCHEMA_VERSION:
+        raise NewerState(
+            f"{file}: schema version {version} was written by a newer Plumbline; this one ({__version__}) knows"
+            f" {SCHEMA_VERSION} and below. Install the newer again, or move the file away; {_older_files(file)}"
+        )
+    content = jsontext.decode(data, _File)
+    if version not in READABLE_VERSIONS:
+        raise msgspec.ValidationError(f"schema version {version}, which no Plumbline wrote")
+    return content
+
+
+def kept_as(file: Path, version: int) -> Path:
+    """Where the last file of an older schema is kept."""
+    return file.with_name(f"{file.name}.version-{version}")
+
+
+def _older_files(file: Path) -> str:
+    kept = [path.name for version in reversed(READABLE_VERSIONS) if (path := kept_as(file, version)).exists()]
+    return f"{kept[0]} beside it is the last one of this schema" if kept else "the daemon then starts afresh"
+
+
+class StateStore:
+    """The state directory of one daemon. All methods may be called from any thread."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._file = directory / STATE_FILE
+        self._lock = threading.Lock()
+        self._own: OwnDirectory | None = None
+        """While it is open: what is written goes there, whatever its name leads to by then."""
+        self._lock_fd: int | None = None
+        self._probes: dict[str, ProbeRecord] = {}
+        self._disks: tuple[DiskRecord, ...] = ()
+        self._save_failed = False
+        self._schema_there: int | None = None
+        """Of the file that was loaded, until it is replaced."""
+
+    @property
+    def directory(self) -> Path:
+        """The state directory."""
+        return self._directory
+
+    @property
+    def save_failed(self) -> bool:
+        """True while the newest state is not where the next daemon looks (disk full, another directory …); it is kept
+        in memory."""
+        return self._save_failed
+
+    def open(self) -> None:
+        """Create, mark and lock the directory, load what is there. :class:`StateError` when that is impossible."""
+        self._own = own = open_storage(self._directory)
+        try:
+            self._lock_fd = own.lock(LOCK_FILE)
+            self._sweep(own)
+            content = self._load(own)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, BlockingIOError):
+                raise StateError(
+                    f"{self._directory}: another plumbline uses this storage path; stop it or choose another "
+                    "with --storage.path"
+                ) from error
+            if isinstance(error, OSError):
+                raise StateError(
+                    f"{self._directory}: can't be used for state: {error.strerror}; choose another with --storage.path"
+                ) from error
+            if isinstance(error, FileRefused):
+                raise StateError(str(error)) from error
+            raise
+        self._probes, self._disks = content.probes, content.disks
+
+    def close(self) -> None:
+        """Release the directory for the next daemon."""
+        with self._lock:
+            if self._lock_fd is not None:
+                os.close(self._lock_fd)
+                self._lock_fd = None
+            if self._own is not None:
+                self._own.close()
+                self._own = None
+
+    def get(self, probe: str) -> ProbeRecord:
+        """What is remembered of ``probe``; an empty record when nothing is."""
+        return self._probes.get(probe, _EMPTY)
+
+    def put(self, probe: str, record: ProbeRecord) -> None:
+        """Remember, and write to disk. A failing write is logged once and retried at the next ``put``."""
+        with self._lock:
+            self._probes = {**self._probes, probe: record}
+            self._save()
+
+    @property
+    def disks(self) -> tuple[DiskRecord, ...]:
+        """The disks that are remembered."""
+        return self._disks
+
+    def keep_disks(self, disks: Iterable[DiskRecord]) -> None:
+        """Remember in memory; written with whatever is put next."""
+        with self._lock:
+            self._disks = tuple(disks)
+
+    def put_disks(self, disks: Iterable[DiskRecord]) -> None:
+        """Remember, and write to disk; in memory only, where the directory is not ours (:meth:`open`)."""
+        with self._lock:
+            self._disks = tuple(disks)
+            if self._own is not None:
+                self._save()
+
+    def forget_others(self, probes: frozenset[str]) -> None:
+        """Drop probes that the configuration no longer names."""
+        with self._lock:
+            self._probes = {name: record for name, record in self._probes.items() if name in probes}
+
+    def _load(self, own: OwnDirectory) -> _File:
+        try:
+            content = _decode(own.read(STATE_FILE, MAX_BYTES), self._file)
+        except FileNotFoundError:
+            return _EMPTY_FILE
+        except msgspec.DecodeError as error:
+            why = str(error)
+        except FileRefused as error:
+            if error.reason != "too-large":
+                raise
+            why = f"larger than {MAX_BYTES >> 20} MiB"
+        else:
+            self._schema_there = content.schema_version
+            return content
+        log.error("%s: unreadable state (%s); kept as %s, starting afresh", self._file, why, own.set_aside(STATE_FILE))
+        return _EMPTY_FILE
+
+    def _save(self) -> None:
+        try:
+            if self._own is None:
+                raise StateError(f"{self._directory}: is not open")
+            self._keep_older(self._own)
+            self._own.replace(STATE_FILE, self._encoded(), mode=0o640, is_ours=self._is_state)
+            if not self._own.same():
+                raise StateError(f"{self._directory}: was replaced by another directory; restart to use that")
+        except Exception as error:  # whatever it is: the gauge tells it, and the daemon goes on  # noqa: BLE001
+            if not self._save_failed:
+                reason = (isinstance(error, OSError) and error.strerror) or str(error) or repr(error)
+                log.error("%s: can't be written: %s; results are kept in memory only", self._file, reason)
+            self._save_failed = True
+            return
+        if self._save_failed:
+            log.info("%s: written again", self._file)
+        self._save_failed = False
+
+    def _encoded(self) -> bytes:
+        return jsontext.encode(_File(schema_version=SCHEMA_VERSION, probes=self._probes, disks=self._disks))
+
+    def _keep_older(self, own: OwnDirectory) -> None:
+        """Before the first file of this schema takes its place: an older release can't read what comes."""
+        there = self._schema_there
+        if there is not None and there < SCHEMA_VERSION:
+            kept = kept_as(self._file, there).name
+            own.replace(kept, own.read(STATE_FILE, MAX_BYTES), mode=0o640, is_ours=self._is_state)
+            log.info("%s: of schema version %d from now on; kept as it was: %s", self._file, SCHEMA_VERSION, kept)
+        self._schema_there = None
+
+    def _is_state(self, descriptor: int) -> bool:
+        """Whether a file in the directory is one that a daemon wrote."""
+        return is_state(read_whole(descriptor, MAX_BYTES, str(self._file)))
+
+    @staticmethod
+    def _sweep(own: OwnDirectory) -> None:
+        """Remove what a daemon left that was killed while it wrote; a recording beside may be writing its own."""
+        for name in own.names():
+            if is_temporary(name):
+                try:
+                    own.remove(name, lambda fd: is_interrupted_write(fd, (_BEGINNING,), idle_s=_LEFT_AFTER_S))
+                except (OSError, FileRefused) as error:
+                    log.debug("%s: stays: %s", own.where(name), error)
+
+
+_EMPTY = ProbeRecord()
+_EMPTY_FILE = _File(schema_version=SCHEMA_VERSION, probes={})
+_BEGINNING = b'{"schema_version":'
+"""Of every state file."""
+_LEFT_AFTER_S = 60.0

@@ -1,0 +1,251 @@
+"""The plots of a report on baselines: which rows belong to one, and what it shows.
+
+Plots follow from the workloads' typed parameters. Rows that differ in nothing but the queue depth, or nothing but the
+block size, are points of one curve, a line for each baseline and device class; a line needs three points to be one.
+Rows that are on no curve and differ only in the operation, the device class and the baseline are bars of one plot.
+What was measured with other parameters than the workload has (a capped rate) is in the tables and in no plot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from plumbline.baseline.shown import Figure, ShownRow
+from plumbline.config.workloads import BlockWorkload, TcpThroughput, Workload
+from plumbline.core.units import si
+from plumbline.pages.charts import Bar, BarChart, Curve, LineChart, Point
+from plumbline.pages.document import Plot
+from plumbline.report.baseline import words
+
+K = TypeVar("K", bound=Hashable)
+
+CURVE_POINTS = 3
+# so many lines a reader tells apart; a curve with more is a plot for each device class
+LINES = 8
+# beyond this ratio of highest to lowest an axis is logarithmic
+LOG_FACTOR = 20.0
+# from this operation size on throughput is what people ask for, below it IOPS
+LARGE_BYTES = 65536
+_NAMES = {
+    "depth": {"iodepth", "concurrent", "threads"},
+    "size": {"block_size", "object_size", "io_size"},
+    "action": {"pattern", "mode", "operation", "random", "sync", "rwmix_read"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row with its workload; ``subject`` is the index of its baseline."""
+
+    subject: int
+    row: ShownRow
+    workload: Workload
+
+    @property
+    def plain(self) -> bool:
+        """It was measured with the workload's own parameters, so it may be drawn with others."""
+        return self.row.config_hash == self.workload.config_hash()
+
+    def figure(self, name: str) -> Figure | None:
+        """``iops``, ``throughput``, ``latency.mean`` …"""
+        return next((figure for figure in self.row.figures if figure.figure == name), None)
+
+    def table_text(self, name: str) -> str:
+        """As printed and in base units; † marks what is in doubt."""
+        figure = self.figure(name)
+        return f"{words.figure_text(figure)}{'' if self.row.judges else ' †'}" if figure else ""
+
+    def said(self, figure: Figure) -> str:
+        """As printed."""
+        return figure.printed + ("" if self.row.judges else " (in doubt)")
+
+
+def plots(rows: Iterable[Row], names: Sequence[str]) -> tuple[Plot, ...]:
+    """``names`` are those of the baselines."""
+    return tuple(_plots([row for row in rows if row.plain], names))
+
+
+def _plots(rows: Sequence[Row], names: Sequence[str]) -> Iterator[Plot]:
+    drawn: set[int] = set()
+    for over_depth in (True, False):
+        for family in _families(rows, over_depth):
+            lines = _by(family, _line)
+            if any(len(line) >= CURVE_POINTS for line in lines.values()):
+                drawn |= {id(row) for row in family}
+                if len(lines) > LINES:
+                    for group in _by(family, lambda row: row.row.device_class).values():
+                        yield _curves(group, names, over_depth, group[0].row.device_class)
+                else:
+                    yield _curves(family, names, over_depth, "")
+    rest = [row for row in rows if id(row) not in drawn]
+    for family in _by(rest, lambda row: _parameters(row, "action")).values():
+        if len(family) > 1:
+            yield _bars(family, names)
+
+
+# --- which rows belong together
+
+
+def _by(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
+    found: dict[K, list[Row]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+def _line(row: Row) -> tuple[int, str]:
+    return row.subject, row.row.device_class
+
+
+def _families(rows: Sequence[Row], over_depth: bool) -> Iterable[list[Row]]:
+    """Rows that differ in the queue depth alone, or in the operation's size alone."""
+    varied = words.depth_of if over_depth else words.size_of
+    fit = [row for row in rows if varied(row.workload) is not None]
+    return _by(fit, lambda row: _parameters(row, "depth" if over_depth else "size")).values()
+
+
+def _parameters(row: Row, without: str) -> tuple[object, ...]:
+    """All parameters of a row's experiment but those of one meaning; operations of a mix stay apart."""
+    left_out = {"id", "description"} | _NAMES[without]
+    facts = msgspec.to_builtins(row.workload)
+    operation = "" if without == "action" else row.row.operation
+    return operation, *sorted((key, value) for key, value in facts.items() if key not in left_out)
+
+
+def _figures(family: Sequence[Row], *, rates: int) -> Iterator[str]:
+    """What is drawn: ``rates`` of IOPS and throughput, the one that matters first; then the mean latency, and the
+    median where a row has no mean."""
+    have = {figure.figure for row in family for figure in row.row.figures}
+    workload = family[0].workload
+    large = isinstance(workload, TcpThroughput) or (words.size_of(workload) or 0) >= LARGE_BYTES
+    order = ("throughput", "iops") if large and rates == 1 else ("iops", "throughput")
+    yield from [figure for figure in order if figure in have][:rates]
+    if "latency.mean" in have:
+        yield "latency.mean"
+    if any(row.figure("latency.p50") and not row.figure("latency.mean") for row in family):
+        yield "latency.p50"
+
+
+def _label(row: Row, names: Sequence[str]) -> str:
+    return f"{row.row.device_class}, {names[row.subject]}" if len(names) > 1 else row.row.device_class
+
+
+# --- curves
+
+
+def _curves(family: Sequence[Row], names: Sequence[str], over_depth: bool, device_class: str) -> Plot:
+    varied = words.depth_of if over_depth else words.size_of
+    sizes = sorted({x for row in family if (x := varied(row.workload)) is not None})
+    ticks = [str(size) if over_depth else words.bytes_text(size) for size in sizes]
+    first = family[0].workload
+    title = f"{words.action(first, family[0].row.operation)} over {'queue depth' if over_depth else 'block size'}"
+    axis = _axis(first, over_depth)
+    found = _by(family, _line).values()
+    series = tuple(_label(group[0], names) for group in found)
+    lines = [[next((row for row in group if varied(row.workload) == size), None) for size in sizes] for group in found]
+    panels, heads, columns = [], [axis.capitalize()], [ticks]
+    for figure in _figures(family, rates=1 if over_depth else 2):
+        heading = words.FIGURE_TITLES[figure]
+        curves = []
+        for index, line in enumerate(lines):
+            curve = _curve(series[index], index, ticks, line, figure)
+            if any(curve.points):
+                curves.append(curve)
+                heads.append(f"{series[index]}: {heading.lower()}")
+                columns.append([row.table_text(figure) if row else "" for row in line])
+        panels.append((heading, _line_chart(f"{title}: {heading.lower()}", figure, axis, ticks, curves)))
+    shape = words.shape(first, size=over_depth, depth=not over_depth)
+    about = ", ".join(filter(None, (words.tool(first), shape, device_class)))
+    return Plot(title, about, tuple(panels), series, tuple(heads), tuple(zip(*columns, strict=True)))
+
+
+def _axis(workload: Workload, over_depth: bool) -> str:
+    if not over_depth:
+        return "block size" if isinstance(workload, BlockWorkload) else "size of one operation"
+    jobs = workload.jobs if isinstance(workload, BlockWorkload) else 1
+    return "operations in flight" + (" in each process" if jobs > 1 else "")
+
+
+def _curve(name: str, index: int, ticks: Sequence[str], line: Sequence[Row | None], figure: str) -> Curve:
+    points: list[Point | None] = []
+    for place, tick, row in zip(_places(len(ticks)), ticks, line, strict=True):
+        value = row and row.figure(figure)
+        if row and value:
+            said = f"{name}, {tick}: {row.said(value)}"
+            points.append(Point(place, value.base, said, doubt=not row.row.judges))
+        else:
+            points.append(None)
+    return Curve(name, index, tuple(points))
+
+
+def _line_chart(title: str, figure: str, axis: str, ticks: Sequence[str], curves: Sequence[Curve]) -> LineChart:
+    """Logarithmic where values lie far apart, as IOPS of disks and SSDs do."""
+    values = [point.value for curve in curves for point in curve.points if point]
+    logarithmic = max(values) > LOG_FACTOR * min(values)
+    parts = []
+    for curve in curves:
+        # for who does not see it, of each line its ends; the table has all figures
+        known = [(tick, point.said) for tick, point in zip(ticks, curve.points, strict=True) if point]
+        ends = dict.fromkeys((known[0], known[-1]))
+        parts.append(f"{curve.name}: " + ", ".join(f"{said.rpartition(': ')[2]} at {tick}" for tick, said in ends))
+    return LineChart(
+        title=title,
+        description=f"Lines over {axis}, {'logarithmic' if logarithmic else 'linear'} axis. {'; '.join(parts)}.",
+        unit=words.base_unit(figure),
+        curves=tuple(curves),
+        # a unit goes below its number, so that eight sizes stand side by side
+        ticks=tuple(zip(_places(len(ticks)), (tick.replace(" ", "\n", 1) for tick in ticks), strict=True)),
+        axis=axis,
+        logarithmic=logarithmic,
+    )
+
+
+def _places(count: int) -> list[float]:
+    """Ticks stand at equal distances: queue depths and block sizes double, so the axis is logarithmic to the base 2."""
+    return [0.5] if count == 1 else [0.04 + 0.92 * index / (count - 1) for index in range(count)]
+
+
+# --- bars
+
+
+def _bars(family: Sequence[Row], names: Sequence[str]) -> Plot:
+    first = family[0].workload
+    used = list(dict.fromkeys(row.subject for row in family))
+    groups = _by(family, lambda row: words.action(row.workload, row.row.operation))
+    title = words.tool(first) or ("Reads and writes" if len(groups) > 1 else next(iter(groups)))
+    figures = list(_figures(family, rates=1))
+    labelled = [
+        (group, row, _label(row, names if len(used) > 1 else ()))
+        for group, members in groups.items()
+        for row in members
+    ]
+    panels = []
+    for name in figures:
+        heading = words.FIGURE_TITLES[name]
+        bars: dict[str, list[Bar]] = {}
+        for group, row, label in labelled:
+            if figure := row.figure(name):
+                bars.setdefault(group, []).append(_bar(group, row, label, used.index(row.subject), figure))
+        found = tuple((group, tuple(of_group)) for group, of_group in bars.items())
+        described = "; ".join(bar.said for _, of_group in found for bar in of_group)
+        panels.append((heading, BarChart(f"{title}: {heading.lower()}", described, found)))
+    rows = ((group, label, *map(row.table_text, figures)) for group, row, label in labelled)
+    heads = ("Operation", "Of", *(heading for heading, _ in panels))
+    series = tuple(names[index] for index in used)
+    return Plot(
+        title, words.shape(first), tuple(panels), series, heads, tuple(cells for cells in rows if any(cells[2:]))
+    )
+
+
+def _bar(group: str, row: Row, label: str, colour: int, figure: Figure) -> Bar:
+    text = figure.printed
+    if len(text) > words.READABLE:
+        unit = words.base_unit(figure.figure)
+        text = si(figure.base, unit) + (" IOPS" if unit == "1/s" else "")
+    doubt = not row.row.judges
+    said = f"{group}, {label}: {row.said(figure)}"
+    return Bar(label, colour, figure.base, text + " (in doubt)" * doubt, said, doubt)

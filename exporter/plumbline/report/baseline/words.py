@@ -1,0 +1,181 @@
+"""The words of a report for workloads and figures."""
+
+from __future__ import annotations
+
+from plumbline.baseline.shown import Figure
+from plumbline.config.workloads import (
+    BlockWorkload,
+    Metadata,
+    OsdBench,
+    Pattern,
+    RadosBench,
+    RadosOps,
+    RbdBench,
+    RoundTrip,
+    S3Ops,
+    Sync,
+    TcpThroughput,
+    Workload,
+)
+from plumbline.core.units import base_text
+
+LAYER_TITLES = {
+    "network": "Network",
+    "disk": "Disks",
+    "osd": "OSDs",
+    "rados": "RADOS pools",
+    "rbd": "RBD images",
+    "filesystem": "File systems",
+    "object": "Object storage",
+    "client": "Clients",
+}
+
+FIGURE_TITLES = {
+    "iops": "Operations per second",
+    "throughput": "Throughput",
+    "latency.mean": "Mean latency",
+    "latency.p50": "Median latency",
+    "latency.p95": "95th percentile",
+    "latency.p99": "99th percentile",
+    "latency.p999": "99.9th percentile",
+    "latency.max": "Highest latency",
+}
+READABLE = 14
+"""A printed figure of more characters has all digits a program knows: ``485408333.33916885 B/s``."""
+DOUBT = "in doubt: the document contradicts itself by more than a factor of two; shown, never judges"
+CONTRADICTS = "the document contradicts itself here; the note says how"
+BASE_UNITS = {"iops": "1/s", "throughput": "B/s"}
+"""Of latencies it is the second."""
+
+_PATTERNS = {
+    Pattern.READ: "Sequential reads",
+    Pattern.WRITE: "Sequential writes",
+    Pattern.RANDREAD: "Random reads",
+    Pattern.RANDWRITE: "Random writes",
+}
+_RADOS = {"write": "Sequential writes", "seq": "Sequential reads", "rand": "Random reads"}
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def base_unit(figure: str) -> str:
+    """``s``, ``1/s`` or ``B/s``."""
+    return BASE_UNITS.get(figure, "s")
+
+
+def in_base(figure: Figure) -> str:
+    """``29,569,843 B/s``; empty where it is printed in the base unit, and short enough to be read."""
+    unit = base_unit(figure.figure)
+    if figure.printed.endswith(f" {unit}") and len(figure.printed) <= READABLE:
+        return ""
+    if figure.figure == "iops" and figure.printed.replace(",", "").split()[0] == f"{figure.base:.0f}":
+        return ""
+    return base_text(figure.base, unit)
+
+
+def figure_text(figure: Figure) -> str:
+    """``28.20 MiB/s = 29,569,843 B/s``."""
+    return " = ".join(filter(None, (figure.printed, in_base(figure))))
+
+
+def bytes_text(size: int) -> str:
+    """``4 KiB``; sizes of blocks are powers of two, and stay so."""
+    rest, step = size, 0
+    while rest and rest % 1024 == 0 and step < len(_BINARY) - 1:
+        rest, step = rest // 1024, step + 1
+    return f"{rest} {_BINARY[step]}"
+
+
+def action(workload: Workload, operation: str) -> str:
+    """What is done: ``Random writes``; where several kinds stand in one plot, this names the group."""
+    match workload:
+        case BlockWorkload(pattern=Pattern.RANDRW):
+            word = f"Random {operation}s of a mix with {workload.rwmix_read} % reads"
+        case BlockWorkload():
+            word = _PATTERNS[workload.pattern]
+        case RadosBench():
+            return _RADOS[workload.mode]
+        case RbdBench():
+            return f"{'Random' if workload.random else 'Sequential'} {workload.operation}s"
+        case _:
+            return operation.replace("-", " ").capitalize()
+    if workload.sync is Sync.DSYNC and operation == "write":
+        word += ", on stable media"
+    return word if workload.direct else f"{word}, through the page cache"
+
+
+def tool(workload: Workload) -> str:
+    """What the experiment is called, without its action; empty for reads and writes of blocks."""
+    match workload:
+        case BlockWorkload():
+            return ""
+        case RadosBench():
+            return "rados bench"
+        case RbdBench():
+            return "rbd bench"
+        case OsdBench():
+            return f"OSD bench of {bytes_text(workload.total_bytes)}"
+        case RadosOps():
+            return "Single objects"
+        case S3Ops():
+            return "Single S3 requests"
+        case TcpThroughput():
+            return "TCP throughput"
+        case RoundTrip():
+            return f"Round trip ({workload.protocol.upper()})"
+        case Metadata():
+            return f"{workload.files:,} files"
+        case _:
+            return workload.id
+
+
+def size_of(workload: Workload) -> int | None:
+    """Bytes of one operation, where the workload has such a number."""
+    match workload:
+        case BlockWorkload() | OsdBench():
+            return workload.block_size
+        case RadosBench() | RadosOps() | S3Ops():
+            return workload.object_size
+        case RbdBench():
+            return workload.io_size
+        case _:
+            return None
+
+
+def depth_of(workload: Workload) -> int | None:
+    """Operations in flight, of blocks those of one process."""
+    match workload:
+        case BlockWorkload():
+            return workload.iodepth
+        case RadosBench():
+            return workload.concurrent
+        case RbdBench():
+            return workload.threads
+        case _:
+            return None
+
+
+def shape(workload: Workload, *, size: bool = True, depth: bool = True) -> str:
+    """The parameters in words: ``4 KiB, 4 in flight in each of 4 processes``; those that a plot varies are left out."""
+    parts = []
+    if size and (found := size_of(workload)):
+        parts.append(bytes_text(found))
+    jobs = workload.jobs if isinstance(workload, BlockWorkload) else 1
+    if depth and (flight := depth_of(workload)):
+        parts.append(f"{flight} in flight" + (f" in each of {jobs} processes" if jobs > 1 else ""))
+    elif isinstance(workload, BlockWorkload):
+        parts.append(f"{jobs} processes" if jobs > 1 else "one process")
+    if isinstance(workload, TcpThroughput):
+        parts.append("one stream" if workload.streams == 1 else f"{workload.streams} streams")
+    if isinstance(workload, RoundTrip) and workload.payload_bytes:
+        parts.append(f"{workload.payload_bytes} bytes")
+    return ", ".join(parts)
+
+
+def described(workload: Workload, operation: str) -> str:
+    """The whole experiment in words: ``rados bench, sequential reads, 4 MiB, 16 in flight``."""
+    name, what = tool(workload), action(workload, operation)
+    if name.lower().startswith(what.lower()):
+        what = ""
+    elif name:
+        what = what[0].lower() + what[1:]
+    return ", ".join(filter(None, (name, what, shape(workload))))

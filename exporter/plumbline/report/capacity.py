@@ -1,0 +1,73 @@
+"""Capacity and headroom from their recorded names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from plumbline.report.asking import day_starts
+from plumbline.report.model import ClassCapacity, Days, Headroom, PoolCapacity
+from plumbline.report.period import Period
+from plumbline.report.queries import SLOPES
+from plumbline.sources.prometheus.api import Track
+
+_Key = tuple[str, ...]
+_CLASS, _POOL = ("cluster", "device_class"), ("cluster", "pool_id", "pool")
+
+
+def classes(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[ClassCapacity, ...]:
+    """A row for each cluster and device class of which anything is known."""
+    used, loss = _days(answers["capacity used"], _CLASS, period), _days(answers["capacity host_loss"], _CLASS, period)
+    full, unsafe, growth = (_slopes(answers[f"capacity {key}"], _CLASS) for key in ("full", "unsafe", "growth"))
+    rebuild = _last(answers["capacity rebuild"], _CLASS)
+    return tuple(
+        ClassCapacity(
+            cluster=key[0],
+            device_class=key[1],
+            used=used.get(key, ()),
+            days_to_full=full.get(key, ()),
+            days_to_unsafe=unsafe.get(key, ()),
+            growth=growth.get(key, ()),
+            host_loss=loss.get(key, ()),
+            rebuild_s=rebuild.get(key),
+        )
+        for key in sorted({*used, *loss, *full, *unsafe, *growth, *rebuild})
+    )
+
+
+def pools(answers: Mapping[str, Sequence[Track]]) -> tuple[PoolCapacity, ...]:
+    """The pool that is full first comes first."""
+    full, healing = _slopes(answers["capacity full_pool"], _POOL), _last(answers["capacity healing"], _POOL)
+    found = [
+        PoolCapacity(key[0], key[2] or key[1], full.get(key, ()), bool(healing[key]) if key in healing else None)
+        for key in {*full, *healing}
+    ]
+    endless = float("inf")
+
+    def first(pool: PoolCapacity) -> tuple[float, str, str]:
+        return min((days for _, days in pool.days_to_full), default=endless), pool.cluster, pool.pool
+
+    return tuple(sorted(found, key=first))
+
+
+def headroom(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Headroom, ...]:
+    """The one used most at the end comes first."""
+    found = _days(answers["capacity headroom"], ("cluster", "layer", "device_class", "figure"), period)
+    rows = (Headroom(key[0], key[1], key[2], key[3], days) for key, days in found.items())
+    return tuple(sorted(rows, key=lambda each: (-each.days[-1][1], each.cluster, each.layer, each.device_class)))
+
+
+def _days(tracks: Iterable[Track], names: Sequence[str], period: Period) -> dict[_Key, Days]:
+    found = {track.key(names): tuple(sorted(day_starts(track.points, period).items())) for track in tracks}
+    return {key: days for key, days in found.items() if days}
+
+
+def _slopes(tracks: Iterable[Track], names: Sequence[str]) -> dict[_Key, tuple[tuple[str, float], ...]]:
+    found: dict[_Key, dict[str, float]] = defaultdict(dict)
+    for track in tracks:
+        found[track.key(names)][track.labels.get("slope", "")] = track.points[-1][1]
+    return {key: tuple((slope, of[slope]) for slope in SLOPES if slope in of) for key, of in found.items()}
+
+
+def _last(tracks: Iterable[Track], names: Sequence[str]) -> dict[_Key, float]:
+    return {track.key(names): track.points[-1][1] for track in tracks}

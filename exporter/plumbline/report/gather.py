@@ -1,0 +1,70 @@
+"""Asks a Prometheus for all that a review tells, in waves: who is there, how much, what was, the hours of changes."""
+
+from __future__ import annotations
+
+from plumbline.config.workloads import load_catalogue
+from plumbline.errors import PlumblineError
+from plumbline.report import capacity, changes, episodes, fates
+from plumbline.report.asking import Server
+from plumbline.report.attainment import attainment, coverage, figure_offenders
+from plumbline.report.model import Coverage, Review
+from plumbline.report.period import Period
+from plumbline.report.queries import CAPACITY, FORECASTS, Queries, moment_text
+
+__all__ = ["gather"]
+
+
+def gather(server: Server, period: Period, *, cluster: str | None, made_s: float, version: str) -> Review:
+    """The facts. :class:`PlumblineError` where nothing was observed in the period, or no such cluster."""
+    queries = Queries(period, cluster)
+    seen = _wanted(coverage(server.answers(tuple(queries.coverage()))["nodes seen"], period), server, queries)
+    counted = server.answers(tuple(queries.sizes()))
+    sizes = {
+        key.removeprefix("size of "): int(max((value for track in tracks for _, value in track.points), default=0))
+        for key, tracks in counted.items()
+    }
+    answers = server.answers(tuple(queries.everything(sizes)))
+    looked, found = changes.candidates(answers, period)
+    hours = tuple(changes.closer(found, queries, period))
+    catalogue = load_catalogue()
+    recorded = fates.recorded(answers["baselines"], period)
+    alerts = episodes.alerts_of(answers, period)
+    return Review(
+        period=period,
+        made_s=made_s,
+        version=version,
+        source=server.url,
+        coverage=seen,
+        attainment=attainment(answers, period),
+        figures=figure_offenders(answers, period, catalogue),
+        disks=episodes.offenders(alerts, answers["disks against peers"], period, label="device", layer="disk"),
+        osds=episodes.offenders(alerts, answers["OSDs against peers"], period, label="ceph_daemon", layer="osd"),
+        changes=changes.told(found, server.answers(hours) if hours else {}, recorded, catalogue),
+        changes_looked_at=looked,
+        classes=capacity.classes(answers, period),
+        pools=capacity.pools(answers),
+        headroom=capacity.headroom(answers, period),
+        findings=fates.finding_fates(answers, period),
+        firings=episodes.firings(alerts),
+        wear=fates.worn(answers),
+        recorded=recorded,
+        upgrades=fates.upgrades(answers),
+        absent=tuple(name for key, (name, _, _) in {**CAPACITY, **FORECASTS}.items() if not answers[f"capacity {key}"]),
+    )
+
+
+def _wanted(seen: tuple[Coverage, ...], server: Server, queries: Queries) -> tuple[Coverage, ...]:
+    period = queries.period
+    if not seen:
+        raise PlumblineError(
+            f"{server.url}: nothing of Plumbline from {moment_text(period.start_s)} to {moment_text(period.end_s)}; is"
+            " it scraped there (plumbline_build_info), and does the retention reach back so far?"
+        )
+    if queries.cluster is None:
+        return seen
+    mine = tuple(each for each in seen if each.cluster == queries.cluster)
+    if not mine:
+        names = ", ".join(filter(None, (each.cluster for each in seen)))
+        there = f"there are: {names}" if names else "no series has that label"
+        raise PlumblineError(f"{server.url}: no cluster {queries.cluster!r} in the period; {there}")
+    return mine

@@ -1,0 +1,108 @@
+"""Dates, durations, shares and ratios as a person says them. All times are UTC."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from plumbline.core.units import count_text, duration_text, si
+from plumbline.report.baseline.words import LAYER_TITLES
+
+count, duration = count_text, duration_text
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365.25 * 86400
+LONG_DAYS = 3650.0
+"""A forecast of more than ten years says nothing but: not soon."""
+
+
+def day(at_s: float) -> str:
+    """``14 September 2026``."""
+    at = datetime.fromtimestamp(at_s, UTC)
+    return f"{at.day} {at:%B %Y}"
+
+
+def moment(at_s: float) -> str:
+    """``2026-09-14 13:00``."""
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M}"
+
+
+def date(at_s: float) -> str:
+    """``2026-09-14``."""
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d}"
+
+
+def minutes(seconds: float) -> str:
+    """``1,234 min (20 h 34 min)``."""
+    text = f"{seconds / _MINUTE:,.0f} min"
+    return text if seconds < 2 * _HOUR else f"{text} ({duration(seconds)})"
+
+
+def share(value: float) -> str:
+    """``97.13 %``; what is not all of it never reads as 100 %, nor what is not nothing as 0 %."""
+    percent = value * 100
+    if value >= 1 or value <= 0:
+        return f"{percent:.0f} %"
+    if percent > 99.99:
+        return "> 99.99 %"
+    if percent < 0.01:
+        return "< 0.01 %"
+    return f"{percent:.2f} %"
+
+
+def times(ratio: float) -> str:
+    """``2.1 times``."""
+    return f"{number(ratio)} times"
+
+
+def number(value: float) -> str:
+    """Two digits after the point below ten, one below a hundred, none above."""
+    if not math.isfinite(value):
+        return "endless"
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def level(value: float, kind: str) -> str:
+    """A level of a change: a ratio or a latency."""
+    return f"× {number(value)}" if kind == "ratio" else si(value, "s")
+
+
+def days_range(found: Iterable[tuple[str, float]]) -> str:
+    """``61 to 94 days``: the least and the most of the slopes' forecasts. Empty: not known."""
+    values = sorted(days for _, days in found if not math.isnan(days))
+    if not values:
+        return ""
+    low, high = values[0], values[-1]
+    if low > LONG_DAYS:
+        return "more than ten years"
+    if low <= 0:
+        return "now" if high <= 0 else f"now to {_days(high)}"
+    if _days(low) == _days(high):
+        return _days(low)
+    return f"{low:,.0f} to {_days(high)}" if high <= LONG_DAYS else f"{_days(low)} to more than ten years"
+
+
+def _days(value: float) -> str:
+    return "more than ten years" if value > LONG_DAYS else f"{value:,.0f} day{'' if round(value) == 1 else 's'}"
+
+
+def years(seconds: float) -> str:
+    """``240 days``, ``2.4 years``."""
+    return f"{seconds / _YEAR:.1f} years" if seconds > 2 * _YEAR else _days(seconds / _DAY)
+
+
+def host(instance: str) -> str:
+    """``stor01.example`` of ``stor01.example:10047``: the port is the exporter's."""
+    name, _, port = instance.rpartition(":")
+    return name if name and port.isdigit() else instance
+
+
+def layer(name: str) -> str:
+    """``Disks``."""
+    return LAYER_TITLES.get(name, name.capitalize() or "no layer")
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """``a, b and c``; ``a, b, c and 4 others``."""
+    if len(names) > most + 1:
+        return f"{', '.join(names[:most])} and {len(names) - most} others"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""

@@ -1,0 +1,187 @@
+"""PromQL of the review, and nothing else. ``cluster`` narrows all of it; each key names its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from plumbline.report.asking import WINDOW, Ask, each_day, moment, over
+from plumbline.report.period import DAY_S, MINUTE_S, Period
+
+COVERAGE_STEP_S = 300
+"""A scrape is remembered for five minutes, so nothing shorter is seen as a gap anyway."""
+LOOK_S = 6 * 3600
+"""Between two looks at findings and versions. Prometheus then reads one chunk in twelve, of ten thousands of series."""
+ALERT_STEP_S = 60
+FIGURE = "cluster, instance, probe, layer, device_class, workload, operation, statistic"
+SLOPES = ("3d", "14d", "30d")
+_CLASS, _POOL = "cluster, device_class", "cluster, pool_id, pool"
+CAPACITY = {
+    "used": ("plumbline:capacity_used:ratio", _CLASS, "max"),
+    "host_loss": ("plumbline:capacity_host_loss:ratio", _CLASS, "max"),
+    "headroom": ("plumbline:capacity_headroom:ratio", "cluster, layer, device_class, figure", "max"),
+}
+"""Drawn over the days: key → name, labels, which of several values (a manager's failover leaves two)."""
+FORECASTS = {
+    "full": ("plumbline:capacity_days_to_full:days", f"{_CLASS}, slope", "min"),
+    "full_pool": ("plumbline:capacity_days_to_full_pool:days", f"{_POOL}, slope", "min"),
+    "unsafe": ("plumbline:capacity_days_to_host_loss_unsafe:days", f"{_CLASS}, slope", "min"),
+    "growth": ("plumbline:capacity_growth:bytes_per_second", f"{_CLASS}, slope", "max"),
+    "healing": ("plumbline:capacity_self_healing:bool", _POOL, "min"),
+    "rebuild": ("plumbline:capacity_rebuild:seconds", _CLASS, "max"),
+}
+"""As they stand at the end."""
+LEVELS = {
+    "ratio": ("plumbline:degradation:ratio", 'statistic!~"p9.*|max"'),
+    "disk": ("plumbline:disk_latency:p50_seconds", 'operation=~"read|write"'),
+    "osd": ("plumbline:osd_latency:mean5m", 'part="total"'),
+}
+"""What is looked through for changes of level."""
+PEERS = {
+    "disks": ("plumbline:disk_latency_peers:ratio", "cluster, instance, device"),
+    "OSDs": ("plumbline:osd_class:ratio", "cluster, ceph_daemon"),
+}
+"""How far parts are from their peers."""
+QUERY_POINTS = 5_000_000
+"""Of all series of one query together: 80 MB of Prometheus's memory, a tenth of what it allows by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """``cluster`` None: all of them."""
+
+    period: Period
+    cluster: str | None = None
+
+    def sel(self, metric: str, *matchers: str) -> str:
+        """A selector."""
+        mine = () if self.cluster is None else (f"cluster={quoted(self.cluster)}",)
+        inside = ", ".join(filter(None, (*mine, *matchers)))
+        return f"{metric}{{{inside}}}" if inside else metric
+
+    def coverage(self) -> Iterator[Ask]:
+        """Who was scraped when; of all clusters, so that a misspelt one can be answered with those there are."""
+        step = COVERAGE_STEP_S
+        return over("nodes seen", "count by (cluster) (plumbline_build_info)", self.period, step)
+
+    def sizes(self) -> Iterator[Ask]:
+        """How many series stand behind what is asked for whole days: that decides how many days at once."""
+        for key, name in self._daily().items():
+            yield from over(f"size of {key}", f"count({name})", self.period, DAY_S)
+
+    def everything(self, sizes: Mapping[str, int]) -> Iterator[Ask]:
+        """All but what depends on the answers. ``sizes``: key of :meth:`sizes` → series."""
+        yield from self._attainment(sizes)
+        yield from self._levels(sizes)
+        yield from self._alerts()
+        yield from self._capacity()
+        yield from self._looks()
+
+    def hours(self, kind: str, labels: Mapping[str, str]) -> str:
+        """Medians of hours of one series."""
+        metric, _ = LEVELS[kind]
+        matchers = (f"{name}={quoted(value)}" for name, value in sorted(labels.items()) if name != "__name__")
+        return f"max(quantile_over_time(0.5, {metric}{{{', '.join(matchers)}}}[1h]))"
+
+    def _daily(self) -> dict[str, str]:
+        levels = {f"levels {kind}": self.sel(*found) for kind, found in LEVELS.items()}
+        peers = {f"{kind} against peers": self.sel(metric) for kind, (metric, _) in PEERS.items()}
+        return {"figures": self.sel("plumbline:degradation_beyond:bool"), **levels, **peers}
+
+    def _attainment(self, sizes: Mapping[str, int]) -> Iterator[Ask]:
+        figures = self._daily()["figures"]
+        together = days_together(sizes["figures"], DAY_S // MINUTE_S)
+        share = self.sel("plumbline:layer_beyond:share")
+        for key, of in (("beyond", "sum_over_time"), ("judged", "count_over_time")):
+            yield from each_day(
+                f"figures {key}", f"max by ({FIGURE}) ({of}({figures}[{WINDOW}]))", self.period, "1m", together=together
+            )
+        yield from each_day(
+            "layers out of line", f"sum_over_time(({share} > bool 0)[{WINDOW}])", self.period, "1m", together=14
+        )
+        yield from each_day("layers judged", f"count_over_time({share}[{WINDOW}])", self.period, "1m", together=14)
+
+    def _levels(self, sizes: Mapping[str, int]) -> Iterator[Ask]:
+        for key, found in self._daily().items():
+            if key == "figures":
+                continue
+            query = f"quantile_over_time(0.5, {found}[{WINDOW}])"
+            kind = key.removesuffix(" against peers")
+            if kind in PEERS:
+                query = f"max by ({PEERS[kind][1]}) ({query}) > 1.1"
+            yield from each_day(key, query, self.period, "5m", together=days_together(sizes[key], DAY_S // 300))
+
+    def _alerts(self) -> Iterator[Ask]:
+        """Beginnings and ends alone: an alert that fires for weeks is two points, not a hundred thousand."""
+        firing = self.sel(
+            "ALERTS",
+            'alertname=~"Plumbline.+"',
+            'alertname!="PlumblineWatchdog"',
+            'alertstate="firing"',
+            'severity=~"warning|critical"',
+        )
+        step, first = ALERT_STEP_S, self.period.start_s + ALERT_STEP_S
+        yield moment("alerts at first", firing, self.period.start_s)
+        yield from over("alerts begun", f"{firing} unless {firing} offset 1m", self.period, step, first_s=first)
+        yield from over("alerts ended", f"{firing} offset 1m unless {firing}", self.period, step, first_s=first)
+
+    def _capacity(self) -> Iterator[Ask]:
+        for key, (metric, by, pick) in CAPACITY.items():
+            found = self.sel(metric)
+            yield from each_day(
+                f"capacity {key}",
+                f"{pick} by ({by}) (quantile_over_time(0.5, {found}[{WINDOW}]))",
+                self.period,
+                "30m",
+                together=31,
+            )
+        for key, (metric, by, pick) in FORECASTS.items():
+            found = self.sel(metric)
+            yield moment(f"capacity {key}", f"{pick} by ({by}) (last_over_time({found}[1d]))", self.period.end_s)
+
+    def _looks(self) -> Iterator[Ask]:
+        finding = "cluster, instance, check, subject, severity"
+        open_ = self.sel("plumbline_finding", 'severity!="info"')
+        last = self.period.end_s - self.period.end_s % LOOK_S
+        yield from over("findings open", f"max by ({finding}) ({open_}) == 1", self.period, LOOK_S)
+        for key, at in (("first", self.period.start_s), ("last", last)):
+            # the last values of a day: a node that is away for an hour is not gone
+            query = f"max by ({finding}) (last_over_time({open_}[6h])) == 0"
+            yield moment(f"findings met {key}", query, at)
+        versions = {
+            "plumbline": f"count by (cluster, version) ({self.sel('plumbline_build_info')})",
+            "ceph": "count by (cluster, version) (label_replace(group by (cluster, ceph_daemon, ceph_version) ("
+            f'{self.sel("ceph_osd_metadata")}), "version", "$1", "ceph_version", "(?:ceph version )?([0-9.]+).*"))',
+        }
+        for key, query in versions.items():
+            yield from over(f"versions {key}", query, self.period, LOOK_S)
+        entry = "cluster, instance, layer, device_class, workload, operation, source"
+        measured = self.sel("plumbline_baseline_measured_timestamp_seconds", 'source!="documented"')
+        within = f"max by ({entry}) ({measured}) >= {self.period.start_s} < {self.period.end_s}"
+        yield from over("baselines", within, self.period, DAY_S, first_s=min(self.period.start_s + DAY_S, last))
+        yield moment("baselines", within, self.period.end_s)
+        disk = "cluster, instance, device"
+        left = self.sel("plumbline:disk_endurance_left:seconds")
+        wear, info = self.sel("plumbline_disk_wear_ratio"), self.sel("plumbline_disk_info")
+        end = self.period.end_s
+        yield moment("endurance left", f"bottomk(20, min by ({disk}) (last_over_time({left}[1d])))", end)
+        yield moment("wear last", f"topk(50, max by ({disk}) (last_over_time({wear}[1d])))", end)
+        yield moment("wear first", f"max by ({disk}) (last_over_time({wear}[1d]))", self.period.start_s + DAY_S)
+        yield moment("disks", f"group by ({disk}, model, serial) (last_over_time({info}[1d]))", end)
+
+
+def days_together(series: int, points_a_day: int) -> int:
+    """How many days one query may ask for."""
+    return max(1, min(31, QUERY_POINTS // (max(series, 1) * points_a_day)))
+
+
+def quoted(text: str) -> str:
+    """A PromQL string."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def moment_text(at_s: float) -> str:
+    """``2026-08-01 00:00`` in UTC."""
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,96 @@
+"""Values of days over the period of a review, as a plot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from plumbline.core.units import si
+from plumbline.pages.charts import Curve, LineChart, Point, date_ticks
+from plumbline.pages.document import Plot
+from plumbline.report import phrases as say
+from plumbline.report.model import Days, Span
+from plumbline.report.period import DAY_S, Period
+
+_BREAK_DAYS = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Values of days; a day that is missing interrupts it."""
+
+    name: str
+    days: Days
+
+
+def time_plot(
+    period: Period,
+    lines: tuple[Line, ...],
+    *,
+    title: str,
+    about: str,
+    unit: str,
+    gaps: tuple[Span, ...] = (),
+    level: tuple[str, float] | None = None,
+    moments: tuple[tuple[str, float], ...] = (),
+    picture_only: bool = False,
+) -> Plot:
+    """``unit``: ``ratio``, ``share`` or a base unit. ``level`` (name, value) is drawn dashed; ``moments`` are names and
+    Unix seconds. The table has the median of each week; empty where there was no data."""
+
+    def part(at_s: float) -> float:
+        return (at_s - period.start_s) / period.length_s
+
+    def curve(index: int, line: Line) -> Curve:
+        points: list[Point | None] = []
+        for (day, value), (before, _) in zip(line.days, (line.days[:1] + line.days), strict=False):
+            if day - before > _BREAK_DAYS * DAY_S:
+                points.append(None)
+            points.append(Point(part(min(day + DAY_S / 2, period.end_s)), value))  # a day stands at its noon
+        return Curve(line.name, index, tuple(points))
+
+    chart = LineChart(
+        title=title,
+        description=_described(lines, unit),
+        unit=unit,
+        curves=tuple(curve(index, line) for index, line in enumerate(lines)),
+        ticks=date_ticks(period.start_s, period.end_s),
+        gaps=tuple((part(gap.start_s), part(gap.end_s), _without_data(gap)) for gap in gaps),
+        level=level,
+        moments=tuple((part(at), name) for name, at in moments),
+    )
+    weeks = range(period.start_s, period.end_s, 7 * DAY_S)
+    rows = tuple((say.date(week), *(_median(line, week, unit) for line in lines)) for week in weeks)
+    names = tuple(line.name for line in lines)
+    return Plot(
+        title, about, (("", chart),), names, ("Week from", *names), rows, weekly=True, picture_only=picture_only
+    )
+
+
+def _median(line: Line, week_s: int, unit: str) -> str:
+    found = [value for day, value in line.days if week_s <= day < week_s + 7 * DAY_S]
+    return _value_text(median(found), unit) if found else ""
+
+
+def _without_data(gap: Span) -> str:
+    return f"no data from {say.moment(gap.start_s)} to {say.moment(gap.end_s)}"
+
+
+def _value_text(value: float, unit: str) -> str:
+    """As the axis says it, with more digits."""
+    if unit == "share":
+        return say.share(value)
+    return f"× {say.number(value)}" if unit == "ratio" else si(value, unit)
+
+
+def _described(lines: tuple[Line, ...], unit: str) -> str:
+    """For who does not see it: each line's first and last value and its highest; the table below has more."""
+    parts = []
+    for line in lines:
+        if line.days:
+            first, last, top = (
+                f"{_value_text(value, unit)} on {say.date(day)}"
+                for day, value in (line.days[0], line.days[-1], max(line.days, key=lambda day: day[1]))
+            )
+            parts.append(f"{line.name}: {first}, {last}, highest {top}")
+    return "Lines over days. " + "; ".join(parts) + "."

@@ -1,0 +1,142 @@
+"""Which devices are OSDs', without a Ceph command: from the directories of the daemons, and from what LVM and systemd
+were told.
+
+    /var/lib/ceph/osd/ceph-71/block → /dev/ceph-1b2c/osd-block-5d6e      packages (ceph-volume, and ceph-disk before)
+    /var/lib/ceph/<fsid>/osd.71/block.db → /dev/ceph-9f8e/osd-db-7a6b    cephadm
+    /var/lib/rook/<namespace>/<fsid>_<osd uuid>/block → /dev/sdb         Rook; ``whoami`` beside it has the number
+
+``block`` is the data, ``block.db`` and ``block.wal`` are the metadata's faster devices.
+https://docs.ceph.com/en/latest/ceph-volume/lvm/prepare/, …/ceph-volume/lvm/systemd/ (units
+``ceph-volume@lvm-71-<osd fsid>``), …/dev/ceph-volume/lvm/ (tags); volumes that ceph-volume makes itself are named
+``osd-block-<osd fsid>``. Rook: pkg/operator/ceph/cluster/osd/spec.go.
+
+What may be seen: packages give ``/var/lib/ceph`` to the group ``ceph``, cephadm and Rook keep their directories for
+root. The enabled units and the names of volumes anybody may read: enough for OSDs of packages on LVM, and no more.
+The label at the start of an OSD's device would say all, but reading a device can hang, so nobody looks there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.roots import Roots
+from plumbline.sources.disk.blocktree import BlockNode
+from plumbline.sources.kernel.sysfs import entries, link_text, read_text
+
+OSD, DB, WAL = "osd", "osd-db", "osd-wal"
+_LINKS = {"block": OSD, "block.db": DB, "block.wal": WAL}
+_TYPES = {"block": OSD, "data": OSD, "db": DB, "wal": WAL}
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_UNIT = re.compile(rf"ceph-volume@lvm-(\d+)-({_UUID})\.service")
+_VOLUME = re.compile(rf"osd-(block|data|db|wal)-({_UUID})")
+_MOUNT_POINT = re.compile(rf"/var/lib/ceph/(?:osd/[^/]+-|{_UUID}/osd\.)(\d+)")
+# Of ceph-disk, and of ceph-volume simple after it: ID_PART_ENTRY_TYPE. https://github.com/ceph/ceph src/ceph-disk
+_PARTITION_TYPES = {
+    "4fbd7e29-9d25-41b8-afd0-062c0ceff05d": OSD,  # data
+    "cafecafe-9b03-4f30-b4c6-b4b80ceff106": OSD,  # block
+    "30cd0809-c2b2-499c-8879-2d6b78529876": DB,
+    "5ce17fce-4087-4169-b7ff-056cc58473f9": WAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OsdLink:
+    """A device is the OSD's for ``kind``: the one ``path`` leads to, or that of ``number``."""
+
+    osd: str
+    kind: str
+    path: str = ""
+    number: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OsdLinks:
+    """What the daemons' directories say; ``unreadable``: directories that may not be looked into."""
+
+    links: tuple[OsdLink, ...] = ()
+    unreadable: tuple[Path, ...] = ()
+
+
+def read_osd_links(roots: Roots) -> OsdLinks:
+    """From all three layouts."""
+    ceph, rook = roots.var / "lib" / "ceph", roots.var / "lib" / "rook"
+    unreadable: list[Path] = []
+    found: list[tuple[str, Path]] = []
+    for path in _children(ceph / "osd", unreadable):
+        found.append((path.name.rpartition("-")[2], path))
+    for cluster in _children(ceph, unreadable):
+        if re.fullmatch(_UUID, cluster.name):
+            found += [
+                (path.name.removeprefix("osd."), path)
+                for path in _children(cluster, unreadable)
+                if path.name.startswith("osd.")
+            ]
+    for path in (each for name in _children(rook, unreadable) for each in _children(name, unreadable)):
+        if re.fullmatch(f"{_UUID}_{_UUID}", path.name):
+            found.append((read_text(path / "whoami") or "", path))
+    links = tuple(link for number, path in found if number.isdigit() for link in _links_in(f"osd.{number}", path))
+    topmost = (path for path in unreadable if not set(path.parents) & set(unreadable))
+    return OsdLinks(links, tuple(dict.fromkeys(topmost)))
+
+
+def read_enabled_units(roots: Roots) -> Mapping[str, str]:
+    """OSD fsid → OSD, as ``ceph-volume lvm activate`` enabled them."""
+    matches = map(_UNIT.fullmatch, entries(roots.etc / "systemd" / "system" / "multi-user.target.wants"))
+    return {match[2].lower(): f"osd.{match[1]}" for match in matches if match}
+
+
+def osd_by_name(volume: str, units: Mapping[str, str]) -> tuple[str, str] | None:
+    """(kind, OSD) of a volume that ceph-volume made; the OSD is empty where no unit names it."""
+    match = _VOLUME.fullmatch(volume)
+    return (_TYPES[match[1]], units.get(match[2].lower(), "")) if match else None
+
+
+def osd_by_tags(tags: Sequence[str]) -> tuple[str, str] | None:
+    """(kind, OSD) of a volume that ceph-volume tagged."""
+    values = dict(tag.partition("=")[::2] for tag in tags)
+    kind, number = _TYPES.get(values.get("ceph.type", "")), values.get("ceph.osd_id", "")
+    return (kind, f"osd.{number}") if kind and re.fullmatch(r"\d{1,9}", number) else None
+
+
+def osd_by_mount_point(mount_point: str) -> str | None:
+    """The OSD whose data directory is a filesystem of its own: Filestore, and all that ceph-disk made."""
+    match = _MOUNT_POINT.fullmatch(mount_point)
+    return f"osd.{match[1]}" if match else None
+
+
+def kind_of_partition(node: BlockNode) -> str | None:
+    """What ceph-disk made a partition for; which OSD's it is the type doesn't say."""
+    return _PARTITION_TYPES.get(node.property("ID_PART_ENTRY_TYPE").lower())
+
+
+def _links_in(osd: str, directory: Path) -> Iterator[OsdLink]:
+    for name, kind in _LINKS.items():
+        target = link_text(directory / name)
+        if target is not None:
+            yield OsdLink(osd, kind, target)
+        elif number := _number_of(directory / name):  # Rook copies the node of a volume claim
+            yield OsdLink(osd, kind, number=number)
+
+
+def _number_of(path: Path) -> str:
+    """Of a device node; empty where there is none."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return ""
+    return f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}" if stat.S_ISBLK(facts.st_mode) else ""
+
+
+def _children(directory: Path, unreadable: list[Path]) -> list[Path]:
+    try:
+        return sorted(directory.iterdir())
+    except PermissionError:
+        unreadable.append(directory)
+    except OSError:
+        pass
+    return []

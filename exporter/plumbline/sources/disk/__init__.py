@@ -1,0 +1,1 @@
+"""Disks and what is made of them: block devices, arrays, health."""

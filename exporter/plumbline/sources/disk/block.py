@@ -1,0 +1,262 @@
+"""What disks there are, and which of them lies below a path: ``/sys/block`` and ``/sys/dev/block``.
+
+Kernel: Documentation/ABI/stable/sysfs-block. These reads belong into the slow tier, never into a scrape: a dozen
+files a disk, and the ``serial`` of a virtio disk is asked from the hypervisor as an I/O request, so that reading
+it hangs when the disk hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from plumbline.core.roots import Roots
+from plumbline.errors import ParseError, Unavailable
+from plumbline.sources.disk import identity
+from plumbline.sources.disk.udevdb import read_block_properties
+from plumbline.sources.kernel.mounts import mount_of
+from plumbline.sources.kernel.sysfs import entries, link_text, read_bytes, read_number, read_text
+
+_SECTOR_BYTES = 512  # /sys/block/*/size counts these, whatever the disk's own sector is
+_MAX_STACK = 16  # the kernel allows no loops in stacked devices; this guards against a wrong copy of sysfs
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDevice:
+    """One whole disk as the kernel and udev describe it; ``None``: not told.
+
+    ``rotational`` is the kernel's flag as it stands, ``device_class`` what can be said of the medium: ``nvme``,
+    ``ssd``, ``hdd``, ``virtual`` (paravirtual and emulated disks: the flag says nothing there), ``None`` where
+    nothing can (loop, zram, rbd, a stack of unlike disks). A dm or md device over disks of one class has that class.
+    """
+
+    name: str  # the kernel's name as /proc/diskstats writes it
+    major: int
+    minor: int
+    size_bytes: int
+    model: str | None = None
+    serial: str | None = None
+    firmware: str | None = None
+    rotational: bool | None = None
+    transport: str | None = None
+    device_class: str | None = None
+    logical_block_bytes: int | None = None
+    physical_block_bytes: int | None = None
+    scheduler: str | None = None  # the one in force
+    queue_requests: int | None = None  # nr_requests
+    queue_depth: int | None = None  # commands a SCSI disk takes at once
+    zoned: str | None = None  # ``host-managed`` or ``host-aware``
+    lower: tuple[str, ...] = ()  # whole disks that a dm, md or bcache device is made of
+
+
+_Below: TypeAlias = Callable[[BlockDevice], Iterable[BlockDevice]]
+
+
+def read_block_devices(
+    roots: Roots, *, on_skip: Callable[[str, str], None], keep: Callable[[str], bool] | None = None
+) -> tuple[BlockDevice, ...]:
+    """All whole disks (no partitions) for whose name ``keep`` holds, by name.
+
+    What the kernel hides (:func:`is_hidden`) is no disk. One that is unplugged between listing and reading goes to
+    ``on_skip(name, "vanished")``, one whose numbers can't be read to ``on_skip(name, "malformed")``; the others are
+    returned. :class:`Unavailable` without sysfs.
+    """
+    directory = roots.sys / "block"
+    try:
+        names = sorted(path.name.replace("!", "/") for path in directory.iterdir())
+    except OSError as error:
+        raise Unavailable(f"{directory}: {error.strerror}; is sysfs mounted there?") from error
+    devices: dict[str, BlockDevice] = {}
+    for name in names:
+        if (keep is not None and not keep(name)) or is_hidden(directory / name.replace("/", "!")):
+            continue
+        try:
+            devices[name] = read_block_device(name, roots)
+        except FileNotFoundError:
+            on_skip(name, "vanished")
+        except ParseError:
+            on_skip(name, "malformed")
+
+    def listed_below(device: BlockDevice) -> Iterable[BlockDevice]:
+        return [devices[name] for name in device.lower if name in devices]
+
+    return tuple(
+        replace(device, device_class=_physical(device, listed_below).device_class) if device.lower else device
+        for device in devices.values()
+    )
+
+
+def list_real_disks(roots: Roots) -> tuple[str, ...]:
+    """Names of the disks that are built in, asking none of them; empty without sysfs.
+
+    Not what the kernel makes from other things, and no sticks, cards and discs (``removable``); a disk in a
+    hot-plug bay is not removable in that sense.
+    """
+    directory = roots.sys / "block"
+    return tuple(
+        name.replace("!", "/")
+        for name in entries(directory)
+        if not identity.is_software(link_text(directory / name) or "/virtual/block/")
+        and not is_hidden(directory / name)
+        and read_text(directory / name / "removable") != "1"
+    )
+
+
+def is_hidden(directory: Path) -> bool:
+    """Whether the ``/sys/block`` entry is a path below an NVMe disk with native multipath (``nvme1c1n1``, Linux 4.15).
+
+    Such a path has no device node; what goes over it is the disk's (``nvme1n1``).
+    """
+    return read_text(directory / "hidden") == "1"
+
+
+def read_block_device(name: str, roots: Roots) -> BlockDevice:
+    """Facts of one whole disk; ``FileNotFoundError`` when it is gone, :class:`ParseError` on impossible numbers.
+
+    The class of a stacked device is not resolved here: that takes the disks below it.
+    """
+    directory = roots.sys / "block" / name.replace("/", "!")
+    link = link_text(directory)
+    number = read_text(directory / "dev")
+    if link is None or number is None:
+        raise FileNotFoundError(directory)
+    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", number)
+    if not match:
+        raise ParseError(str(directory / "dev"), f"not major:minor: {number[:40]!r}")
+    major, minor = int(match[1]), int(match[2])
+    properties = read_block_properties(roots, major, minor)
+    transport = identity.transport_of(link, name)
+    model = identity.read_model(directory, properties)
+    rotational = {"0": False, "1": True}.get(read_text(directory / "queue/rotational") or "")
+    software = identity.is_software(link)
+    vendor = None if software else read_text(directory / "device/vendor")
+    device = BlockDevice(
+        name=name,
+        major=major,
+        minor=minor,
+        size_bytes=0,
+        model=model,
+        serial=identity.read_serial(directory, properties),
+        firmware=identity.read_firmware(directory, properties),
+        rotational=rotational,
+        transport=transport,
+        device_class=None if software else identity.device_class_of(transport, rotational, vendor, model),
+        logical_block_bytes=read_number(directory / "queue/logical_block_size"),
+        physical_block_bytes=read_number(directory / "queue/physical_block_size"),
+        scheduler=_scheduler(directory),
+        queue_requests=read_number(directory / "queue/nr_requests"),
+        queue_depth=None if software else read_number(directory / "device/queue_depth"),
+        zoned=identity.read_zoned(directory),
+        lower=_lower_names(directory),
+    )
+    sectors = read_number(directory / "size")
+    if sectors is None:  # read last: a disk that went meanwhile must not pass for one without a model
+        raise FileNotFoundError(directory)
+    return replace(device, size_bytes=sectors * _SECTOR_BYTES)
+
+
+def device_below(path: Path, roots: Roots) -> BlockDevice | None:
+    """The disk that I/O to ``path`` ends on, or ``None`` where there is none (tmpfs, NFS, FUSE, ZFS).
+
+    From the filesystem's device down through partitions, dm, md, bcache and loop files. Over several disks of one
+    class it is the first of them; over disks of unlike or unknown class it is the stacked device itself, whose
+    ``device_class`` is then ``None``. A multi-device btrfs counts by the device its mount names, an overlay by its
+    upper directory. A path that does not exist yet is where its nearest existing ancestor is.
+    Raises :class:`Unavailable` where the path or sysfs can't be read. Looking at a path on a dead NFS server or a
+    hung disk hangs, so this is not for a scrape.
+    """
+    path = path.absolute()
+    while True:
+        try:
+            return _below_existing(path, roots, 0)
+        except FileNotFoundError:
+            if path.parent == path:
+                return None
+            path = path.parent
+        except OSError as error:
+            raise Unavailable(f"{path}: {error.strerror}; can't tell which disk is below") from error
+
+
+def _below_existing(path: Path, roots: Roots, depth: int) -> BlockDevice | None:
+    number = path.stat().st_dev
+    device = _disk_at(number, roots, depth)
+    if device is not None or depth > _MAX_STACK:
+        return device
+    mount = mount_of(path, roots)
+    if mount is None:
+        return None
+    if mount.filesystem in ("btrfs", "bcachefs"):  # st_dev is anonymous, one a subvolume
+        return _disk_of_node(mount.source.split(":")[0], roots, depth)
+    upper = mount.option("upperdir") if mount.filesystem == "overlay" else None
+    # overlay keeps its own escapes of comma and colon, inside those of mountinfo
+    return _below_if_exists(re.sub(r"\\(.)", r"\1", upper), roots, depth + 1) if upper else None
+
+
+def _below_if_exists(path: str, roots: Roots, depth: int) -> BlockDevice | None:
+    """Never by an ancestor: inside a container an upper directory or a backing file is a path of the host's."""
+    try:
+        return _below_existing(Path(path), roots, depth)
+    except (OSError, Unavailable):
+        return None
+
+
+def _disk_of_node(source: str, roots: Roots, depth: int) -> BlockDevice | None:
+    """The disk of a mount's source such as ``/dev/sdb1`` or ``/dev/mapper/vg-data``, by its node."""
+    if not source.startswith("/dev/"):
+        return None
+    try:
+        facts = (roots.dev / source.removeprefix("/dev/")).stat()
+    except OSError:
+        return None
+    return _disk_at(facts.st_rdev, roots, depth) if stat.S_ISBLK(facts.st_mode) else None
+
+
+def _disk_at(number: int, roots: Roots, depth: int) -> BlockDevice | None:
+    """The physical disk below a block device number; ``None`` where sysfs doesn't know the number."""
+    name = _whole_disk(roots.sys / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}")
+    if name is None:
+        return None
+
+    def below(device: BlockDevice) -> Iterable[BlockDevice]:
+        if device.transport == "loop":
+            backing = read_bytes(roots.sys / "block" / device.name / "loop/backing_file")
+            found = _below_if_exists(os.fsdecode(backing.rstrip(b"\n")), roots, depth + 1) if backing else None
+            return [found] if found else []
+        return [read_block_device(lower, roots) for lower in device.lower]
+
+    try:
+        return _physical(read_block_device(name, roots), below)
+    except (FileNotFoundError, ParseError):
+        return None
+
+
+def _physical(device: BlockDevice, below: _Below, depth: int = 0) -> BlockDevice:
+    """The first disk below, where all of them are of one known class; otherwise the device itself."""
+    lowest = [_physical(lower, below, depth + 1) for lower in below(device)] if depth < _MAX_STACK else []
+    classes = {lower.device_class for lower in lowest}
+    return lowest[0] if len(classes) == 1 and None not in classes else device
+
+
+def _lower_names(directory: Path) -> tuple[str, ...]:
+    names = (_whole_disk(directory / "slaves" / entry) for entry in entries(directory / "slaves"))
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def _whole_disk(entry: Path) -> str | None:
+    """The disk that a sysfs link to a disk or a partition belongs to; ``None`` when the link is gone."""
+    parts = (link_text(entry) or "").split("/")
+    if len(parts) < 2:
+        return None
+    return parts[-2 if (entry / "partition").exists() else -1].replace("!", "/")
+
+
+def _scheduler(directory: Path) -> str | None:
+    """``none [mq-deadline] kyber`` → ``mq-deadline``; a queue without a choice writes ``none``."""
+    text = read_text(directory / "queue/scheduler")
+    match = re.search(r"\[([^\]]+)\]", text or "")
+    return match[1] if match else text

@@ -1,0 +1,359 @@
+"""Latency histograms of every disk, counted by our BPF program in the kernel: load it, name the disks, read.
+
+The program is :file:`bpf/disk_latency.bpf.c`. Loading takes CAP_BPF and CAP_PERFMON (Linux 5.8); what comes after is
+plain shared memory: reading it and naming new disks takes no system call and no capability.
+
+It has two parts. The one at the completion suffices where the kernel itself notes when a request is issued, as it does
+for writeback throttling (``queue/wbt_lat_usec``), kyber, bfq and polling. The one at the issue is let run once there is
+a disk whose queue does not: sysfs says so, or the first requests that complete without the note. That takes a system
+call that needs no capability since Linux 5.19; before, it works at the start only.
+
+Requests exist at the lowest device only: dm, md, bcache and zram pass on bios and have none, so each is counted once,
+at the disk it goes to. Request-based dm-multipath has some of its own; devices that stand on others are not named.
+An NVMe namespace with several paths passes on bios too: its paths ``nvme1c0n1`` count as ``nvme1n1``.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+
+from plumbline.core import threads
+from plumbline.core.capabilities import Capability, effective
+from plumbline.core.roots import Roots
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.sources.disk import latencymaps
+from plumbline.sources.disk.latencymaps import Times
+from plumbline.sources.kernel import sysfs
+from plumbline.sources.kernel.libbpf import BpfError, BpfObject, Library
+
+_log = logging.getLogger(__name__)
+
+EARLIER, UNSEEN, ENDLESS = "issued_earlier", "issue_not_seen", "completion_not_seen"
+UNNOTED, INTERRUPTED = "issue_not_noted", "interrupted"
+"""Why a request was not timed: it was under way when we began to look at its disk's issues; its issue was not seen, or
+there was no room to keep it; its completion was not seen (noticed when the kernel uses its structure again); the kernel
+did not note its issue, and our program that does was not running; an interrupt's completion came while the program was
+at work on that CPU."""
+
+HOPELESS = ("CONFIG_DEBUG_INFO_BTF", "little-endian")
+"""Words in a reason that no package and no capability does away with."""
+DROP_IN = "systemd/drop-ins/disk-latency.conf"
+_SWITCHED_OFF = "disk latencies were switched off while the daemon ran, and it gave up what loading takes: restart it"
+_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
+_NEEDED = (Capability.BPF, Capability.PERFMON)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskLatency:
+    """One disk's requests since the daemon began, by operation; all of :data:`.latencymaps.OPERATIONS` are there."""
+
+    device: str
+    times: Mapping[str, Times]
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyReading:
+    """All disks there are now. ``untimed`` by reason."""
+
+    disks: tuple[DiskLatency, ...]
+    untimed: Mapping[str, int]
+    restart_required: bool = False
+    """There is a disk that can't be timed, because the rights are gone to let the program at the issue run."""
+
+
+def request_names(roots: Roots, *, keep: Callable[[str], bool]) -> dict[str, str]:
+    """Disks that have requests, by the name that the kernel's requests know them by → the name they are shown by.
+
+    Nothing here asks a disk, so a disk that hangs hangs nobody.
+    """
+    names = {}
+    for entry in sysfs.entries(roots.sys / "block"):
+        name = entry.replace("!", "/")
+        path = _PATH.fullmatch(name)
+        shown = path[1] + path[2] if path else name
+        if keep(shown) and not sysfs.entries(roots.sys / "block" / entry / "slaves"):
+            names[name] = shown
+    return names
+
+
+def notes_issues(roots: Roots, disk: str) -> bool:
+    """Whether the kernel notes when this disk's requests are issued, as far as settings tell. Others make it note them
+    too (polling, an I/O controller), and it goes on after writeback throttling was switched off. No requests, no need.
+
+    https://github.com/torvalds/linux/blob/v6.12/block/blk-stat.c  blk_stat_add_callback, blk_stat_enable_accounting
+    """
+    folder = roots.sys / "block" / disk.replace("/", "!")
+    throttle = (sysfs.read_text(folder / "queue/wbt_lat_usec") or "").strip()
+    schedulers = sysfs.read_text(folder / "queue/scheduler") or ""
+    return throttle not in ("", "0") or "[kyber]" in schedulers or not (folder / "mq").exists()
+
+
+def read_image() -> bytes:
+    """The compiled program, as the wheel brings it."""
+    try:
+        return resources.files("plumbline").joinpath("bpf/disk_latency.bpf.o").read_bytes()
+    except FileNotFoundError as error:
+        raise Unavailable(
+            "this build has no BPF program: it was built without clang; install clang and libbpf-dev and build again"
+        ) from error
+
+
+def explain(error: BpfError, lockdown: str) -> PlumblineError:
+    """What the kernel's refusal means. ``lockdown`` is ``/sys/kernel/security/lockdown``."""
+    if error.errno not in (1, 13):  # EPERM, EACCES
+        return error
+    if "[confidentiality]" in lockdown:
+        return Unavailable(f"{error}: the kernel is locked down (confidentiality), which forbids BPF tracing")
+    return Unavailable(
+        f"{error}: the kernel forbids it although the capabilities are there; a container or user namespace, a"
+        " security module, or before Linux 5.11 the limit of locked memory (LimitMEMLOCK=infinity)"
+    )
+
+
+SETTINGS_WITHIN_S = 2.0
+"""What the disks' queues may take to tell their settings at the start: a queue that is being changed while its disk
+hangs holds whoever reads them (``q->sysfs_lock``). One that does not tell is taken not to note issues until it does."""
+
+
+class BlockLatency:
+    """The program in the kernel, from :meth:`open` to :meth:`close`. Opened once: afterwards the rights are gone."""
+
+    def __init__(
+        self,
+        roots: Roots,
+        *,
+        keep: Callable[[str], bool],
+        image: Callable[[], bytes] = read_image,
+        library: Callable[[], Library] = Library,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        notes: Callable[[Roots, str], bool] = notes_issues,
+        own_notes: bool = False,
+    ) -> None:
+        """``keep`` is asked with a disk's name; ``clock_ns`` is CLOCK_MONOTONIC.
+
+        ``notes`` foresees whether the kernel notes a disk's issues. ``own_notes``: take it that it never does.
+        """
+        self._roots, self._keep, self._notes, self._own_notes = roots, keep, notes, own_notes
+        self._image, self._library, self._clock_ns = image, library, clock_ns
+        self._attached: _Attached | None = None
+        self._why_not: PlumblineError = Unavailable(_SWITCHED_OFF)
+        self._slots: dict[str, int] = {}
+        self._present: tuple[str, ...] = ()
+        self._refused: frozenset[str] = frozenset()
+        self._restart_required = False
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        """Load and attach; whatever hinders that is kept and raised by :attr:`value`."""
+        try:
+            names = request_names(self._roots, keep=self._keep)
+            disks = len(set(names.values()))
+            self._attached = _attach(
+                self._roots,
+                self._library,
+                self._image,
+                latencymaps.sizes_for(cpus=possible_cpus(self._roots), disks=disks),
+                own_notes=self._own_notes,
+            )
+            self._refresh(SETTINGS_WITHIN_S)
+            self._attached.object.attach(["complete"])
+        except PlumblineError as error:
+            self.close()
+            self._why_not = error
+
+    def refresh(self, _cancel: threading.Event | None = None) -> None:
+        """Name the disks that have come since, and note issues where the kernel turned out not to.
+
+        Waits for as long as a disk's settings do; :attr:`value` never does.
+        """
+        self._refresh(None)
+
+    def _refresh(self, within_s: float | None) -> None:
+        if self._attached is None:
+            return
+        names = request_names(self._roots, keep=self._keep)
+        noted = self._foresee(names, within_s)
+        with self._lock:
+            attached = self._attached
+            if attached is None:
+                return
+            refused = {
+                name for name, shown in names.items() if not self._name(attached, name, shown, noted.get(name, False))
+            }
+            if refused - self._refused:
+                _log.warning(
+                    "disk latencies: no room for %s, restart the daemon to make some", ", ".join(sorted(refused))
+                )
+            self._refused = frozenset(refused)
+            self._present = tuple(dict.fromkeys(shown for shown in names.values() if shown in self._slots))
+            self._watch_issues(attached)
+
+    def _watch_issues(self, attached: _Attached) -> None:
+        unnoted = {self._slots[shown] for shown in self._present} & latencymaps.unnoted_slots(attached.state)
+        if not unnoted or attached.watches_issues or self._restart_required:
+            return
+        try:
+            attached.watch_issues(self._clock_ns)
+        except BpfError as error:
+            self._restart_required = True
+            names = ", ".join(shown for shown in self._present if self._slots[shown] in unnoted)
+            _log.warning("disk latencies: %s can't be timed any more until a restart of the daemon: %s", names, error)
+
+    def _foresee(self, names: Iterable[str], within_s: float | None) -> dict[str, bool]:
+        """Of each disk that answers in time, whether the kernel notes its issues."""
+        found: dict[str, bool] = {}
+
+        def ask() -> None:
+            for name in names:
+                found[name] = self._notes(self._roots, name)
+
+        if within_s is None:
+            ask()
+            return found
+        asking = threads.start("queue-settings", ask)
+        asking.join(within_s)
+        return dict(found)  # the thread may be at it still
+
+    def _name(self, attached: _Attached, name: str, shown: str, noted: bool) -> bool:
+        slot = self._slots.get(shown, len(self._slots))
+        since_ns = 0 if noted else self._clock_ns()
+        if slot >= attached.sizes.slots or not latencymaps.register(
+            attached.state, name, slot, unnoted_since_ns=since_ns
+        ):
+            return False
+        self._slots[shown] = slot  # for good: a disk that comes back goes on counting where it was
+        return True
+
+    @property
+    def value(self) -> LatencyReading:
+        """As of now; raises why there is none."""
+        with self._lock:
+            attached = self._attached
+            if attached is None:
+                raise self._why_not.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
+            words = latencymaps.sum_lanes(attached.histograms, attached.sizes, len(self._slots))
+            disks = tuple(DiskLatency(name, latencymaps.parse_slot(words, self._slots[name])) for name in self._present)
+            untimed = dict(zip((EARLIER, UNSEEN, ENDLESS, UNNOTED), latencymaps.untimed(attached.state), strict=True))
+            untimed[INTERRUPTED] = _misses(self._roots, attached.completions_fd)
+            return LatencyReading(disks, untimed, self._restart_required)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests are being timed."""
+        return self._attached is not None
+
+    @property
+    def program_fds(self) -> dict[str, int]:
+        """File descriptors of the loaded programs, whose ``/proc/self/fdinfo`` tells what they cost."""
+        attached = self._attached
+        return {} if attached is None else {name: attached.object.program_fd(name) for name in attached.programs}
+
+    def pause(self) -> None:
+        """Time nothing until :meth:`resume`."""
+        if self._attached is not None:
+            latencymaps.begin(self._attached.state, 0)
+            self._attached.object.detach()
+
+    def resume(self) -> None:
+        """Go on after :meth:`pause`."""
+        if self._attached is not None:
+            self._refresh(SETTINGS_WITHIN_S)
+            self._attached.object.attach(["complete"])
+
+    def close(self) -> None:
+        """Out of the kernel again. There is no way back: opening takes capabilities."""
+        with self._lock:
+            attached, self._attached = self._attached, None
+            self._why_not = Unavailable(_SWITCHED_OFF)
+        if attached is not None:
+            attached.object.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attached:
+    object: BpfObject
+    sizes: latencymaps.Sizes
+    state: memoryview  # of 64-bit words
+    histograms: memoryview
+    programs: tuple[str, str]
+    completions_fd: int
+
+    @property
+    def watches_issues(self) -> bool:
+        return latencymaps.begun(self.state)
+
+    def watch_issues(self, clock_ns: Callable[[], int]) -> None:
+        self.object.attach(self.programs[:1])
+        latencymaps.begin(self.state, clock_ns())
+
+
+def _attach(
+    roots: Roots,
+    make_library: Callable[[], Library],
+    read: Callable[[], bytes],
+    sizes: latencymaps.Sizes,
+    *,
+    own_notes: bool,
+) -> _Attached:
+    """Everything but letting the programs run."""
+    if sys.byteorder != "little":
+        raise Unavailable("disk latencies: the BPF program is built for little-endian machines only")
+    if not (roots.sys / "kernel/btf/vmlinux").exists():
+        raise Unavailable(
+            f"{roots.sys / 'kernel/btf/vmlinux'}: not there; this kernel is built without CONFIG_DEBUG_INFO_BTF, by"
+            " which the BPF program finds its way"
+        )
+    image = read()
+    library = make_library()
+    held = effective(roots)
+    missing = [] if Capability.SYS_ADMIN in held else [each.label for each in _NEEDED if each not in held]
+    if missing:
+        raise Unavailable(f"{' and '.join(missing)} missing; {DROP_IN} gives the service what it takes")
+    try:
+        return _load(library, image, sizes, own_notes=own_notes)
+    except BpfError as error:
+        lockdown = sysfs.read_text(roots.sys / "kernel/security/lockdown") or ""
+        raise explain(error, lockdown) from error
+
+
+def _load(library: Library, image: bytes, sizes: latencymaps.Sizes, *, own_notes: bool) -> _Attached:
+    # (context, request) since 5.11 and 5.10.137, (context, queue, request) before
+    with_queue = library.parameters_of("btf_trace_block_rq_issue") == 3
+    issue, other = ("issue_with_queue", "issue") if with_queue else ("issue", "issue_with_queue")
+    loaded = BpfObject(library, image)
+    try:
+        loaded.skip(other)
+        loaded.set_entries("histograms", sizes.histogram_entries)
+        loaded.set_entries("in_flight", sizes.sets)
+        loaded.set_constants(sizes.constants(own_notes=own_notes))
+        loaded.load()
+        return _Attached(
+            loaded,
+            sizes,
+            memoryview(loaded.mapped("state", latencymaps.STATE_BYTES, writable=True)).cast("Q"),
+            memoryview(loaded.mapped("histograms", sizes.histogram_entries * latencymaps.SLOT_BYTES)),
+            (issue, "complete"),
+            loaded.program_fd("complete"),
+        )
+    except BaseException:
+        loaded.close()
+        raise
+
+
+def possible_cpus(roots: Roots) -> int:
+    """One more than the highest number a CPU can ever have: ``0-63``, ``0,2-5``."""
+    text = sysfs.read_text(roots.sys / "devices/system/cpu/possible") or ""
+    match = re.search(r"([0-9]{1,6})$", text)
+    return int(match[1]) + 1 if match else 1
+
+
+def _misses(roots: Roots, program_fd: int) -> int:
+    text = sysfs.read_bytes(roots.proc / "self" / "fdinfo" / str(program_fd)) or b""
+    return latencymaps.parse_misses(text.decode("ascii", "replace"))

@@ -1,0 +1,156 @@
+"""How block devices stand on each other: disks, their partitions, and what dm, md and bcache make of them.
+
+Kernel: Documentation/ABI/stable/sysfs-block (``slaves``), Documentation/ABI/testing/sysfs-block-dm (``dm/name``,
+``dm/uuid``). Nothing here asks a device: sysfs and udev's files answer from memory, whatever hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plumbline.core.roots import Roots
+from plumbline.errors import Unavailable
+from plumbline.sources.disk.block import is_hidden
+from plumbline.sources.disk.udevdb import read_block_properties
+from plumbline.sources.kernel.sysfs import clean, entries, link_text, read_text
+
+_MAX_LINKS = 8  # /dev/disk/by-id/x → ../../sdb1: one or two are usual
+_MAX_STACK = 16  # as many levels as anybody builds; guards against a copy of sysfs with a loop in it
+
+
+@dataclass(frozen=True, slots=True)
+class BlockNode:
+    """A disk, a partition or a stacked device, by the kernel's name."""
+
+    name: str
+    number: str  # "8:17", as mountinfo writes it; empty where the kernel shows none
+    disk: str  # the whole disk: itself, unless it is a partition
+    lower: tuple[str, ...] = ()  # nodes it is made of, partitions among them
+    dm_name: str = ""
+    dm_uuid: str = ""  # its prefix says who made it: "LVM-", "CRYPT-", "mpath-", "part1-mpath-"
+    properties: Mapping[str, bytes] = field(default_factory=dict)  # udev's
+
+    def property(self, name: str) -> str:
+        """A property of udev's as a label; empty where there is none."""
+        return clean(self.properties.get(name, b"")) or ""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTree:
+    """Every block device but hidden ones, by name."""
+
+    nodes: Mapping[str, BlockNode]
+
+    def by_number(self, number: str) -> BlockNode | None:
+        """The device a mount names."""
+        return next((node for node in self.nodes.values() if node.number == number), None)
+
+    def by_dm_name(self, name: str) -> BlockNode | None:
+        """``/dev/mapper/<name>``."""
+        return next((node for node in self.nodes.values() if node.dm_name == name), None)
+
+    def below(self, name: str) -> tuple[str, ...]:
+        """The whole devices that ``name`` lies on, itself first, in every layer down to the disks."""
+        found: dict[str, None] = {}
+        level = [name]
+        for _ in range(_MAX_STACK):
+            disks = [self.nodes[each].disk for each in level if each in self.nodes]
+            found.update(dict.fromkeys(disks))
+            level = [lower for disk in disks if disk in self.nodes for lower in self.nodes[disk].lower]
+        return tuple(found)
+
+    def direct_above(self, name: str) -> tuple[str, ...]:
+        """The partitions of ``name``, and the stacked devices right on it, by name."""
+        parts = (node.name for node in self.nodes.values() if node.disk == name != node.name)
+        stacked = (node.name for node in self.nodes.values() if name in node.lower)
+        return tuple(sorted({*parts, *stacked}))
+
+    def relations(self) -> Iterator[tuple[str, str]]:
+        """(stacked device, whole device right below)."""
+        for node in self.nodes.values():
+            for lower in dict.fromkeys(self.nodes[each].disk for each in node.lower if each in self.nodes):
+                yield node.name, lower
+
+
+def read_block_tree(roots: Roots) -> BlockTree:
+    """All of ``/sys/class/block``; :class:`Unavailable` without it."""
+    directory = roots.sys / "class" / "block"
+    try:
+        names = sorted(path.name for path in directory.iterdir())
+    except OSError as error:
+        raise Unavailable(f"{directory}: {error.strerror}; is sysfs mounted there?") from error
+    nodes = (_read_node(directory / name, roots) for name in names if not is_hidden(directory / name))
+    return BlockTree({node.name: node for node in nodes if node is not None})
+
+
+def _read_node(entry: Path, roots: Roots) -> BlockNode | None:
+    """``None`` when it is gone meanwhile."""
+    parts = (link_text(entry) or "").split("/")
+    if len(parts) < 2:
+        return None
+    number = read_text(entry / "dev") or ""
+    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", number)
+    partition = (entry / "partition").exists()
+    mapped = entry.name.startswith("dm-")
+    return BlockNode(
+        name=entry.name.replace("!", "/"),
+        number=number if match else "",
+        disk=parts[-2 if partition else -1].replace("!", "/"),
+        lower=() if partition else tuple(name.replace("!", "/") for name in entries(entry / "slaves")),
+        dm_name=(read_text(entry / "dm" / "name") or "") if mapped else "",
+        dm_uuid=(read_text(entry / "dm" / "uuid") or "") if mapped else "",
+        properties=read_block_properties(roots, int(match[1]), int(match[2])) if match else {},
+    )
+
+
+def node_at(path: str, tree: BlockTree, roots: Roots) -> BlockNode | None:
+    """The device behind ``/dev/sdb1``, ``/dev/mapper/x``, ``/dev/vg/lv`` or ``/dev/disk/by-partuuid/…``.
+
+    By device number where ``/dev`` shows the node, otherwise by name: a container, and a service with PrivateDevices=,
+    has no disks in its ``/dev``, and the links that lead there need not be followed to be understood.
+    """
+    for _ in range(_MAX_LINKS):
+        if not path.startswith("/dev/"):
+            return None
+        here = roots.dev / path.removeprefix("/dev/")
+        target = link_text(here)
+        if target is None:
+            return _by_node_number(here, tree) or _by_name(path.removeprefix("/dev/"), tree)
+        path = _joined(path, target)
+    return None
+
+
+def _by_node_number(path: Path, tree: BlockTree) -> BlockNode | None:
+    try:
+        facts = path.stat()
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISBLK(facts.st_mode):
+        return None
+    return tree.by_number(f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}")
+
+
+def _by_name(name: str, tree: BlockTree) -> BlockNode | None:
+    if name in tree.nodes:
+        return tree.nodes[name]
+    first, slash, last = name.partition("/")
+    if not slash:
+        return None
+    mapped = last if first == "mapper" else f"{first.replace('-', '--')}-{last.replace('-', '--')}"
+    return tree.by_dm_name(mapped)
+
+
+def _joined(path: str, target: str) -> str:
+    """Where a link at ``path`` leads, without looking."""
+    parts = [] if target.startswith("/") else path.split("/")[1:-1]
+    for part in target.split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)

@@ -1,0 +1,188 @@
+"""Who uses each disk: OSDs, volumes, arrays, pools, filesystems, swap, through partitions and any stack of devices.
+
+Everything comes from memory of kernel, udev and systemd and from small files; no device is opened, no command run.
+
+Not told: the vdev within a ZFS pool (its disks' labels name the pool only), what a volume group without an active
+volume holds, a disk below a file (loop devices end here), and which OSD a device is where nobody may look
+(:mod:`~plumbline.sources.ceph.ceph_osds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.roots import Roots
+from plumbline.errors import PlumblineError
+from plumbline.sources.ceph import ceph_osds
+from plumbline.sources.disk import lvm
+from plumbline.sources.disk.blocktree import BlockNode, BlockTree, node_at, read_block_tree
+from plumbline.sources.kernel import sysfs
+from plumbline.sources.kernel.mounts import Mount, read_mounts
+from plumbline.sources.kernel.swaps import read_swaps
+
+_MULTI_DEVICE = ("btrfs", "bcachefs")
+STACKS = frozenset({"lvm", "dm", "md", "bcache"})
+"""Kinds that are block devices again."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectUse:
+    """``node``, a disk, partition or stacked device, is used as ``kind`` by ``name``; empty: nobody says by which."""
+
+    node: str
+    kind: str  # osd, osd-db, osd-wal, lvm, dm, md, zfs, bcache, filesystem, swap
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsers:
+    """The devices as they stand on each other, and what they are used for."""
+
+    tree: BlockTree
+    direct: tuple[DirectUse, ...] = ()
+    uses: tuple[tuple[str, str, str], ...] = ()
+    """(whole device, kind, name), each once: what uses the device, its partitions or anything that stands on it."""
+    unreadable: tuple[Path, ...] = ()  # of Ceph's directories: OSDs may be missing
+
+    def osds(self) -> dict[str, str]:
+        """Whole device → the OSDs whose data it holds (``osd.3,osd.4``), in their order."""
+        found: dict[str, list[str]] = {}
+        for device, kind, name in self.uses:
+            if kind == ceph_osds.OSD and name:
+                found.setdefault(device, []).append(name)
+        return {device: ",".join(sorted(names, key=_number)) for device, names in found.items()}
+
+
+def users_of(tree: BlockTree, direct: Iterable[DirectUse], unreadable: Iterable[Path] = ()) -> DiskUsers:
+    """Carry each use down to every device below."""
+    each_once = tuple(dict.fromkeys(direct))
+    uses = {
+        (device, use.kind, use.name)
+        for use in each_once
+        for device in tree.below(use.node)
+        if device != use.node or use.kind not in STACKS  # a volume uses what is below it, and not itself
+    }
+    return DiskUsers(tree, each_once, tuple(sorted(uses)), tuple(unreadable))
+
+
+def read_disk_users(roots: Roots) -> DiskUsers:
+    """All of this host. :class:`Unavailable` without sysfs; any other source that can't be read adds nothing."""
+    tree = read_block_tree(roots)
+    links = ceph_osds.read_osd_links(roots)
+    direct = [*_stacked(tree), *_pools(tree, roots), *_mounted(tree, roots), *_swapped(tree, roots)]
+    direct += _of_osds(tree, links, direct, roots)
+    return users_of(tree, direct, links.unreadable)
+
+
+def _stacked(tree: BlockTree) -> Iterator[DirectUse]:
+    for node in tree.nodes.values():
+        volume = lvm.volume_of(node)
+        if volume is not None:
+            yield DirectUse(node.name, "lvm", volume.name)
+        elif node.dm_name and not node.dm_uuid.startswith(("LVM-", "part")):
+            yield DirectUse(node.name, "dm", node.dm_name)
+        elif node.lower and not node.dm_name:
+            kind = "md" if node.name.startswith("md") else "bcache" if node.name.startswith("bcache") else None
+            if kind:
+                yield DirectUse(node.name, kind, node.name)
+
+
+def _pools(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
+    """A label alone is no use: disks keep it when a pool is exported. The module lists the pools it has."""
+    imported = set(sysfs.entries(roots.proc / "spl" / "kstat" / "zfs"))
+    for node in tree.nodes.values():
+        pool = node.property("ID_FS_LABEL")
+        if node.property("ID_FS_TYPE") == "zfs_member" and pool in imported:
+            yield DirectUse(node.name, "zfs", pool)
+
+
+def _mounted(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
+    """One use a filesystem, by the first mount of its whole tree: bind mounts, hundreds of them under Kubernetes, are
+    no further uses."""
+    first: dict[str, Mount] = {}
+    for mount in _mounts(roots):
+        for node in _nodes_of(mount, tree, roots):
+            before = first.get(node.name)
+            if before is None or (before.root != "/" == mount.root):
+                first[node.name] = mount
+    for name, mount in first.items():
+        osd = ceph_osds.osd_by_mount_point(mount.mount_point)
+        yield DirectUse(name, "filesystem", mount.mount_point)
+        if osd:
+            yield DirectUse(name, ceph_osds.OSD, osd)
+
+
+def _nodes_of(mount: Mount, tree: BlockTree, roots: Roots) -> list[BlockNode]:
+    if mount.filesystem not in _MULTI_DEVICE:
+        node = tree.by_number(f"{mount.major}:{mount.minor}")
+        return [node] if node else []
+    named = [node for path in mount.source.split(":") if (node := node_at(path, tree, roots))]
+    for filesystem in sysfs.entries(roots.sys / "fs" / mount.filesystem):
+        directory = roots.sys / "fs" / mount.filesystem / filesystem / "devices"
+        members = {name.replace("!", "/") for name in sysfs.entries(directory)}
+        if members & {node.name for node in named}:
+            return [tree.nodes[name] for name in sorted(members) if name in tree.nodes]
+    return named
+
+
+def _mounts(roots: Roots) -> tuple[Mount, ...]:
+    try:
+        return read_mounts(roots)
+    except PlumblineError:
+        return ()
+
+
+def _swapped(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
+    try:
+        swaps = read_swaps(roots)
+    except PlumblineError:
+        return
+    for swap in swaps:
+        if not swap.is_file:
+            node = node_at(swap.path, tree, roots)
+            found = [node] if node else []
+        else:  # by its path alone: looking at it may hang
+            holding = [mount for mount in _mounts(roots) if _holds(mount.mount_point, swap.path)]
+            found = _nodes_of(max(holding, key=lambda mount: len(mount.mount_point)), tree, roots) if holding else []
+        for node in found:
+            yield DirectUse(node.name, "swap", swap.path)
+
+
+def _holds(mount_point: str, path: str) -> bool:
+    return path.startswith(mount_point.rstrip("/") + "/")
+
+
+def _of_osds(tree: BlockTree, links: ceph_osds.OsdLinks, before: list[DirectUse], roots: Roots) -> Iterator[DirectUse]:
+    """From the best source that knows a device: the daemon's own link, LVM's tags, enabled units, partition types."""
+    known = {use.node for use in before if use.kind == ceph_osds.OSD}
+    for link in links.links:
+        node = tree.by_number(link.number) if link.number else node_at(link.path, tree, roots)
+        if node is not None:
+            known.update((node.name, *tree.below(node.name)))
+            yield DirectUse(node.name, link.kind, link.osd)
+    tags, units = lvm.read_tags(roots), ceph_osds.read_enabled_units(roots)
+    for node in tree.nodes.values():
+        if node.name in known:
+            continue
+        volume = lvm.volume_of(node)
+        found = volume and (
+            ceph_osds.osd_by_tags(tags.get(node.dm_uuid, ())) or ceph_osds.osd_by_name(volume.volume, units)
+        )
+        if found:
+            yield DirectUse(node.name, *found)
+        elif (kind := ceph_osds.kind_of_partition(node)) and not (
+            kind == ceph_osds.OSD and _disk_is_known(node, tree, known)
+        ):
+            yield DirectUse(node.name, kind, "")
+
+
+def _disk_is_known(node: BlockNode, tree: BlockTree, known: set[str]) -> bool:
+    """ceph-disk gives an OSD two partitions of one disk; the one that is mounted names both."""
+    return any(tree.nodes[name].disk == node.disk for name in known if name in tree.nodes)
+
+
+def _number(osd: str) -> tuple[int, str]:
+    number = osd.removeprefix("osd.")
+    return (int(number) if number.isdecimal() else 0, osd)

@@ -1,0 +1,125 @@
+"""Disks that are reached over several paths: dm-multipath, and NVMe's own. Without either's tools.
+
+https://github.com/torvalds/linux/blob/v6.12/drivers/scsi/scsi_sysfs.c (``sdev_states``)
+https://github.com/torvalds/linux/blob/v6.12/drivers/nvme/host/multipath.c (ANA states; the hidden paths)
+https://github.com/torvalds/linux/blob/v6.12/drivers/nvme/host/sysfs.c (states of a controller)
+
+::
+
+    /sys/block/dm-2/dm/uuid                                       mpath-3600a098000aa
+    /sys/block/dm-2/dm/name                                       mpatha
+    /sys/block/dm-2/slaves/sdb/device/state                       running | offline | blocked | transport-offline …
+    /sys/class/nvme-subsystem/nvme-subsys1/nvme1n1                the disk; its paths are hidden
+    /sys/class/nvme-subsystem/nvme-subsys1/nvme2/state            live | connecting | resetting | deleting | dead
+    /sys/class/nvme-subsystem/nvme-subsys1/nvme2/nvme1c2n1/ana_state   optimized | inaccessible …
+
+A SCSI path that multipathd has failed by its own checker while the kernel's device still runs looks usable here: only
+``multipath -ll`` knows. A local NVMe drive with its one controller is no multipath disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.roots import Roots
+from plumbline.sources.kernel import sysfs
+
+USABLE = frozenset({"running", "live", "optimized", "non-optimized"})
+STANDBY = frozenset({"inaccessible"})
+"""What an array says of its passive side on purpose: no I/O goes there, and nothing is broken."""
+
+_HEAD = re.compile(r"nvme(?P<subsystem>[0-9]+)n(?P<namespace>[0-9]+)")
+_CONTROLLER = re.compile(r"nvme[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPath:
+    """One way to a disk."""
+
+    name: str
+    """``sdb``, ``nvme1c2n1``."""
+    state: str
+    """The kernel's word; of an NVMe path its controller's, or where that is live what the array says (ANA)."""
+    transport: str
+    """``pcie``, ``tcp``, ``fc`` … of NVMe; ``""``: not known."""
+    address: str
+    """Whereto: ``traddr=10.0.0.1,trsvcid=4420`` of NVMe, ``1:0:0:2`` (host, channel, target, unit) of SCSI."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether I/O can go this way now."""
+        return self.state in USABLE
+
+
+@dataclass(frozen=True, slots=True)
+class MultipathDisk:
+    """A disk and all ways to it."""
+
+    device: str
+    name: str
+    """What its configuration calls it, ``mpatha``; NVMe: the subsystem's, ``nvme-subsys1``."""
+    paths: tuple[DiskPath, ...]
+
+    @property
+    def usable(self) -> int:
+        """How many paths I/O can take now."""
+        return sum(path.usable for path in self.paths)
+
+
+def read_multipath(roots: Roots) -> tuple[MultipathDisk, ...]:
+    """Every multipath disk; none where there is none."""
+    return (*_device_mapper(roots.sys / "block"), *_nvme(roots.sys / "class" / "nvme-subsystem"))
+
+
+def _device_mapper(block: Path) -> Iterator[MultipathDisk]:
+    for device in sysfs.entries(block):
+        uuid = sysfs.read_text(block / device / "dm" / "uuid") if device.startswith("dm-") else None
+        if uuid is None or not uuid.startswith("mpath-"):
+            continue
+        slaves = block / device / "slaves"
+        paths = tuple(_scsi_path(slaves / slave, slave) for slave in sysfs.entries(slaves))
+        yield MultipathDisk(device, sysfs.read_text(block / device / "dm" / "name") or device, paths)
+
+
+def _scsi_path(path: Path, name: str) -> DiskPath:
+    """Also of NVMe, where it is told to leave multipath to device-mapper: ``device`` is the controller then."""
+    link = sysfs.link_text(path / "device")
+    return DiskPath(
+        name,
+        sysfs.read_text(path / "device" / "state") or "unknown",
+        sysfs.read_text(path / "device" / "transport") or "",
+        sysfs.read_text(path / "device" / "address") or (Path(link).name if link else ""),
+    )
+
+
+def _nvme(root: Path) -> Iterator[MultipathDisk]:
+    for subsystem in sysfs.entries(root):
+        entries = sysfs.entries(root / subsystem)
+        controllers = [entry for entry in entries if _CONTROLLER.fullmatch(entry)]
+        for device in entries:
+            head = _HEAD.fullmatch(device)
+            if not head:
+                continue
+            paths = tuple(
+                path for each in controllers for path in _nvme_paths(root / subsystem / each, head["namespace"])
+            )
+            if len(paths) > 1 or any(path.transport != "pcie" for path in paths):
+                yield MultipathDisk(device, subsystem, paths)
+
+
+def _nvme_paths(controller: Path, namespace: str) -> Iterator[DiskPath]:
+    """The controller's hidden path to this namespace: ``nvme<subsystem>c<controller>n<namespace>``."""
+    state = sysfs.read_text(controller / "state") or "unknown"
+    for name in sysfs.entries(controller):
+        if not re.fullmatch(rf"nvme[0-9]+c[0-9]+n{namespace}", name):
+            continue
+        access = sysfs.read_text(controller / name / "ana_state") if state == "live" else None
+        yield DiskPath(
+            name,
+            access or state,
+            sysfs.read_text(controller / "transport") or "",
+            sysfs.read_text(controller / "address") or "",
+        )

@@ -1,0 +1,231 @@
+"""An NVMe disk's health: the SMART / Health Information log page, asked of the controller by ioctl.
+
+NVM Express base specification 1.4, 5.14.1.2 (get log page, identifier 02h: SMART / health information) and the
+identify controller data structure (WCTEMP, CCTEMP); 2.0 has the same layout. Kernel: include/uapi/linux/nvme_ioctl.h::
+
+    struct nvme_admin_cmd    72 octets; NVME_IOCTL_ADMIN_CMD = _IOWR('N', 0x41, …) = 0xC0484E41
+
+Who may ask: the kernel lets a process without CAP_SYS_ADMIN send no admin command but some identify commands (since
+6.2, ``nvme_cmd_allowed`` in drivers/nvme/host/ioctl.c; none at all before). A node opened for reading is enough.
+
+``timeout_ms`` stays 0, the driver's own (``nvme_core.admin_timeout``, 60 s), on purpose: when an admin command runs
+into its timeout the driver resets the controller (``nvme_timeout`` in drivers/nvme/host/pci.c), with all I/O in
+flight. A monitor that brought a shorter one would turn a slow answer into an outage. Whoever calls must therefore
+be ready to leave a call behind; see ``healthwatch``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.roots import Roots
+from plumbline.errors import ParseError
+from plumbline.sources.disk.diskhealth import (
+    DROP_IN,
+    GONE,
+    NO_ANSWER,
+    NO_PERMISSION,
+    NOT_SUPPORTED,
+    DiskHealth,
+    NoHealth,
+)
+from plumbline.sources.kernel.sysfs import entries, link_text, read_text
+
+ADMIN_CMD = 0xC0484E41
+COMMAND = struct.Struct("=BBHIIIQQII6III")
+"""opcode, flags, -, nsid, cdw2, cdw3, metadata, addr, metadata_len, data_len, cdw10…cdw15, timeout_ms, result."""
+
+_GET_LOG_PAGE, _IDENTIFY = 0x02, 0x06
+_SMART_LOG, _IDENTIFY_CONTROLLER = 0x02, 0x01
+_ALL_NAMESPACES = 0xFFFFFFFF
+PAGE_BYTES = 512
+IDENTIFY_BYTES = 4096
+
+WARNINGS = ("spare", "temperature", "reliability", "read-only", "backup", "memory-region")
+"""Bits 0 to 5 of the critical warning: spare below its threshold, temperature beyond a threshold, NVM subsystem
+reliability degraded, media read-only, volatile memory backup failed, persistent memory region unreliable."""
+
+_PAGE = struct.Struct("<BHBBBB25x16s16s16s16s16s16s16s16s16s16sII8HIIII280x")
+_LIMITS = struct.Struct("<HH")
+_LIMITS_AT = 266
+_DATA_UNIT_BYTES = 1000 * 512
+_ZERO_CELSIUS_KELVIN = 273  # the specification counts whole kelvins; so does everybody's output
+
+
+@dataclass(frozen=True, slots=True)
+class SmartLog:
+    """The page, field by field. A kelvin field that is 0 is not implemented."""
+
+    critical_warning: int
+    """Bits, in the order of :data:`WARNINGS`."""
+    temperature_kelvin: int
+    """Composite: how the controller weighs its sensors is its own affair."""
+    spare_percent: int
+    spare_threshold_percent: int
+    used_percent: int
+    """Of the rated endurance, an estimate; above 100 it goes on, 255 means 255 or more."""
+    endurance_group_warning: int
+    read_units: int
+    """Of 1,000 × 512 octets, rounded up."""
+    written_units: int
+    read_commands: int
+    write_commands: int
+    busy_minutes: int
+    power_cycles: int
+    power_on_hours: int
+    unsafe_shutdowns: int
+    media_errors: int
+    """Data integrity errors that could not be corrected, checksum failures, tag mismatches."""
+    error_log_entries: int
+    """Over the controller's life. Harmless refusals of a command count too, so no alarm hangs on it."""
+    warning_temperature_minutes: int
+    critical_temperature_minutes: int
+    sensor_kelvin: tuple[int, ...]
+    """Eight."""
+    throttle_1_count: int
+    """Transitions to the light thermal management state (performance kept as far as possible) …"""
+    throttle_2_count: int
+    """… and to the heavy one."""
+    throttle_1_seconds: int
+    throttle_2_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Composite temperatures in kelvin; 0: not said."""
+
+    warning_kelvin: int = 0
+    critical_kelvin: int = 0
+
+
+def parse_smart_log(page: bytes, *, source: str) -> SmartLog:
+    """The 512 octets; :class:`ParseError` for another length, or a page nobody filled."""
+    if len(page) != PAGE_BYTES:
+        raise ParseError(source, f"{len(page)} octets are no health log page of {PAGE_BYTES}")
+    if page in (bytes(PAGE_BYTES), b"\xff" * PAGE_BYTES):
+        raise ParseError(source, f"the health log page is {PAGE_BYTES} times {page[0]:#04x}: nobody filled it")
+    fields = _PAGE.unpack(page)
+    (
+        read_units, written_units, read_commands, write_commands, busy_minutes,
+        power_cycles, power_on_hours, unsafe_shutdowns, media_errors, error_log_entries,
+    ) = (int.from_bytes(each, "little") for each in fields[6:16])  # fmt: skip
+    return SmartLog(
+        critical_warning=fields[0],
+        temperature_kelvin=fields[1],
+        spare_percent=fields[2],
+        spare_threshold_percent=fields[3],
+        used_percent=fields[4],
+        endurance_group_warning=fields[5],
+        read_units=read_units,
+        written_units=written_units,
+        read_commands=read_commands,
+        write_commands=write_commands,
+        busy_minutes=busy_minutes,
+        power_cycles=power_cycles,
+        power_on_hours=power_on_hours,
+        unsafe_shutdowns=unsafe_shutdowns,
+        media_errors=media_errors,
+        error_log_entries=error_log_entries,
+        warning_temperature_minutes=fields[16],
+        critical_temperature_minutes=fields[17],
+        sensor_kelvin=fields[18:26],
+        throttle_1_count=fields[26],
+        throttle_2_count=fields[27],
+        throttle_1_seconds=fields[28],
+        throttle_2_seconds=fields[29],
+    )
+
+
+def parse_limits(identify: bytes, *, source: str) -> Limits:
+    """From the 4,096 octets of identify controller."""
+    if len(identify) != IDENTIFY_BYTES:
+        raise ParseError(source, f"{len(identify)} octets are no identify controller page of {IDENTIFY_BYTES}")
+    return Limits(*_LIMITS.unpack_from(identify, _LIMITS_AT))
+
+
+def health_of(log: SmartLog, limits: Limits) -> DiskHealth:
+    """What all kinds of disks have in common, from the page."""
+    return DiskHealth(
+        warnings={name: bool(log.critical_warning >> bit & 1) for bit, name in enumerate(WARNINGS)},
+        wear_percent=log.used_percent,
+        spare_percent=log.spare_percent,
+        spare_threshold_percent=log.spare_threshold_percent,
+        media_errors=log.media_errors,
+        unsafe_shutdowns=log.unsafe_shutdowns,
+        power_cycles=log.power_cycles,
+        power_on_hours=log.power_on_hours,
+        written_bytes=log.written_units * _DATA_UNIT_BYTES,
+        read_bytes=log.read_units * _DATA_UNIT_BYTES,
+        temperature_celsius=_celsius(log.temperature_kelvin),
+        warning_celsius=_celsius(limits.warning_kelvin),
+        critical_celsius=_celsius(limits.critical_kelvin),
+    )
+
+
+def controller_of(disk: str, roots: Roots) -> str | None:
+    """``nvme0n1`` → ``nvme0``. With native multipath the disk hangs below a subsystem: its first live controller."""
+    parent = (link_text(roots.sys / "block" / disk) or "").rpartition("/")[0].rpartition("/")[2]
+    if re.fullmatch(r"nvme[0-9]+", parent):
+        return parent
+    if not re.fullmatch(r"nvme-subsys[0-9]+", parent):
+        return None
+    below = entries(roots.sys / "class" / "nvme-subsystem" / parent)
+    controllers = [name for name in below if re.fullmatch(r"nvme[0-9]+", name)]
+    live = [name for name in controllers if read_text(roots.sys / "class" / "nvme" / name / "state") == "live"]
+    return next(iter(live or controllers), None)
+
+
+def read_nvme_health(node: Path, limits: Limits | None) -> tuple[DiskHealth, Limits]:
+    """Ask a controller's node; ``limits`` of an earlier call spare the second question.
+
+    May take as long as the kernel waits for the controller (a minute, more during its reset), and can't be
+    interrupted meanwhile. :class:`NoHealth` or :class:`ParseError` when there is nothing to be had.
+    """
+    try:
+        fd = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _no_health(node, error) from error
+    try:
+        log_page = (PAGE_BYTES // 4 - 1) << 16 | _SMART_LOG  # length in double words less one, identifier
+        page = _ask(fd, node, _GET_LOG_PAGE, nsid=_ALL_NAMESPACES, size=PAGE_BYTES, cdw10=log_page)
+        if limits is None:
+            identify = _ask(fd, node, _IDENTIFY, nsid=0, size=IDENTIFY_BYTES, cdw10=_IDENTIFY_CONTROLLER)
+            limits = parse_limits(identify, source=str(node))
+    finally:
+        os.close(fd)
+    return health_of(parse_smart_log(page, source=str(node)), limits), limits
+
+
+def _ask(fd: int, node: Path, opcode: int, *, nsid: int, size: int, cdw10: int) -> bytes:
+    # the kernel writes here even when it answers late: it lives as long as the call
+    data = ctypes.create_string_buffer(size)
+    address = ctypes.addressof(data)
+    command = bytearray(COMMAND.pack(opcode, 0, 0, nsid, 0, 0, 0, address, 0, size, cdw10, 0, 0, 0, 0, 0, 0, 0))
+    try:
+        status = fcntl.ioctl(fd, ADMIN_CMD, command, True)
+    except OSError as error:
+        raise _no_health(node, error) from error
+    if status:  # the controller's own: status code 8 bits, its type 3 bits
+        raise NoHealth(NOT_SUPPORTED, f"{node}: the controller refused with NVMe status {status:#06x}")
+    return data.raw
+
+
+def _no_health(node: Path, error: OSError) -> NoHealth:
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return NoHealth(NO_PERMISSION, f"{node}: {error.strerror}; asking it takes CAP_SYS_ADMIN, see {DROP_IN}")
+    if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
+        return NoHealth(GONE, f"{node}: {error.strerror}; hidden by the sandbox (see {DROP_IN}), or the disk is gone")
+    if error.errno in (errno.ENOTTY, errno.EINVAL, errno.EISDIR):
+        return NoHealth(NOT_SUPPORTED, f"{node}: {error.strerror}; this is no NVMe controller")
+    return NoHealth(NO_ANSWER, f"{node}: {error.strerror}; see dmesg")
+
+
+def _celsius(kelvin: int) -> float | None:
+    return kelvin - _ZERO_CELSIUS_KELVIN if kelvin else None

@@ -1,0 +1,161 @@
+"""How each block device's request queue is set, from sysfs.
+
+https://docs.kernel.org/admin-guide/abi-stable.html#abi-file-stable-sysfs-block (what each file is)
+https://github.com/torvalds/linux/blob/v6.12/block/blk-sysfs.c (the texts' formats)
+https://github.com/torvalds/linux/blob/v6.12/drivers/scsi/sd.c (``cache_type``: the disk's own answer)
+
+::
+
+    /sys/block/sdb/queue/scheduler          none [mq-deadline] kyber bfq
+    /sys/block/sdb/queue/rq_affinity        1
+    /sys/block/sdb/queue/nr_requests        256
+    /sys/block/sdb/queue/read_ahead_kb      128
+    /sys/block/sdb/queue/write_cache        write back
+    /sys/block/sdb/queue/wbt_lat_usec       75000
+    /sys/block/sdb/device/scsi_disk/0:0:1:0/cache_type   write back
+
+Up to Linux 4.20 a queue may be of the older kind, with schedulers of its own: ``noop deadline [cfq]``. A queue without
+a choice says ``none``; older kernels say so of a stacked device without a queue, too.
+
+Reading takes the queue's lock, which whoever changes the scheduler holds until all requests are through: on a disk that
+hangs these reads may hang, so they are no work for a scrape.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.roots import Roots
+from plumbline.errors import ParseError, Unavailable
+from plumbline.sources.kernel import sysfs
+
+WRITE_BACK, WRITE_THROUGH = "write back", "write through"
+
+_HIDDEN_PATH = re.compile(r"nvme[0-9]+c[0-9]+n[0-9]+")
+"""One path of an NVMe multipath namespace: nobody can open it, its head ``nvme1n1`` is the disk."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")  # of a scheduler: ELV_NAME_MAX is 16
+_SIGNED = re.compile(r"-?[0-9]{1,19}")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """One device's queue. ``None``: the kernel or the device has no such setting."""
+
+    device: str
+    """The kernel's name as /proc/diskstats writes it."""
+    scheduler: str | None = None
+    """The one in force; ``none`` is one."""
+    write_cache: str | None = None
+    """What the kernel goes by: ``write back`` (it sends flushes) or ``write through`` (it sends none)."""
+    device_cache: str | None = None
+    """What the SCSI or ATA disk itself last said of its cache: ``write back`` (volatile) or ``write through``."""
+    zoned: str | None = None
+    """``none``, ``host-aware`` or ``host-managed``."""
+    requests: int | None = None
+    """Requests that may wait or be in flight at once (a queue and direction, on the older kind)."""
+    read_ahead_kib: int | None = None
+    rq_affinity: int | None = None
+    """0: completed on the CPU that was interrupted; 1: on one near the CPU that asked; 2: on that CPU itself."""
+    nomerges: int | None = None
+    """0: requests are merged; 1: only where it costs nothing; 2: never."""
+    add_random: bool | None = None
+    """Completions feed the kernel's random numbers."""
+    max_io_kib: int | None = None
+    """The largest request that the kernel makes."""
+    writeback_throttle_us: int | None = None
+    """Background writes are throttled to keep reads below this; 0: they are not."""
+    io_poll: bool | None = None
+    """Completions may be polled for."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueReading:
+    """All whole devices that have a queue, by name."""
+
+    queues: tuple[QueueSettings, ...]
+    skipped: tuple[tuple[str, str], ...] = ()
+    """Devices that were left out, and why."""
+
+
+def parse_scheduler(text: str, *, source: str) -> str:
+    """``none [mq-deadline] kyber`` → ``mq-deadline``; ``none`` alone → ``none``."""
+    match = re.search(r"\[([^\]]*)\]", text)
+    name = match[1] if match else text
+    if not _NAME.fullmatch(name):
+        raise ParseError(source, f"no scheduler in force: {text[:60]!r}")
+    return name
+
+
+def parse_cache(text: str, *, source: str) -> str:
+    """``write back`` or ``write through``; ``cache_type`` has two more words, which tell of the read cache."""
+    if text == WRITE_BACK or text.startswith(f"{WRITE_BACK}, "):  # "write back, no read (daft)"
+        return WRITE_BACK
+    if text in (WRITE_THROUGH, "none"):
+        return WRITE_THROUGH
+    raise ParseError(source, f"not a kind of cache: {text[:40]!r}")
+
+
+def parse_zoned(text: str, *, source: str) -> str:
+    """``none``, ``host-aware``, ``host-managed``; ``drive-managed`` disks say ``none``."""
+    if text not in ("none", "host-aware", "host-managed"):
+        raise ParseError(source, f"not a kind of zones: {text[:40]!r}")
+    return text
+
+
+def parse_switch(text: str, *, source: str) -> bool:
+    """``0`` or ``1``."""
+    if text not in ("0", "1"):
+        raise ParseError(source, f"neither 0 nor 1: {text[:40]!r}")
+    return text == "1"
+
+
+def parse_throttle(text: str, *, source: str) -> int | None:
+    """Microseconds; ``None`` for a negative number, which stands for the kernel's own choice."""
+    if not _SIGNED.fullmatch(text):
+        raise ParseError(source, f"not a number: {text[:40]!r}")
+    return int(text) if int(text) >= 0 else None
+
+
+def read_queue_settings(roots: Roots) -> QueueReading:
+    """Every whole device's queue; a device that is unclear is skipped. :class:`Unavailable` without sysfs."""
+    root = roots.sys / "block"
+    try:
+        names = sorted(path.name for path in root.iterdir())
+    except OSError as error:
+        raise Unavailable(f"{root}: {error.strerror}; is sysfs mounted there?") from error
+    queues: list[QueueSettings] = []
+    skipped: list[tuple[str, str]] = []
+    for name in names:
+        device = name.replace("!", "/")
+        try:
+            if not _HIDDEN_PATH.fullmatch(name) and (root / name / "queue").is_dir():
+                queues.append(_read_queue(device, root / name))
+        except ParseError:
+            skipped.append((device, "malformed"))
+    return QueueReading(tuple(queues), tuple(skipped))
+
+
+def _read_queue(device: str, directory: Path) -> QueueSettings:
+    queue = directory / "queue"
+    return QueueSettings(
+        device=device,
+        scheduler=sysfs.read_parsed(queue / "scheduler", parse_scheduler),
+        write_cache=sysfs.read_parsed(queue / "write_cache", parse_cache),
+        device_cache=_read_device_cache(directory / "device" / "scsi_disk"),
+        zoned=sysfs.read_parsed(queue / "zoned", parse_zoned),
+        requests=sysfs.read_number(queue / "nr_requests"),
+        read_ahead_kib=sysfs.read_number(queue / "read_ahead_kb"),
+        rq_affinity=sysfs.read_number(queue / "rq_affinity"),
+        nomerges=sysfs.read_number(queue / "nomerges"),
+        add_random=sysfs.read_parsed(queue / "add_random", parse_switch),
+        max_io_kib=sysfs.read_number(queue / "max_sectors_kb"),
+        writeback_throttle_us=sysfs.read_parsed(queue / "wbt_lat_usec", parse_throttle),
+        io_poll=sysfs.read_parsed(queue / "io_poll", parse_switch),
+    )
+
+
+def _read_device_cache(directory: Path) -> str | None:
+    address = next(iter(sysfs.entries(directory)), None)
+    return None if address is None else sysfs.read_parsed(directory / address / "cache_type", parse_cache)

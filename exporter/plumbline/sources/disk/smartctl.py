@@ -1,0 +1,79 @@
+"""SATA and SAS disks' health: ``smartctl --json``, asked so that a sleeping disk sleeps on.
+
+smartctl(8), ``-n``, ``-d``, ``-l``; what comes back is read in ``smartctl_answer``.
+
+Not waking: ATA's CHECK POWER MODE is the first command sent and wakes nothing. On SAS disks ``-n`` works since 7.2;
+before that they are asked as if awake, with commands that do not touch the medium. ``-d`` is always given, because
+finding the type out could wake the disk. smartctl opens the node for reading only, for the same reason.
+
+Not covered: disks behind a RAID controller that shows volumes instead (``-d megaraid,N``, ``cciss,N`` …): which N are
+there only the controller's own tools say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from plumbline.core.process import Completed
+from plumbline.sources.disk.diskhealth import MALFORMED, NO_ANSWER, NO_PROGRAM, Answer, NoHealth
+from plumbline.sources.disk.smartctl_answer import ASLEEP_STATUS, parse_answer
+
+TIMEOUT_S = 10.0
+"""Of one disk. A sound one answers in a tenth of a second, one that corrects errors in a few."""
+MAX_OUTPUT_BYTES = 1 << 19
+"""A long answer, with full logs, is 60 KB."""
+INSTALL = "apt-get install smartmontools"
+
+
+class DiskRunner(Protocol):
+    """Runs a command in bounds, and knows what outlived even SIGKILL; see ``core/process.py``."""
+
+    def run(self, argv: Sequence[str], *, timeout_s: float, max_output_bytes: int = ...) -> Completed:
+        """As :meth:`plumbline.core.process.Runner.run`."""
+        ...
+
+    def holds(self, argv: Sequence[str]) -> bool:
+        """Whether a command of these words is still there although it was killed."""
+        ...
+
+
+def command(program: str, node: Path, transport: str | None) -> tuple[str, ...]:
+    """What is run. ``sat,auto`` tells a SATA disk behind a SAS port from a SAS disk by INQUIRY alone."""
+    kind = "sat" if transport == "sata" else "sat,auto"
+    logs = (f"--log={name}" for name in ("error", "ssd", "devstat,1", "devstat,4", "devstat,5"))
+    return (program, "--json=c", "-n", f"standby,{ASLEEP_STATUS}", "-d", kind, "-i", "-H", "-A", *logs, str(node))
+
+
+def read_smartctl(
+    node: Path,
+    transport: str | None,
+    *,
+    runner: DiskRunner,
+    find: Callable[[], str | None],
+    timeout_s: float = TIMEOUT_S,
+    pause: Callable[[float], None] = time.sleep,
+) -> Answer:
+    """Ask one disk; ``find`` gives the program's path. :class:`NoHealth` or :class:`ParseError` if it can't be had.
+
+    Comes back within ``timeout_s`` and some seconds for killing the program. Only when even that does not end it (the
+    disk holds it in the kernel) does this wait on, so that nobody sends a second one after the first.
+    """
+    program = find()
+    if program is None:
+        raise NoHealth(NO_PROGRAM, f"smartctl is not installed, so SATA and SAS disks can't be asked: {INSTALL}")
+    argv = command(program, node, transport)
+    done = runner.run(argv, timeout_s=timeout_s, max_output_bytes=MAX_OUTPUT_BYTES)
+    while done.returncode is None and not done.cancelled and runner.holds(argv):
+        pause(1.0)
+    if done.timed_out or done.returncode is None:
+        raise NoHealth(NO_ANSWER, f"{node}: smartctl had no answer within {timeout_s:g} s; see dmesg")
+    if done.truncated:
+        raise NoHealth(MALFORMED, f"{node}: smartctl wrote more than {MAX_OUTPUT_BYTES} octets")
+    if not done.stdout:
+        words = " ".join(done.stderr.decode("utf-8", "replace").split())[:200]
+        reason = NO_PROGRAM if done.returncode == 127 else NO_ANSWER
+        raise NoHealth(reason, f"{node}: smartctl said nothing and ended with {done.returncode}: {words or '-'}")
+    return parse_answer(done.stdout, source=f"smartctl {node}")

@@ -1,0 +1,1 @@
+"""The kernel's own counters and settings: /proc, /proc/sys, BPF."""

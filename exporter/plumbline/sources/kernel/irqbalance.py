@@ -1,0 +1,129 @@
+"""How evenly a port's interrupts fall on the CPUs, between two readings.
+
+Since boot says nothing: a port that irqbalance spread out an hour ago looks lopsided for a year. So the counters are
+read every few seconds outside the scrape, and what counts is the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import add, sub
+
+from plumbline.core.roots import Roots
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.sources.kernel.interrupts import Counts, InterruptReading, read_interrupts
+from plumbline.sources.net.nic_interrupts import NicInterrupts, read_nic_interrupts
+
+FLOOR_PER_S = 100.0
+"""Below this many interrupts a second there is no balance to speak of: idle is not lopsided."""
+INTERVAL_S = 10.0
+"""Readings closer together than this (after a stall, say) make no interval: irqbalance itself looks every 10 s."""
+STALE_S = 120.0
+_WRAP = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class IrqBalance:
+    """One port, one interval."""
+
+    device: str
+    per_second: float
+    """Interrupts of all its vectors."""
+    active_vectors: int
+    """Vectors that struck at all. With one there is nothing to spread."""
+    share_max: float
+    """The busiest CPU's part of all of them, 0 to 1."""
+    effective_cpus: float
+    """Inverse Simpson index, 1 / Σ share²: on how many CPUs the same load, spread evenly, would look as even."""
+    numa_remote: float | None
+    """The part that struck CPUs of another NUMA node than the port's; ``None`` where its node is not known."""
+
+
+def balance(
+    port: NicInterrupts, before: InterruptReading, after: InterruptReading, *, seconds: float
+) -> IrqBalance | None:
+    """One port's balance in the interval; ``None`` when it was idle or none of its vectors is in both readings.
+
+    A vector whose counter went backwards was given back and taken anew; it is left out this time.
+    """
+    if before.cpus != after.cpus or seconds <= 0:
+        return None
+    total = [0] * len(after.cpus)
+    active = 0
+    for irq in port.irqs:
+        was, now = before.counts.get(irq), after.counts.get(irq)
+        if was is None or now is None or was == now:
+            continue
+        grown = _difference(was, now)
+        if grown is not None:
+            active += 1
+            total = list(map(add, total, grown))
+    every = sum(total)
+    if not every or every < FLOOR_PER_S * seconds:
+        return None
+    remote = None
+    if port.near_cpus is not None:
+        remote = sum(count for cpu, count in zip(after.cpus, total, strict=True) if cpu not in port.near_cpus) / every
+    return IrqBalance(
+        port.device,
+        every / seconds,
+        active,
+        max(total) / every,
+        every * every / sum(count * count for count in total),
+        remote,
+    )
+
+
+def _difference(was: Counts, now: Counts) -> Counts | None:
+    grown = list(map(sub, now, was))
+    if min(grown) >= 0:
+        return grown
+    wrapped = [count % _WRAP for count in grown]
+    # nothing interrupts a billion times between two readings: that was a new start at 0, not 2³² reached
+    return wrapped if max(wrapped) < 1 << 30 else None
+
+
+class IrqBalanceReader:
+    """Keeps the last two readings' balance. One thread refreshes, another may ask for :attr:`latest`."""
+
+    def __init__(
+        self, *, roots: Roots, clock: Callable[[], float], keep: Callable[[str], bool] = lambda _device: True
+    ) -> None:
+        """``clock`` gives monotonic seconds; ``keep`` tells which ports are reported."""
+        self._roots, self._clock, self._keep = roots, clock, keep
+        self._before: tuple[float, InterruptReading] | None = None
+        self._latest: tuple[float, tuple[IrqBalance, ...]] | PlumblineError = Unavailable(
+            "interrupts have not been read twice yet"
+        )
+
+    def refresh(self) -> None:
+        """Read, compare with the last time, keep the result (or the error, which :attr:`latest` raises)."""
+        try:
+            self._latest = self._look()
+        except PlumblineError as error:
+            self._before, self._latest = None, error
+
+    @property
+    def latest(self) -> tuple[IrqBalance, ...]:
+        """The ports that were busy in the last interval. ``Unavailable`` before there was one, or when it is old."""
+        latest = self._latest
+        if isinstance(latest, PlumblineError):
+            raise latest.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
+        at, balances = latest
+        if self._clock() - at > STALE_S:
+            raise Unavailable("interrupts were last read too long ago")
+        return balances
+
+    def _look(self) -> tuple[float, tuple[IrqBalance, ...]] | PlumblineError:
+        if self._before and self._clock() - self._before[0] < INTERVAL_S:
+            return self._latest
+        ports = read_nic_interrupts(self._roots, keep=self._keep)
+        if not ports:
+            raise Unavailable("no network port has interrupts of its own")
+        now, reading = self._clock(), read_interrupts(self._roots, {irq for port in ports for irq in port.irqs})
+        before, self._before = self._before, (now, reading)
+        if before is None:
+            return Unavailable("interrupts have not been read twice yet")
+        results = (balance(port, before[1], reading, seconds=now - before[0]) for port in ports)
+        return now, tuple(result for result in results if result is not None)

@@ -1,0 +1,186 @@
+"""Which mount a path lies on: ``/proc/self/mountinfo`` (https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html).
+
+    36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+    (1)(2)(3)   (4)   (5)      (6)      (7)   (8) (9)   (10)         (11)
+
+(1) mount id, (2) parent, (3) st_dev, (4) root within the filesystem, (5) mount point, (6) per-mount options,
+(7) optional fields up to (8) the separator, (9) filesystem type, (10) source, (11) super block options.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.kernel import TABLE, read_kernel
+from plumbline.core.roots import Roots
+from plumbline.errors import ParseError, Unavailable
+from plumbline.sources.kernel.sysfs import read_bytes
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+_BEFORE_SEPARATOR = 6
+_AFTER_SEPARATOR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mount of this process's namespace; texts as the filesystem has them (escapes undone)."""
+
+    mount_id: int
+    major: int
+    minor: int
+    root: str  # of the filesystem's tree: "/", a subvolume, or what is bound
+    mount_point: str
+    filesystem: str
+    source: str
+    options: tuple[str, ...]  # of the super block: "rw", "upperdir=/a,b"
+
+    def option(self, name: str) -> str | None:
+        """The value of ``name=value`` among the super block options."""
+        prefix = f"{name}="
+        return next((text[len(prefix) :] for text in self.options if text.startswith(prefix)), None)
+
+
+def parse_mountinfo(text: str, *, source: str = "mountinfo") -> tuple[Mount, ...]:
+    """Every line of a mountinfo file; :class:`ParseError` on a line that breaks the format above."""
+    mounts = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line:
+            continue
+        fields = line.split(" ")
+        try:
+            separator = fields.index("-", _BEFORE_SEPARATOR)
+            filesystem, device, options = fields[separator + 1 : separator + 1 + _AFTER_SEPARATOR]
+            major, minor = fields[2].split(":")
+            mounts.append(
+                Mount(
+                    mount_id=int(fields[0]),
+                    major=int(major),
+                    minor=int(minor),
+                    root=unescape(fields[3]),
+                    mount_point=unescape(fields[4]),
+                    filesystem=unescape(filesystem),
+                    source=unescape(device),
+                    options=tuple(unescape(option) for option in options.split(",")),
+                )
+            )
+        except ValueError as error:
+            raise ParseError(source, f"not a mountinfo line: {line[:80]!r}", line=number) from error
+    return tuple(mounts)
+
+
+def parse_mount_id(text: str, *, source: str = "fdinfo") -> int:
+    """The ``mnt_id`` of a ``/proc/<pid>/fdinfo/<fd>`` file (Linux 3.15 and newer)."""
+    for number, line in enumerate(text.split("\n"), 1):
+        key, _, value = line.partition(":")
+        if key == "mnt_id":
+            try:
+                return int(value)
+            except ValueError as error:
+                raise ParseError(source, f"mnt_id is not a number: {value[:40]!r}", line=number) from error
+    raise ParseError(source, "has no mnt_id line")
+
+
+REMOTE = frozenset(
+    {
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "fhgfs",
+        "fuse",
+        "gfs2",
+        "gpfs",
+        "lustre",
+        "nfs",
+        "nfs4",
+        "ocfs2",
+        "orangefs",
+        "pvfs2",
+        "smb3",
+    }
+)
+"""Types whose data is behind a network, beside those of :data:`_FUSE`."""
+_FUSE = "fuse."  # and the name of what serves it: fuse.glusterfs, fuse.sshfs, fuse.mfs (LizardFS)
+_FUSE_LOCAL = frozenset({"fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.portal", "fuse.snapfuse"})
+"""A desktop's and a container host's own: not what a storage node serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class MountState:
+    """Whether a mount that depends on a server answers."""
+
+    mount_point: str
+    filesystem: str
+    up: bool | None
+    """``None``: not known, or it may not be asked."""
+    in_flight_s: float
+    """Of the question that is under way; 0 when there is none."""
+
+
+def is_remote(filesystem: str) -> bool:
+    """Whether a type of file system depends on a server or a daemon, so that it may be mounted and dead."""
+    return filesystem in REMOTE or (filesystem.startswith(_FUSE) and filesystem not in _FUSE_LOCAL)
+
+
+def mount_named(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
+    """The mount that ``path`` lies on by its name alone, without touching the file system; ``None`` for none.
+
+    The last of several on one mount point is the one on top. Symbolic links are not followed: :func:`mount_of` knows.
+    """
+    best: Mount | None = None
+    for mount in mounts:
+        point = mount.mount_point.rstrip("/")
+        inside = path == point or path.startswith(f"{point}/")
+        if inside and (best is None or len(mount.mount_point) >= len(best.mount_point)):
+            best = mount
+    return best
+
+
+def read_mounts(roots: Roots) -> tuple[Mount, ...]:
+    """The host's mounts: those of process 1, which a service with a mount namespace of its own sees too.
+
+    Where that can't be read, this process's. :class:`Unavailable` without procfs.
+    """
+    for process in ("1", "self"):
+        path = roots.proc / process / "mountinfo"
+        data = read_bytes(path, TABLE)
+        if data is not None:
+            return parse_mountinfo(os.fsdecode(data), source=str(path))
+    raise Unavailable(f"{path}: can't be read; is procfs mounted there?")
+
+
+def mount_of(path: Path, roots: Roots) -> Mount | None:
+    """The mount that ``path`` lies on, or ``None`` where the kernel doesn't list it (another namespace's).
+
+    By the mount id of an O_PATH descriptor: exact under bind mounts, overmounts and btrfs subvolumes, where
+    comparing ``st_dev`` or path prefixes is not. Raises :class:`Unavailable` where path or proc can't be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            fdinfo = roots.proc / "self" / "fdinfo" / str(descriptor)
+            mount_id = parse_mount_id(read_kernel(fdinfo).decode("utf-8"), source=str(fdinfo))
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise Unavailable(f"{error.filename or path}: {error.strerror}; can't tell which mount {path} is on") from error
+    return next((mount for mount in own_mounts(roots) if mount.mount_id == mount_id), None)
+
+
+def own_mounts(roots: Roots) -> tuple[Mount, ...]:
+    """All mounts of this process's namespace; asks no file system. :class:`Unavailable` where proc can't be read."""
+    mountinfo = roots.proc / "self" / "mountinfo"
+    try:
+        text = os.fsdecode(read_kernel(mountinfo, TABLE))
+    except OSError as error:
+        raise Unavailable(f"{mountinfo}: {error.strerror}; can't tell what is mounted") from error
+    return parse_mountinfo(text, source=str(mountinfo))
+
+
+def unescape(text: str) -> str:
+    """Undo the kernel's octal escapes of blank, tab, newline, comma and backslash."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), text) if "\\" in text else text

@@ -1,0 +1,156 @@
+"""What each CPU did with received packets, from ``/proc/net/softnet_stat``.
+
+https://github.com/torvalds/linux/blob/v6.12/net/core/net-procfs.c (``softnet_seq_show``)
+
+One line per online CPU, hexadecimal 32-bit counters::
+
+    0000000f 00000000 00000000 00000000 … 00000000 00000000 00000000 00000000 00000000 00000000
+    00001593 00000000 00000000 00000000 … 00000000 00000000 00000000 00000000 00000001 00000000 00000000
+
+Columns: 1 processed, 2 dropped, 3 time_squeeze, 4–9 always 0 by now, 10 received_rps, 11 flow_limit_count,
+12 backlog length and 13 CPU number (5.10), 14 and 15 input and process queue length (6.4). Nine columns is the oldest
+form. Before column 13 the rows are the online CPUs in order, so the row is not the number when one is off.
+
+``processed`` counts a packet again when it passes VLAN untagging, a bond or a bridge: on a VLAN over a bond it is
+three times the packets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from plumbline.core.kernel import TABLE, read_kernel
+from plumbline.core.roots import Roots
+from plumbline.errors import ParseError, Unavailable
+
+_WRAP = 1 << 32
+_MIN_COLUMNS = 9
+_CPU_COLUMN, _BACKLOG_COLUMN, _INPUT_COLUMN, _PROCESS_COLUMN = 12, 11, 13, 14
+_HEX = re.compile(r"[0-9a-fA-F]{1,8}")
+_RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")  # Linux ends at 8,192 CPUs
+
+
+@dataclass(frozen=True, slots=True)
+class SoftnetCpu:
+    """One CPU. Counters since boot; the kernel's are 32 bits wide and wrap."""
+
+    cpu: int
+    processed: int
+    """Frames handed to the protocols (see above: one packet may count several times)."""
+    dropped: int
+    """Backlog overflow: more than ``netdev_max_backlog`` waited, or the flow limit struck."""
+    time_squeeze: int
+    """The poll loop stopped with ``netdev_budget`` or its time used up, work possibly left."""
+    backlog_length: int | None
+    """Packets waiting now, in both queues below; ``None`` before Linux 5.10."""
+    input_queue_length: int | None = None
+    """Of these, still where other CPUs and drivers put them; ``None`` before Linux 6.4."""
+    process_queue_length: int | None = None
+    """Of these, taken over by this CPU for its receive loop; ``None`` before Linux 6.4."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoftnetReading:
+    """All online CPUs."""
+
+    cpus: tuple[SoftnetCpu, ...]
+
+
+def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None) -> SoftnetReading:
+    """The file → per-CPU counters. ``online`` names the CPUs of the rows where the file does not.
+
+    :class:`ParseError` for a row with fewer than nine columns or anything that is not a 32-bit hexadecimal number,
+    a CPU that is there twice, or a file without rows.
+    """
+    cpus: dict[int, SoftnetCpu] = {}
+    for line, row in enumerate(text.splitlines(), start=1):
+        columns = row.split()
+        if len(columns) < _MIN_COLUMNS:
+            raise ParseError(source, f"{len(columns)} columns, at least {_MIN_COLUMNS} expected", line=line)
+        for number, column in enumerate(columns, start=1):
+            if not _HEX.fullmatch(column):
+                raise ParseError(source, f"column {number} is {column[:20]!r}, not 32 bits in hexadecimal", line=line)
+        values = [int(column, 16) for column in columns]
+        if len(values) > _CPU_COLUMN:
+            cpu = values[_CPU_COLUMN]
+        else:
+            cpu = online[line - 1] if online is not None and line <= len(online) else line - 1
+        if cpu in cpus:
+            raise ParseError(source, f"CPU {cpu} is there twice", line=line)
+        queues = (
+            values[column] if column < len(values) else None
+            for column in (_BACKLOG_COLUMN, _INPUT_COLUMN, _PROCESS_COLUMN)
+        )
+        cpus[cpu] = SoftnetCpu(cpu, values[0], values[1], values[2], *queues)
+    if not cpus:
+        raise ParseError(source, "no rows")
+    return SoftnetReading(tuple(cpus.values()))
+
+
+def parse_cpu_list(text: str, *, source: str) -> tuple[int, ...]:
+    """The kernel's list format, ``0-3,8,10-11`` → the numbers, ascending."""
+    cpus: set[int] = set()
+    for part in text.strip().split(","):
+        match = _RANGE.fullmatch(part)
+        if not match:
+            raise ParseError(source, f"{part[:20]!r} is not a CPU or a range", line=1)
+        cpus.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(sorted(cpus))
+
+
+def read_softnet(roots: Roots) -> SoftnetReading:
+    """``Unavailable`` when the kernel has no such file, ``ParseError`` when it can't be made sense of."""
+    path = roots.proc / "net" / "softnet_stat"
+    try:
+        text = read_kernel(path, TABLE).decode("ascii", "replace")
+    except OSError as error:
+        raise Unavailable(f"{path}: {error.strerror}") from error
+    first = text.split("\n", 1)[0].split()
+    online = None if len(first) > _CPU_COLUMN else _read_online(roots)
+    return parse_softnet(text, source=str(path), online=online)
+
+
+def _read_online(roots: Roots) -> tuple[int, ...] | None:
+    path = roots.sys / "devices" / "system" / "cpu" / "online"
+    try:
+        text = read_kernel(path).decode("ascii", "replace")
+    except OSError:
+        return None
+    return parse_cpu_list(text, source=str(path))
+
+
+class SoftnetUnwrapper:
+    """Continues the kernel's 32-bit counters beyond 2³².
+
+    At a million packets a second on one CPU ``processed`` wraps every 71 minutes; Prometheus takes a wrap for a
+    restart and loses what lay between the last scrape and 2³². These counters are never reset while the kernel
+    runs (a CPU keeps its own through hotplug), so a smaller value is one wrap. More than one wrap
+    between two scrapes can't be told. Starts at the kernel's value: the counter is the same for every reader.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[int, SoftnetCpu] = {}
+
+    def unwrap(self, reading: SoftnetReading) -> SoftnetReading:
+        """The same reading with counters that only grow."""
+        cpus = tuple(self._continue(cpu) for cpu in reading.cpus)
+        self._last.update((cpu.cpu, cpu) for cpu in cpus)
+        return SoftnetReading(cpus)
+
+    def _continue(self, now: SoftnetCpu) -> SoftnetCpu:
+        last = self._last.get(now.cpu)
+        if last is None:
+            return now
+        return replace(
+            now,
+            processed=_grow(last.processed, now.processed),
+            dropped=_grow(last.dropped, now.dropped),
+            time_squeeze=_grow(last.time_squeeze, now.time_squeeze),
+        )
+
+
+def _grow(total: int, raw: int) -> int:
+    """``total`` advanced to the next number whose low 32 bits are ``raw``."""
+    return total + (raw - total) % _WRAP

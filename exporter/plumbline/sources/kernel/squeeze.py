@@ -1,0 +1,194 @@
+"""Which limit ended the receive loop when it stopped with work left: ``netdev_budget`` or ``netdev_budget_usecs``.
+
+The kernel counts both as one ``time_squeeze`` (``net_rx_action`` in net/core/dev.c). Raising the budget helps only
+where the budget was it. So this is an **inference**, for each CPU over the interval between two readings:
+
+- The packets that it polled would fill the budget so many times: *polled ÷ netdev_budget*. Fewer than half of the
+  squeezes? Then it can't have been the budget: it was time (as where a hypervisor takes the CPU away).
+- The time that it spent in softirqs (``/proc/stat``) would fill the other limit so many times: *seconds ÷ limit*.
+- Otherwise the limit that would be filled more often is the one that a run at the interval's mean cost a packet
+  reaches first. All squeezes of the interval are attributed to it.
+
+The budget counts frames before GRO merges them, ``processed`` after. So *polled* is ``processed`` times the frames
+that the hardware ports received for each packet that all CPUs processed (at least 1: loopback merges nothing).
+
+What blurs it: a packet counts in ``processed`` again at each VLAN, bond and bridge (leans to budget); softirq time
+holds timers and block completions too (leans to time).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from plumbline.core.kernel import TABLE
+from plumbline.core.roots import Roots
+from plumbline.errors import ParseError, PlumblineError, Unavailable
+from plumbline.sources.kernel import sysfs
+from plumbline.sources.kernel.softnet import SoftnetCpu, read_softnet
+from plumbline.sources.kernel.sysctl import read_sysctl
+
+_WRAP = 1 << 32
+_SOFTIRQ_COLUMN = 7
+_CPU_LINE = re.compile(rb"cpu([0-9]{1,6})")
+_COUNTER = re.compile(rb"[0-9]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``net.core.netdev_budget`` in packets; ``netdev_budget_usecs`` in seconds, ``None`` before Linux 4.12."""
+
+    budget: int
+    time_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Squeezes:
+    """Of one CPU, since the first reading."""
+
+    budget: int
+    time: int
+
+
+def by_budget(*, squeezes: int, polled: float, softirq_s: float | None, limits: Limits) -> bool:
+    """Whether ``squeezes`` in an interval are the budget's (else the time limit's); the inference above.
+
+    Without ``softirq_s`` (a kernel or container that does not show it) the first step alone decides.
+    """
+    budgets = polled / max(1, limits.budget)
+    if budgets < squeezes / 2:
+        return False
+    if softirq_s is None or limits.time_s is None:
+        return True
+    return limits.time_s > 0 and budgets >= softirq_s / limits.time_s
+
+
+def frames_a_packet(*, frames: int, processed: int) -> float:
+    """How many frames GRO merged into one packet, on average of an interval."""
+    return max(1.0, frames / processed) if processed else 1.0
+
+
+def parse_received(data: bytes, *, source: str) -> dict[str, int]:
+    """``/proc/net/dev`` → frames received by interface: the second number of its line.
+
+    :class:`ParseError` where it is not a number. The two lines of headings have no colon.
+    """
+    frames: dict[str, int] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        name, colon, counters = line.rpartition(b":")  # an alias' name may hold one
+        if not colon:
+            continue
+        columns = counters.split(None, 2)
+        if len(columns) < 2 or not _COUNTER.fullmatch(columns[1]):
+            raise ParseError(source, f"{line[:40]!r} has no count of received packets", line=number)
+        frames[name.strip().decode("utf-8", "replace")] = int(columns[1])
+    return frames
+
+
+def parse_softirq_ticks(data: bytes, *, source: str) -> dict[int, int]:
+    """``/proc/stat`` → clock ticks (``SC_CLK_TCK`` a second) in softirqs, by CPU: the seventh number of its line.
+
+    Nothing for CPUs of kernels that do not count it. :class:`ParseError` where it is not a number.
+    """
+    ticks: dict[int, int] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.startswith(b"cpu"):
+            break  # the interrupts' line is long
+        columns = line.split()
+        match = _CPU_LINE.fullmatch(columns[0])
+        if not match or len(columns) <= _SOFTIRQ_COLUMN:
+            continue
+        if not _COUNTER.fullmatch(columns[_SOFTIRQ_COLUMN]):
+            raise ParseError(source, f"softirq time is {columns[_SOFTIRQ_COLUMN][:20]!r}", line=number)
+        ticks[int(match[1])] = int(columns[_SOFTIRQ_COLUMN])
+    return ticks
+
+
+def read_limits(roots: Roots) -> Limits:
+    """``Unavailable`` where the settings can't be seen (another network namespace than the first)."""
+    names = ("net.core.netdev_budget", "net.core.netdev_budget_usecs")
+    settings = read_sysctl(roots, numbers=names, words=())
+    budget, usecs = (settings.number(name) for name in names)
+    if budget is None:
+        raise Unavailable(f"{names[0]} can't be read")
+    return Limits(budget, None if usecs is None else usecs / 1e6)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    softnet: Mapping[int, SoftnetCpu]
+    softirq_ticks: Mapping[int, int]
+    frames: Mapping[str, int]
+    """Received by hardware ports."""
+
+
+class SqueezeReader:
+    """Attributes squeezes from reading to reading. One thread refreshes, another may ask for :attr:`latest`."""
+
+    def __init__(self, *, roots: Roots, ticks_per_s: int) -> None:
+        """``ticks_per_s``: ``os.sysconf("SC_CLK_TCK")``."""
+        self._roots, self._ticks_per_s = roots, ticks_per_s
+        self._before: _Moment | None = None
+        self._totals: dict[int, Squeezes] = {}
+        self._latest: Mapping[int, Squeezes] = {}
+
+    @property
+    def latest(self) -> Mapping[int, Squeezes]:
+        """By online CPU, since the first reading; empty while nothing can be attributed."""
+        return self._latest
+
+    def refresh(self) -> None:
+        """Read and attribute what has come since the last time. An error hides the counters until it is gone."""
+        try:
+            limits = read_limits(self._roots)
+            softnet = {cpu.cpu: cpu for cpu in read_softnet(self._roots).cpus}
+            now = _Moment(softnet, self._read_ticks(), self._read_frames())
+        except PlumblineError:
+            self._latest = {}  # softnet's own collector tells what is wrong with the file
+            return
+        if self._before:
+            self._attribute(self._before, now, limits)
+        self._before = now
+        self._latest = {cpu: self._totals.get(cpu, Squeezes(0, 0)) for cpu in now.softnet}
+
+    def _read_ticks(self) -> dict[int, int]:
+        path = self._roots.proc / "stat"
+        data = sysfs.read_bytes(path, TABLE)
+        return {} if data is None else parse_softirq_ticks(data, source=str(path))
+
+    def _read_frames(self) -> dict[str, int]:
+        path, ports = self._roots.proc / "net" / "dev", self._roots.sys / "class" / "net"
+        data = sysfs.read_bytes(path, TABLE)
+        frames = {} if data is None else parse_received(data, source=str(path))
+        return {name: count for name, count in frames.items() if (ports / name / "device").exists()}
+
+    def _attribute(self, before: _Moment, now: _Moment, limits: Limits) -> None:
+        grown = {
+            cpu: (
+                (softnet.processed - before.softnet[cpu].processed) % _WRAP,
+                (softnet.time_squeeze - before.softnet[cpu].time_squeeze) % _WRAP,
+            )
+            for cpu, softnet in now.softnet.items()
+            if cpu in before.softnet
+        }
+        merged = frames_a_packet(
+            frames=sum(max(0, count - before.frames.get(name, count)) for name, count in now.frames.items()),
+            processed=sum(processed for processed, _ in grown.values()),
+        )
+        for cpu, (processed, squeezes) in grown.items():
+            if not squeezes:
+                continue
+            budget = by_budget(
+                squeezes=squeezes,
+                polled=processed * merged,
+                softirq_s=self._softirq_s(before.softirq_ticks.get(cpu), now.softirq_ticks.get(cpu)),
+                limits=limits,
+            )
+            total = self._totals.get(cpu, Squeezes(0, 0))
+            self._totals[cpu] = Squeezes(
+                total.budget + (squeezes if budget else 0), total.time + (0 if budget else squeezes)
+            )
+
+    def _softirq_s(self, was: int | None, now: int | None) -> float | None:
+        return None if was is None or now is None or now < was else (now - was) / self._ticks_per_s

@@ -1,0 +1,120 @@
+"""Kernel settings as ``sysctl`` names them, from ``/proc/sys``.
+
+Documentation/admin-guide/sysctl/{net,vm,kernel}.rst, Documentation/networking/ip-sysctl.rst. A name's dots are the
+path's slashes; a file holds one number, several (``4096\\t131072\\t6291456``), or words.
+
+The slow tier: somebody sets these once a year. Settings of ``net.ipv4`` belong to the network namespace of whoever
+reads; most of ``net.core`` can be seen in the first one only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.roots import Roots
+from plumbline.errors import ParseError, Unavailable
+from plumbline.sources.kernel import sysfs
+
+_SOCKET_MEMORY = ("min", "default", "max")
+NUMBERS: Mapping[str, tuple[str, ...]] = {
+    # what receives packets
+    "net.core.netdev_budget": ("",),
+    "net.core.netdev_budget_usecs": ("",),
+    "net.core.netdev_max_backlog": ("",),
+    "net.core.dev_weight": ("",),
+    "net.core.somaxconn": ("",),
+    "net.core.rps_sock_flow_entries": ("",),
+    # socket memory
+    "net.core.rmem_default": ("",),
+    "net.core.rmem_max": ("",),
+    "net.core.wmem_default": ("",),
+    "net.core.wmem_max": ("",),
+    "net.core.optmem_max": ("",),
+    "net.ipv4.tcp_rmem": _SOCKET_MEMORY,
+    "net.ipv4.tcp_wmem": _SOCKET_MEMORY,
+    "net.ipv4.tcp_mem": ("min", "pressure", "max"),  # pages, of all sockets together
+    # how TCP behaves
+    "net.ipv4.tcp_timestamps": ("",),
+    "net.ipv4.tcp_sack": ("",),
+    "net.ipv4.tcp_window_scaling": ("",),
+    "net.ipv4.tcp_moderate_rcvbuf": ("",),
+    "net.ipv4.tcp_mtu_probing": ("",),
+    "net.ipv4.tcp_slow_start_after_idle": ("",),
+    "net.ipv4.tcp_max_syn_backlog": ("",),
+    # processes and memory
+    "kernel.pid_max": ("",),
+    "kernel.threads-max": ("",),
+    "kernel.numa_balancing": ("",),
+    "vm.max_map_count": ("",),
+    "vm.min_free_kbytes": ("",),
+    "vm.vfs_cache_pressure": ("",),
+    "vm.zone_reclaim_mode": ("",),
+    "vm.swappiness": ("",),
+    "vm.dirty_ratio": ("",),
+    "vm.dirty_background_ratio": ("",),
+    "vm.dirty_bytes": ("",),  # not 0: it is in force instead of the ratio, which then reads 0
+    "vm.dirty_background_bytes": ("",),
+    "fs.aio-max-nr": ("",),
+    "fs.file-max": ("",),
+}
+"""Settings that are numbers, and what each of their fields is called."""
+
+WORDS = ("net.ipv4.tcp_congestion_control", "net.core.default_qdisc", "kernel.osrelease")
+"""Settings that are a word; ``kernel.osrelease`` can't be set, and is here because nodes are compared by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SysctlReading:
+    """Settings by name. What this kernel or namespace does not have is not in it."""
+
+    numbers: Mapping[str, tuple[int, ...]]
+    words: Mapping[str, str]
+
+    def number(self, name: str) -> int | None:
+        """A setting that is one number; ``None`` where it is not there."""
+        values = self.numbers.get(name)
+        return values[0] if values else None
+
+
+def parse_numbers(text: str, *, count: int, source: str) -> tuple[int, ...]:
+    """``count`` decimal numbers between blanks; :class:`ParseError` for anything else.
+
+    ``fs.file-max`` is unsigned and 64 bits wide; a minus sign is possible in others (``kernel.*`` ints).
+    """
+    values = text.split()
+    if len(values) != count or not all(re.fullmatch(r"-?[0-9]{1,20}", value) for value in values):
+        raise ParseError(source, f"{text[:40]!r}, expected {count} number{'s' if count > 1 else ''}", line=1)
+    return tuple(map(int, values))
+
+
+def read_sysctl(
+    roots: Roots,
+    *,
+    numbers: Iterable[str] = tuple(NUMBERS),
+    words: Iterable[str] = WORDS,
+    on_skip: Callable[[str, str], None] = lambda _name, _reason: None,
+) -> SysctlReading:
+    """The settings named, as far as they can be read; one that is malformed is skipped.
+
+    ``Unavailable`` where none can be read.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for name in numbers:
+        path = _path(roots, name)
+        text = sysfs.read_text(path)
+        try:
+            if text is not None:
+                found[name] = parse_numbers(text, count=len(NUMBERS[name]), source=str(path))
+        except ParseError as error:
+            on_skip(name, str(error))
+    said = {name: text for name in words if (text := sysfs.read_text(_path(roots, name))) is not None}
+    if not found and not said:
+        raise Unavailable(f"{roots.proc / 'sys'}: none of the settings can be read")
+    return SysctlReading(found, said)
+
+
+def _path(roots: Roots, name: str) -> Path:
+    return roots.proc.joinpath("sys", *name.split("."))

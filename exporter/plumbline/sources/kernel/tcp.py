@@ -1,0 +1,132 @@
+"""What TCP did in this network namespace, from ``/proc/net/snmp`` and ``/proc/net/netstat``.
+
+https://github.com/torvalds/linux/blob/v6.12/net/ipv4/proc.c (``snmp_seq_show_tcp_udp``, ``netstat_seq_show``),
+meanings: Documentation/networking/snmp_counter.rst
+
+Pairs of lines, names and then values, of one group each; which names there are differs by kernel::
+
+    Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens … InSegs OutSegs RetransSegs InErrs OutRsts …
+    Tcp: 1 200 120000 -1 5132 4888 42 49 0 162656 106847 15 0 194 0
+
+    TcpExt: SyncookiesSent … PruneCalled RcvPruned OfoPruned … ListenOverflows ListenDrops … TCPRcvCollapsed …
+    TcpExt: 0 0 0 …
+
+All are 64-bit counters since boot on 64-bit kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from plumbline.core.kernel import read_kernel
+from plumbline.core.roots import Roots
+from plumbline.errors import ParseError, Unavailable
+
+_COUNTER = re.compile(rb"[0-9]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class TcpReading:
+    """Counters since boot; ``None``: this kernel does not count it. The kernel's own name stands beside each."""
+
+    segments_received: int | None
+    """``InSegs``: what the protocol was handed; segments that GRO merged count once."""
+    segments_sent: int | None
+    """``OutSegs``: on the wire, those of a TSO packet one by one, retransmissions not included."""
+    segments_retransmitted: int | None
+    """``RetransSegs``, on the wire as well."""
+    checksum_errors: int | None
+    """``InCsumErrors``"""
+    established: int | None
+    """``CurrEstab``, a gauge: connections in ESTABLISHED or CLOSE-WAIT now."""
+    retransmission_timeouts: int | None
+    """``TCPTimeouts``: waits of 200 ms and more, which clients feel."""
+    syn_retransmissions: int | None
+    """``TCPSynRetrans``"""
+    sack_recoveries: int | None
+    """``TCPSackRecovery``: times a loss was mended by selective acknowledgement."""
+    out_of_order_queued: int | None
+    """``TCPOFOQueue``: segments that came before one that was due."""
+    listen_overflows: int | None
+    """``ListenOverflows``: the accept queue was full (net.core.somaxconn or the program's own limit)."""
+    listen_drops: int | None
+    """``ListenDrops``: connection requests dropped, overflows included."""
+    receive_queue_collapsed: int | None
+    """``TCPRcvCollapsed``: segments copied together because the socket's receive buffer was full; costs CPU."""
+    receive_queue_pruned: int | None
+    """``PruneCalled``: times a receive buffer was over its limit and had to be cut down."""
+    receive_queue_drops: int | None
+    """``RcvPruned``: segments dropped because cutting down did not help."""
+    out_of_order_drops: int | None
+    """``OfoPruned``: times the out-of-order queue was thrown away for room."""
+    backlog_drops: int | None
+    """``TCPBacklogDrop``: segments dropped while the program held the socket and its backlog was full."""
+    memory_pressures: int | None
+    """``TCPMemoryPressures``: times TCP as a whole came above the middle value of net.ipv4.tcp_mem."""
+
+
+_TCP = {
+    "segments_received": b"InSegs",
+    "segments_sent": b"OutSegs",
+    "segments_retransmitted": b"RetransSegs",
+    "checksum_errors": b"InCsumErrors",
+    "established": b"CurrEstab",
+}
+_TCP_EXT = {
+    "retransmission_timeouts": b"TCPTimeouts",
+    "syn_retransmissions": b"TCPSynRetrans",
+    "sack_recoveries": b"TCPSackRecovery",
+    "out_of_order_queued": b"TCPOFOQueue",
+    "listen_overflows": b"ListenOverflows",
+    "listen_drops": b"ListenDrops",
+    "receive_queue_collapsed": b"TCPRcvCollapsed",
+    "receive_queue_pruned": b"PruneCalled",
+    "receive_queue_drops": b"RcvPruned",
+    "out_of_order_drops": b"OfoPruned",
+    "backlog_drops": b"TCPBacklogDrop",
+    "memory_pressures": b"TCPMemoryPressures",
+}
+
+
+def parse_tcp(snmp: bytes, netstat: bytes, *, source: str) -> TcpReading:
+    """Both files → the counters above. ``source`` is the directory that holds them.
+
+    :class:`ParseError` where the ``Tcp`` or ``TcpExt`` pair is missing or broken. Other groups are not looked at.
+    """
+    tcp = _group(snmp, b"Tcp:", source=f"{source}/snmp")
+    extended = _group(netstat, b"TcpExt:", source=f"{source}/netstat")
+    return TcpReading(
+        **{field: _count(tcp.get(name), name, f"{source}/snmp") for field, name in _TCP.items()},
+        **{field: _count(extended.get(name), name, f"{source}/netstat") for field, name in _TCP_EXT.items()},
+    )
+
+
+def read_tcp(roots: Roots) -> TcpReading:
+    """The reading process' network namespace. ``Unavailable`` where the kernel has no such file."""
+    directory = roots.proc / "net"
+    texts = []
+    for name in ("snmp", "netstat"):
+        try:
+            texts.append(read_kernel(directory / name))
+        except OSError as error:
+            raise Unavailable(f"{directory / name}: {error.strerror}") from error
+    return parse_tcp(texts[0], texts[1], source=str(directory))
+
+
+def _group(data: bytes, prefix: bytes, *, source: str) -> dict[bytes, bytes]:
+    lines = [line for line in data.split(b"\n") if line.startswith(prefix)]
+    if len(lines) != 2:
+        raise ParseError(source, f"{len(lines)} lines {prefix.decode()}, expected two: names and values")
+    names, values = lines[0].split(), lines[1].split()
+    if len(names) != len(values):
+        raise ParseError(source, f"{prefix.decode()} {len(names) - 1} names for {len(values) - 1} values")
+    return dict(zip(names, values, strict=True))
+
+
+def _count(value: bytes | None, name: bytes, source: str) -> int | None:
+    if value is None:
+        return None
+    if not _COUNTER.fullmatch(value):
+        raise ParseError(source, f"{name.decode()} is {value[:20]!r}, not a counter")
+    return int(value)

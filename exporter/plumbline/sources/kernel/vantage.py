@@ -1,0 +1,167 @@
+"""From where this node looks: a host, a virtual machine or a container.
+
+The same figure means different things from each: a guest measures what its hypervisor leaves it. The signs are those
+of systemd-detect-virt(1) (``src/basic/virt.c``), read without being root; the innermost answer holds, so a container
+in a virtual machine is a container. Verbatim, from a KVM guest and from a process in a Docker container:
+
+    /proc/cpuinfo                   flags : fpu vme de … rdrand hypervisor lahf_lm …
+    /sys/class/dmi/id/sys_vendor    QEMU
+    /proc/self/cgroup               12:devices:/docker/4e6f…
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from plumbline.core.kernel import TABLE, read_kernel
+from plumbline.core.roots import Roots
+
+_DMI = ("product_name", "sys_vendor", "board_vendor", "bios_vendor", "product_version")
+_MACHINES = (
+    "KVM", "OpenStack", "KubeVirt", "Amazon EC2", "QEMU", "VMware", "VMW", "innotek GmbH", "VirtualBox", "Oracle VM",
+    "Xen", "HVM domU", "Bochs", "Parallels", "BHYVE", "Hyper-V", "Apple Virtualization", "Google Compute Engine",
+    "Nutanix AHV", "Alibaba Cloud ECS", "DigitalOcean", "Hetzner vServer",
+)  # fmt: skip
+"""How the firmware of virtual machines names itself. Not Microsoft's vendor name: its laptops have that, too."""
+_CONTAINER_GROUP = re.compile(
+    r"docker|docker-[0-9a-f]{12,}\.scope|libpod-.+\.scope|libpod|lxc|lxc\.payload(\..+)?|kubepods(\.slice)?"
+    r"|kubepods-.+\.slice|crio-.+\.scope|cri-containerd-.+\.scope|machine-.+\.scope"
+)
+"""A control group's name that a container runtime gives: one component of the path."""
+_DOM0_FEATURE = 1 << 11  # XENFEAT_dom0, xen/include/public/features.h
+
+
+class Vantage(StrEnum):
+    """The ``vantage`` label."""
+
+    HOST = "host"
+    VM = "vm"
+    CONTAINER = "container"
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What there is to tell it by; empty where there is nothing."""
+
+    container_word: str = ""
+    """``$container`` of this process or of its init: ``podman``, ``lxc``, ``systemd-nspawn`` …"""
+    kubernetes: bool = False
+    container_files: tuple[str, ...] = ()
+    """Files that container runtimes put into the root directory."""
+    groups: tuple[str, ...] = ()
+    """Paths of this process' control groups."""
+    openvz: bool = False
+    hypervisor: str = ""
+    """``/sys/hypervisor/type``."""
+    dom0: bool = False
+    """Xen's own host: it sits under the hypervisor, but owns the hardware."""
+    firmware: tuple[str, ...] = ()
+    """DMI strings."""
+    hypervisor_flag: bool = False
+    """CPUID says that there is a hypervisor (x86)."""
+    hypervisor_node: bool = False
+    """The device tree says so (arm64, ppc64)."""
+
+
+def judge(signs: Signs) -> tuple[Vantage, str]:
+    """The innermost answer, and the sign it rests on."""
+    if by := _container(signs):
+        return Vantage.CONTAINER, by
+    if signs.dom0:
+        return Vantage.HOST, "Xen's dom0"
+    for text in signs.firmware:
+        if text.endswith(".metal"):  # a whole machine of Amazon's, whose firmware says Amazon EC2 as well
+            return Vantage.HOST, f"firmware {text}"
+    if by := _machine(signs):
+        return Vantage.VM, by
+    return Vantage.HOST, "no sign of anything else"
+
+
+def _container(signs: Signs) -> str:
+    if signs.container_word:
+        return f"$container is {signs.container_word}"
+    if signs.container_files:
+        return f"{signs.container_files[0]} exists"
+    if signs.kubernetes:
+        return "Kubernetes' variables are set"
+    for group in signs.groups:
+        if any(_CONTAINER_GROUP.fullmatch(part) for part in group.split("/")):
+            return f"control group {group}"
+    return "OpenVZ" if signs.openvz else ""
+
+
+def _machine(signs: Signs) -> str:
+    if signs.hypervisor:
+        return f"hypervisor {signs.hypervisor}"
+    for text in signs.firmware:
+        if any(text.startswith(machine) for machine in _MACHINES):
+            return f"firmware {text}"
+    if signs.hypervisor_flag:
+        return "the CPU's hypervisor flag"
+    return "a hypervisor in the device tree" if signs.hypervisor_node else ""
+
+
+def parse_groups(text: str) -> tuple[str, ...]:
+    """Paths of ``hierarchy:controllers:path`` lines (cgroups(7)); other lines are not ours to judge."""
+    return tuple(
+        parts[2] for line in text.splitlines() if len(parts := line.split(":", 2)) == 3 and parts[2].startswith("/")
+    )
+
+
+def parse_hypervisor_flag(text: str) -> bool:
+    """Whether the first CPU's flags of ``/proc/cpuinfo`` name a hypervisor."""
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "flags":
+            return "hypervisor" in value.split()
+    return False
+
+
+def parse_dom0(capabilities: str, features: str) -> bool:
+    """From ``/proc/xen/capabilities`` (``control_d``) or, where xenfs is not mounted, the feature bits (hex)."""
+    if "control_d" in re.split(r"[,\s]+", capabilities):
+        return True
+    digits = features.strip()
+    return bool(re.fullmatch(r"[0-9a-f]{1,16}", digits)) and bool(int(digits, 16) & _DOM0_FEATURE)
+
+
+def read_vantage(roots: Roots, *, root: Path, environment: Mapping[str, str]) -> tuple[Vantage, str]:
+    """Of this process; ``root`` is its root directory. What can't be read is no sign."""
+    init = dict(
+        pair.split("=", 1) for pair in _text(roots.proc / "1" / "environ").split("\0") if "=" in pair
+    )  # root's alone to read
+    marks = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
+    dmi = (_text(roots.sys / "class" / "dmi" / "id" / name).strip() for name in _DMI)
+    xen = roots.sys / "hypervisor"
+    return judge(
+        Signs(
+            container_word=environment.get("container", "") or init.get("container", ""),
+            kubernetes="KUBERNETES_SERVICE_HOST" in environment,
+            container_files=tuple(mark for mark in marks if _exists(root / mark.lstrip("/"))),
+            groups=parse_groups(_text(roots.proc / "self" / "cgroup")),
+            openvz=_exists(roots.proc / "vz") and not _exists(roots.proc / "bc"),
+            hypervisor=_text(xen / "type").strip(),
+            dom0=parse_dom0(_text(roots.proc / "xen" / "capabilities"), _text(xen / "properties" / "features")),
+            firmware=tuple(filter(None, dmi)),
+            hypervisor_flag=parse_hypervisor_flag(_text(roots.proc / "cpuinfo")),
+            hypervisor_node=_exists(roots.sys / "firmware" / "devicetree" / "base" / "hypervisor"),
+        )
+    )
+
+
+def _text(file: Path) -> str:
+    try:
+        return read_kernel(file, TABLE).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _exists(file: Path) -> bool:
+    try:
+        return file.exists()
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""Network ports and links: netlink, ethtool, sysfs."""

@@ -1,0 +1,100 @@
+"""Ethtool over generic netlink: one dump for all interfaces instead of an ioctl each.
+
+https://docs.kernel.org/networking/ethtool-netlink.html
+https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/ethtool_netlink.h
+
+A dump passes over devices that do not know the request (``EOPNOTSUPP``), but a device that fails otherwise ends it:
+a NIC whose driver has detached it after a PCI error answers ``ENODEV``, and everything listed behind it would
+disappear with it. So a dump that breaks off is completed by single requests for the devices that were expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from plumbline.errors import ParseError, PlumblineError
+from plumbline.sources.net import netlink
+from plumbline.sources.net.netlink import Message, Netlink, attribute, attributes, skip_reason, unsigned
+
+STRSET_GET, LINKINFO_GET, LINKMODES_GET, FEATURES_GET = 1, 2, 4, 11
+RINGS_GET, CHANNELS_GET, COALESCE_GET, PAUSE_GET, FEC_GET = 15, 17, 19, 21, 29
+FLAG_COMPACT_BITSETS, FLAG_STATS = 0x1, 0x4
+FAMILY = "ethtool"
+
+_GENL_HEADER_BYTES = 4  # command, version, reserved
+_HEADER, _NESTED = 1, 0x8000  # ETHTOOL_A_*_HEADER is 1 in every request and reply
+_DEV_INDEX, _FLAGS = 1, 3
+_VERSION = 1
+T = TypeVar("T")
+
+
+def request(command: int, *, flags: int = 0, ifindex: int | None = None) -> bytes:
+    """The payload of an ethtool request for one device or, without ``ifindex``, for all."""
+    header = b"" if ifindex is None else attribute(_DEV_INDEX, netlink.U32.pack(ifindex))
+    if flags:
+        header += attribute(_FLAGS, netlink.U32.pack(flags))
+    return bytes((command, _VERSION, 0, 0)) + attribute(_HEADER | _NESTED, header)
+
+
+def fields(message: Message, *, source: str) -> tuple[int, dict[int, tuple[int, int]]]:
+    """A reply → interface index and the spans of its attributes by type; ``ParseError`` without an index."""
+    start = message.start + _GENL_HEADER_BYTES
+    found = {kind: (begin, end) for kind, begin, end in attributes(message.data, start, message.end, source=source)}
+    header = found.get(_HEADER)
+    if header is not None:
+        for kind, begin, end in attributes(message.data, *header, source=source):
+            if kind == _DEV_INDEX:
+                return unsigned(message.data, begin, end, source=source), found
+    raise ParseError(source, "a reply that names no interface")
+
+
+def _is_about(message: Message, ports: Collection[int], *, source: str) -> bool:
+    """A quarter of the cost of reading a reply whole. One that names no interface is left to its parser."""
+    data = message.data
+    for kind, *header in attributes(data, message.start + _GENL_HEADER_BYTES, message.end, source=source):
+        if kind == _HEADER:  # the first
+            for part, begin, end in attributes(data, *header, source=source):
+                if part == _DEV_INDEX:
+                    return unsigned(data, begin, end, source=source) in ports
+    return True
+
+
+def read_all(
+    ethtool: Netlink,
+    family: int,
+    command: int,
+    parse: Callable[[Message], tuple[int, T]],
+    *,
+    flags: int = 0,
+    expected: Collection[int] = (),
+    only: Collection[int] | None = None,
+    on_skip: Callable[[str, str], None],
+) -> dict[int, T]:
+    """What ``parse`` makes of every device's reply, by interface index.
+
+    ``expected`` are the devices that answered before: those are asked one by one when the dump breaks off, and
+    one that fails then is skipped (its item is ``ifindex <n>``). ``only`` leaves all others unread.
+    """
+    dump = ethtool.dump(family, request(command, flags=flags))
+    source = f"ethtool netlink: command {command}"
+    replies = dict(
+        parse(message)
+        for message in dump.messages
+        if message.type == family and (only is None or _is_about(message, only, source=source))
+    )
+    if dump.error:
+        if not replies and not expected:
+            netlink.raise_errno(dump.error, source)
+        for ifindex in expected:
+            if ifindex in replies:
+                continue
+            try:
+                reply = ethtool.get(family, request(command, flags=flags, ifindex=ifindex))
+            except PlumblineError as error:
+                on_skip(f"ifindex {ifindex}", skip_reason(error))
+                continue
+            if reply is not None and reply.type == family:
+                index, value = parse(reply)
+                replies[index] = value
+    return replies

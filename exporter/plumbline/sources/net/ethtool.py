@@ -1,0 +1,248 @@
+"""The ``SIOCETHTOOL`` ioctl: who drives a port, and the statistics only its driver knows (``ethtool -i``, ``-S``).
+
+https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/ethtool.h
+
+Driver statistics have no netlink form. Names and values are two calls, and the names of a big card are 600 × 32
+bytes that never change while the driver keeps its queues. So: driver facts and names in the slow tier, kept by
+(interface, driver, number of statistics); the values, one call per port, in the scrape.
+
+**The kernel does not ask how long our buffer is.** It writes as many values as the driver has *now* (kernels before
+6.18), and since the names were read queues may have been added, or the device's name may have gone to another card.
+Every call therefore goes through one buffer of 1 MiB (131,072 statistics; the greediest driver has some ten
+thousand), and the count that comes back is compared with the names before a value is believed.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import errno
+import fcntl
+import socket
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from plumbline.errors import ParseError
+from plumbline.sources.net.links import label
+from plumbline.sources.net.netlink import U32, raise_errno
+
+ETHTOOL_GDRVINFO, ETHTOOL_GRINGPARAM, ETHTOOL_GPAUSEPARAM = 0x03, 0x10, 0x12
+ETHTOOL_GSTRINGS, ETHTOOL_GSTATS, ETHTOOL_GSSET_INFO = 0x1B, 0x1D, 0x37
+ETH_SS_STATS, ETH_SS_FEATURES = 1, 4
+SOURCE = "ioctl SIOCETHTOOL"
+T = TypeVar("T")
+
+_SIOCETHTOOL = 0x8946
+_IFREQ = struct.Struct("@16sP16x")  # struct ifreq: name, pointer, the rest of its union
+_BUFFER_BYTES = 1 << 20
+_STRING_BYTES = 32  # ETH_GSTRING_LEN
+_DRVINFO = struct.Struct("=I32s32s32s32s32s12xIIIII")  # cmd, driver, version, firmware, bus, rom, counts
+_COUNTED = struct.Struct("=II")  # struct ethtool_stats: cmd, n_stats
+_STRINGS = struct.Struct("=III")  # struct ethtool_gstrings: cmd, string_set, len
+_SSET_INFO = struct.Struct("=IIQI")  # cmd, reserved, mask, one count
+_RINGS = struct.Struct("=9I")  # cmd, four maxima, four settings
+_PAUSE = struct.Struct("=4I")  # cmd, autoneg, rx, tx
+
+
+class EthtoolTransport(Protocol):
+    """Carries one ethtool structure there and back; tests replay recorded ones."""
+
+    def call(self, device: bytes, request: bytes, size: int) -> bytes:
+        """The first ``size`` bytes of the structure after the call.
+
+        :class:`~plumbline.errors.Unavailable` when the device has gone, its driver lacks this, or we may not.
+        """
+
+    def close(self) -> None:
+        """Give back what is open; the next call opens it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure(Generic[T]):
+    """A request of fixed size, sent empty, and how to read the answer."""
+
+    command: int
+    size: int
+    parse: Callable[[bytes], T]
+
+
+@dataclass(frozen=True, slots=True)
+class DriverInfo:
+    """``ETHTOOL_GDRVINFO``. ``statistics`` is how many values ``GSTATS`` gives."""
+
+    driver: str
+    firmware: str
+    bus: str
+    statistics: int
+    version: str = ""
+    """The driver's own; drivers of the kernel's tree repeat its release."""
+
+
+@dataclass(frozen=True, slots=True)
+class RingSizes:
+    """Descriptors per ring; ``None`` where the device has no such ring. ``rx`` … are in force, ``*_max`` possible."""
+
+    rx: int | None = None
+    rx_mini: int | None = None
+    rx_jumbo: int | None = None
+    tx: int | None = None
+    rx_max: int | None = None
+    rx_mini_max: int | None = None
+    rx_jumbo_max: int | None = None
+    tx_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PauseConfig:
+    """IEEE 802.3x flow control as set: does the port heed pause frames (receive), may it send them (transmit)."""
+
+    autonegotiate: bool | None
+    receive: bool | None
+    transmit: bool | None
+
+
+def parse_driver_info(data: bytes, *, source: str = SOURCE) -> DriverInfo:
+    """``struct ethtool_drvinfo``; :class:`ParseError` when it is not whole."""
+    need(data, _DRVINFO.size, source, "GDRVINFO")
+    _cmd, driver, version, firmware, bus, _rom, _flags, statistics, *_ = _DRVINFO.unpack_from(data)
+    return DriverInfo(_string(driver), _string(firmware), _string(bus), statistics, _string(version))
+
+
+def parse_strings(data: bytes, *, source: str = SOURCE) -> tuple[str, ...]:
+    """``struct ethtool_gstrings`` → the names in order. Padding blanks are taken off (cxgb4 has them)."""
+    need(data, _STRINGS.size, source, "GSTRINGS")
+    _cmd, _set, count = _STRINGS.unpack_from(data)
+    need(data, _STRINGS.size + count * _STRING_BYTES, source, "GSTRINGS")
+    starts = range(_STRINGS.size, _STRINGS.size + count * _STRING_BYTES, _STRING_BYTES)
+    return tuple(_string(data[start : start + _STRING_BYTES]) for start in starts)
+
+
+def parse_stats(data: bytes, *, source: str = SOURCE) -> tuple[int, ...]:
+    """``struct ethtool_stats`` → the values in the order of the strings."""
+    need(data, _COUNTED.size, source, "GSTATS")
+    _cmd, count = _COUNTED.unpack_from(data)
+    need(data, _COUNTED.size + 8 * count, source, "GSTATS")
+    return struct.unpack_from(f"={count}Q", data, _COUNTED.size)
+
+
+def parse_rings(data: bytes, *, source: str = SOURCE) -> RingSizes:
+    """``struct ethtool_ringparam``: a maximum of 0 says that there is no such ring."""
+    need(data, _RINGS.size, source, "GRINGPARAM")
+    _cmd, rx_max, mini_max, jumbo_max, tx_max, rx, mini, jumbo, tx = _RINGS.unpack_from(data)
+    return RingSizes(
+        rx=rx if rx_max else None,
+        rx_mini=mini if mini_max else None,
+        rx_jumbo=jumbo if jumbo_max else None,
+        tx=tx if tx_max else None,
+        rx_max=rx_max or None,
+        rx_mini_max=mini_max or None,
+        rx_jumbo_max=jumbo_max or None,
+        tx_max=tx_max or None,
+    )
+
+
+def parse_pause(data: bytes, *, source: str = SOURCE) -> PauseConfig:
+    """``struct ethtool_pauseparam``."""
+    need(data, _PAUSE.size, source, "GPAUSEPARAM")
+    _cmd, autoneg, receive, transmit = _PAUSE.unpack_from(data)
+    return PauseConfig(autoneg != 0, receive != 0, transmit != 0)
+
+
+class Ethtool:
+    """The calls. Each raises ``Unavailable`` when the device has gone or its driver lacks it."""
+
+    def __init__(self, transport: EthtoolTransport) -> None:
+        self._call = transport.call
+
+    def driver_info(self, device: bytes) -> DriverInfo:
+        """Driver, firmware, bus address and number of statistics."""
+        return parse_driver_info(self._call(device, _request(ETHTOOL_GDRVINFO, _DRVINFO.size), _DRVINFO.size))
+
+    def reader(self, structure: Structure[T]) -> Callable[[bytes], T]:
+        """A function: device → what this structure says of it."""
+        request, size, parse = _request(structure.command, structure.size), structure.size, structure.parse
+        return lambda device: parse(self._call(device, request, size))
+
+    def call(self, device: bytes, request: bytes, size: int) -> bytes:
+        """A structure whose size depends on what is asked."""
+        return self._call(device, request, size)
+
+    def strings(self, device: bytes, string_set: int = ETH_SS_STATS) -> tuple[str, ...]:
+        """The names of the driver's statistics (or of another set), in order."""
+        request = _SSET_INFO.pack(ETHTOOL_GSSET_INFO, 0, 1 << string_set, 0)
+        reply = self._call(device, request, _SSET_INFO.size)
+        need(reply, _SSET_INFO.size, SOURCE, "GSSET_INFO")
+        _cmd, _reserved, mask, count = _SSET_INFO.unpack_from(reply)
+        if not mask or not count:
+            return ()
+        size = _STRINGS.size + count * _STRING_BYTES
+        if size > _BUFFER_BYTES:
+            raise ParseError(SOURCE, f"{label(device)} claims {count} strings")
+        return parse_strings(self._call(device, _STRINGS.pack(ETHTOOL_GSTRINGS, string_set, count), size))
+
+    def stats(self, device: bytes, count: int) -> tuple[int, ...] | None:
+        """The values, ``count`` of them; ``None`` when the driver now has another number: read the strings again."""
+        reply = self._call(device, _COUNTED.pack(ETHTOOL_GSTATS, count), _COUNTED.size + 8 * count)
+        need(reply, _COUNTED.size, SOURCE, "GSTATS")
+        if _COUNTED.unpack_from(reply)[1] != count:
+            return None
+        return parse_stats(reply)
+
+    def rings(self, device: bytes) -> RingSizes:
+        """Ring sizes, for kernels without ethtool netlink (before 5.6)."""
+        return parse_rings(self._call(device, _request(ETHTOOL_GRINGPARAM, _RINGS.size), _RINGS.size))
+
+    def pause(self, device: bytes) -> PauseConfig:
+        """Flow control, for kernels without ethtool netlink (before 5.6)."""
+        return parse_pause(self._call(device, _request(ETHTOOL_GPAUSEPARAM, _PAUSE.size), _PAUSE.size))
+
+
+class EthtoolSocket:
+    """The real transport: any socket will do as the handle; opened at first use, closed by :meth:`close`.
+
+    Not for several threads at once (one buffer); each thread has its own.
+    """
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._buffer = array.array("B", bytes(0))
+
+    def call(self, device: bytes, request: bytes, size: int) -> bytes:
+        """One ioctl on the device of that name."""
+        try:
+            if self._socket is None:
+                self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+                self._buffer = array.array("B", bytes(_BUFFER_BYTES))
+            if size > _BUFFER_BYTES:
+                raise ParseError(SOURCE, f"{label(device)}: {size} bytes asked, {_BUFFER_BYTES} are the limit")
+            view = memoryview(self._buffer)
+            view[: len(request)] = request
+            address, _ = self._buffer.buffer_info()
+            fcntl.ioctl(self._socket, _SIOCETHTOOL, _IFREQ.pack(device, address))
+            return bytes(view[:size])
+        except OSError as error:
+            raise_errno(error.errno or errno.EIO, f"{SOURCE}: {label(device)}")
+            raise
+
+    def close(self) -> None:
+        """Give the file descriptor and the buffer back. Harmless when there are none."""
+        with contextlib.suppress(OSError):
+            if self._socket is not None:
+                self._socket.close()
+        self._socket, self._buffer = None, array.array("B", bytes(0))
+
+
+def _request(command: int, size: int) -> bytes:
+    return U32.pack(command) + bytes(size - 4)
+
+
+def need(data: bytes, size: int, source: str, what: str) -> None:
+    """:class:`ParseError` when a structure is cut short."""
+    if len(data) < size:
+        raise ParseError(source, f"{what}: {len(data)} bytes, {size} expected")
+
+
+def _string(value: bytes) -> str:
+    return label(value.partition(b"\0")[0].strip())

@@ -1,0 +1,144 @@
+"""Which work is left to the port: offloads (``ethtool -k``), ``FEATURES_GET`` (Linux 5.7) or its ioctl.
+
+https://docs.kernel.org/networking/ethtool-netlink.html#features-get
+
+A port answers in bits whose meaning differs from kernel to kernel; the kernel names them itself (string set
+``ETH_SS_FEATURES``, the same for all ports as long as it runs). ``ethtool -k`` folds them into the names that
+operators know ("tcp-segmentation-offload" is on when any ``tx-tcp*-segmentation`` is), and so do we.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from plumbline.errors import ParseError
+from plumbline.sources.net import netlink
+from plumbline.sources.net.bitset import parse_bitset
+from plumbline.sources.net.ethnl import STRSET_GET, fields, request
+from plumbline.sources.net.ethtool import ETH_SS_FEATURES, SOURCE, need
+from plumbline.sources.net.links import label
+from plumbline.sources.net.netlink import Message, attribute, attributes, unsigned
+
+OFFLOADS = {
+    "rx-checksumming": "rx-checksum",
+    "tx-checksumming": "tx-checksum-.*",
+    "scatter-gather": "tx-scatter-gather.*",
+    "tcp-segmentation-offload": "tx-tcp.*-segmentation",
+    "tx-tcp-segmentation": "tx-tcp-segmentation",
+    "udp-fragmentation-offload": "tx-udp-fragmentation",
+    "generic-segmentation-offload": "tx-generic-segmentation",
+    "generic-receive-offload": "rx-gro",
+    "large-receive-offload": "rx-lro",
+    "rx-vlan-offload": "rx-vlan-hw-parse",
+    "tx-vlan-offload": "tx-vlan-hw-insert",
+    "ntuple-filters": "rx-ntuple-filter",
+    "receive-hashing": "rx-hashing",
+}
+"""Name that ``ethtool -k`` prints → the kernel's features behind it (``off_flag_def`` in ethtool's common.c).
+
+The list is what the literature on storage networks names; ``ethtool -k`` has 50 more. Names that the running kernel
+lacks (UDP fragmentation since 4.14) give nothing."""
+
+_HW, _ACTIVE, _NOCHANGE = 2, 4, 5
+_STRINGSETS, _NESTED, _MAX_FEATURES = 2, 0x8000, 4096
+_COUNTED = struct.Struct("=II")  # struct ethtool_gfeatures: cmd, number of blocks
+_BLOCKS = 4  # 128 features; only kernels before 5.7 are asked this way, and those have 60
+_BLOCK = struct.Struct("=4I")  # struct ethtool_get_features_block: available, requested, active, never changed
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureBits:
+    """One port's features; ``changeable``: those that ``ethtool -K`` can change, the others are fixed."""
+
+    active: int
+    changeable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """One offload of one port, by the name that ``ethtool -k`` prints."""
+
+    name: str
+    enabled: bool
+    fixed: bool
+
+
+def parse_features(message: Message, *, source: str = "ethtool netlink: FEATURES_GET") -> tuple[int, FeatureBits]:
+    """A reply with compact bitsets → interface index and bits."""
+    ifindex, found = fields(message, source=source)
+    hardware, active, fixed = (
+        parse_bitset(message.data, *found[kind], source=source).value if kind in found else 0
+        for kind in (_HW, _ACTIVE, _NOCHANGE)
+    )
+    if _ACTIVE not in found:
+        raise ParseError(source, "a reply without the active features")
+    return ifindex, FeatureBits(active, hardware & ~fixed)
+
+
+def parse_features_structure(data: bytes, *, source: str = SOURCE) -> FeatureBits:
+    """``struct ethtool_gfeatures``. It says how many blocks the kernel has, and holds as many as were asked for."""
+    need(data, _COUNTED.size, source, "GFEATURES")
+    _cmd, blocks = _COUNTED.unpack_from(data)
+    need(data, _COUNTED.size + min(blocks, _BLOCKS) * _BLOCK.size, source, "GFEATURES")
+    active = changeable = 0
+    for place in range(min(blocks, _BLOCKS)):
+        available, _requested, on, never = _BLOCK.unpack_from(data, _COUNTED.size + place * _BLOCK.size)
+        active |= on << (32 * place)
+        changeable |= (available & ~never) << (32 * place)
+    return FeatureBits(active, changeable)
+
+
+def features_request(command: int) -> tuple[bytes, int]:
+    """The structure that asks for the features, and the size of the answer."""
+    return _COUNTED.pack(command, _BLOCKS), _COUNTED.size + _BLOCKS * _BLOCK.size
+
+
+def names_request() -> bytes:
+    """The payload that asks the kernel for the features' names."""
+    string_set = attribute(1, netlink.U32.pack(ETH_SS_FEATURES))
+    return request(STRSET_GET) + attribute(_STRINGSETS | _NESTED, attribute(1 | _NESTED, string_set))
+
+
+def parse_names(message: Message, *, source: str = "ethtool netlink: STRSET_GET") -> tuple[str, ...]:
+    """A ``STRSET_GET`` reply with one string set → the strings by their index; unused ones are empty."""
+    data = message.data
+    # the reply's header names no interface: this set belongs to none
+    top = {kind: span for kind, *span in attributes(data, message.start + 4, message.end, source=source)}
+    names: dict[int, str] = {}
+    for _, *string_set in attributes(data, *top.get(_STRINGSETS, (0, 0)), source=source):
+        for kind, *strings in attributes(data, *string_set, source=source):
+            if kind == 3:  # ETHTOOL_A_STRINGSET_STRINGS
+                names.update(
+                    _string(data, *span, source=source) for _, *span in attributes(data, *strings, source=source)
+                )
+    if not names:
+        raise ParseError(source, "no feature has a name")
+    return tuple(names.get(index, "") for index in range(max(names) + 1))
+
+
+def offload_masks(names: Sequence[str]) -> dict[str, int]:
+    """The kernel's feature names → the bits of each of :data:`OFFLOADS` that this kernel has."""
+    masks = {}
+    for offload, pattern in OFFLOADS.items():
+        if mask := sum(1 << bit for bit, name in enumerate(names) if re.fullmatch(pattern, name)):
+            masks[offload] = mask
+    return masks
+
+
+def offloads(bits: FeatureBits, masks: Mapping[str, int]) -> tuple[Offload, ...]:
+    """One port's offloads, in the order of ``masks``."""
+    return tuple(Offload(name, bool(bits.active & mask), not bits.changeable & mask) for name, mask in masks.items())
+
+
+def _string(data: bytes, start: int, end: int, *, source: str) -> tuple[int, str]:
+    found = {kind: span for kind, *span in attributes(data, start, end, source=source)}
+    if 1 not in found or 2 not in found:
+        raise ParseError(source, "a string without index or value")
+    index = unsigned(data, *found[1], source=source)
+    if index >= _MAX_FEATURES:
+        raise ParseError(source, f"feature number {index}")
+    value_start, value_end = found[2]
+    return index, label(data[value_start:value_end].partition(b"\0")[0])

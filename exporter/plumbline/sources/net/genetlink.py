@@ -1,0 +1,46 @@
+"""Where the kernel keeps a generic-netlink family: its numbers differ from boot to boot. Asked through pyroute2.
+
+Slow tier only: the library is asked once per start, what a scrape sends is :mod:`plumbline.sources.net.netlink`'s.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+from pyroute2.netlink import genlmsg
+from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.generic import GenericNetlinkSocket
+
+from plumbline.sources.net.netlink import Refused, raise_errno
+
+
+def resolve_family(name: str) -> int:
+    """The message type of a generic-netlink family, e.g. ``ethtool`` (Linux 5.6).
+
+    :class:`~plumbline.errors.Unavailable` when this kernel does not have it.
+    """
+    return _ask(name, lambda sock: int(sock.prid))
+
+
+def settings_group() -> int:
+    """The multicast group in which the kernel tells of changed ethtool settings (Linux 5.6).
+
+    :class:`~plumbline.errors.Unavailable` when this kernel does not have it.
+    """
+    return _ask("ethtool", lambda sock: int(sock.mcast_groups["monitor"]))
+
+
+def _ask(name: str, answer: Callable[[GenericNetlinkSocket], int]) -> int:
+    source = f"generic netlink family {name}"
+    try:
+        with GenericNetlinkSocket() as sock:  # type: ignore[no-untyped-call]
+            sock.bind(name, genlmsg)
+            return answer(sock)
+    except KeyError as error:
+        raise Refused(errno.ENOENT, f"{source}: group {error.args[0]}") from None
+    except NetlinkError as error:
+        raise_errno(int(error.code), source)
+        raise
+    except OSError as error:
+        raise Refused(error.errno or errno.EIO, source) from error

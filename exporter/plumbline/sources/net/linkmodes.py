@@ -1,0 +1,109 @@
+"""Speed, duplex and negotiation of a link, and what its port could do: ``LINKMODES_GET`` (Linux 5.6) or its ioctl.
+
+https://docs.kernel.org/networking/ethtool-netlink.html#linkmodes-get
+https://github.com/torvalds/linux/blob/v6.18/include/uapi/linux/ethtool.h (``ETHTOOL_LINK_MODE_*_BIT``)
+
+Slow tier: many drivers ask their firmware or the PHY. Both forms are wide enough: the speed has 32 bits, the modes
+have as many as the kernel knows; the older ``ETHTOOL_GSET`` is blind beyond 32 modes, which is all of 100G.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from plumbline.sources.net.bitset import parse_bitset, words
+from plumbline.sources.net.ethnl import fields
+from plumbline.sources.net.ethtool import SOURCE, need
+from plumbline.sources.net.netlink import Message, unsigned
+
+_AUTONEG, _OURS, _SPEED, _DUPLEX = 2, 3, 5, 6
+_UNKNOWN_SPEED = 0xFFFFFFFF
+_FULL_DUPLEX = {0: False, 1: True}  # 0xff is unknown
+_SETTINGS = struct.Struct("=IIBBBBBBBb4x28x")  # struct ethtool_link_settings, then three sets of link modes
+
+SPEEDS_MBPS = {
+    10: (0, 1, 92, 99, 100, 101, 102),
+    100: (2, 3, 67, 90, 91),
+    1_000: (4, 5, 17, 41, 68),
+    2_500: (15, 47),
+    5_000: (48,),
+    10_000: (12, 18, 19, 20, 42, 43, 44, 45, 46),
+    20_000: (21, 22),
+    25_000: (31, 32, 33),
+    40_000: (23, 24, 25, 26),
+    50_000: (34, 35, 40, 52, 53, 54, 55, 56),
+    56_000: (27, 28, 29, 30),
+    100_000: (36, 37, 38, 39, 57, 58, 59, 60, 61, 75, 76, 77, 78, 79),
+    200_000: (62, 63, 64, 65, 66, 80, 81, 82, 83, 84, 103, 104, 105, 106, 107, 108),
+    400_000: (69, 70, 71, 72, 73, 85, 86, 87, 88, 89, 109, 110, 111, 112, 113, 114),
+    800_000: (93, 94, 95, 96, 97, 98, 115, 116, 117, 118, 119, 120),
+}
+"""Speed in Mb/s → bits of the modes that have it, as of Linux 6.18. Bits that stand nowhere here are media, pause,
+FEC, or newer than this table; those are passed over."""
+_MASKS = tuple((mbps, sum(1 << bit for bit in bits)) for mbps, bits in sorted(SPEEDS_MBPS.items(), reverse=True))
+_CAN_NEGOTIATE, _FIBRE = 1 << 6, 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class LinkModes:
+    """One link; ``None``: there is none, or the driver does not know."""
+
+    speed_mbps: int | None = None
+    full_duplex: bool | None = None
+    autonegotiation: bool | None = None
+    """On or off; ``None`` also where it is off because the port can't."""
+    max_speed_mbps: int | None = None
+    """The fastest supported mode; drivers that look at the plugged-in module name only what that can do."""
+    fibre: bool = False
+    """The port supports fibre."""
+    port: int | None = None
+    """Connector (``PORT_*``); only the ioctl says it here."""
+
+
+def parse_linkmodes(message: Message, *, source: str = "ethtool netlink: LINKMODES_GET") -> tuple[int, LinkModes]:
+    """A reply with compact bitsets → interface index and link. The mask of "our" modes is what is supported."""
+    ifindex, found = fields(message, source=source)
+
+    def number(kind: int) -> int | None:
+        return unsigned(message.data, *found[kind], source=source) if kind in found else None
+
+    ours = parse_bitset(message.data, *found[_OURS], source=source) if _OURS in found else None
+    supported = ours.mask or 0 if ours else 0
+    return ifindex, _link_modes(number(_SPEED), number(_DUPLEX), number(_AUTONEG), supported)
+
+
+def parse_link_settings(data: bytes, *, source: str = SOURCE) -> LinkModes:
+    """``struct ethtool_link_settings`` and its three sets of modes, of which the first is what is supported."""
+    need(data, _SETTINGS.size, source, "GLINKSETTINGS")
+    _cmd, speed, duplex, port, _phy, autoneg, _mdio, _mdix, _mdix_set, count = _SETTINGS.unpack_from(data)
+    size = 4 * max(count, 0)
+    need(data, _SETTINGS.size + 3 * size, source, "GLINKSETTINGS")
+    supported = words(data, _SETTINGS.size, _SETTINGS.size + size, source=source)
+    return _link_modes(speed, duplex, autoneg, supported, port)
+
+
+def link_modes_words(data: bytes, *, source: str = SOURCE) -> int:
+    """How many words a set of modes has: the kernel's answer to a request for none is that number, negative."""
+    need(data, _SETTINGS.size, source, "GLINKSETTINGS")
+    *_, count = _SETTINGS.unpack_from(data)
+    return max(0, -int(count))
+
+
+def link_settings_request(command: int, count: int) -> bytes:
+    """The structure that asks for modes in sets of ``count`` words."""
+    return _SETTINGS.pack(command, 0, 0, 0, 0, 0, 0, 0, 0, count) + bytes(12 * count)
+
+
+def _link_modes(
+    speed: int | None, duplex: int | None, autoneg: int | None, supported: int, port: int | None = None
+) -> LinkModes:
+    # some drivers say 0 instead of "unknown" while the link is down; nothing runs at 0
+    return LinkModes(
+        speed_mbps=None if speed in (None, 0, _UNKNOWN_SPEED) else speed,
+        full_duplex=None if duplex is None else _FULL_DUPLEX.get(duplex),
+        autonegotiation=None if autoneg is None or not (autoneg or supported & _CAN_NEGOTIATE) else autoneg != 0,
+        max_speed_mbps=next((mbps for mbps, mask in _MASKS if supported & mask), None),
+        fibre=bool(supported & _FIBRE),
+        port=port,
+    )

@@ -1,0 +1,33 @@
+"""Over how many ports a network device sends: those at the bottom of its stack of VLANs, bonds, teams and bridges.
+
+``/sys/class/net/<device>/lower_<other>`` is a link to each device that ``<device>`` stands on
+(``netdev_adjacent_sysfs_add`` in https://github.com/torvalds/linux/blob/v6.12/net/core/dev.c)::
+
+    /sys/class/net/bond0.100/lower_bond0
+    /sys/class/net/bond0/lower_ens1f0
+    /sys/class/net/bond0/lower_ens1f1
+"""
+
+from __future__ import annotations
+
+from plumbline.core.roots import Roots
+
+_PREFIX = "lower_"
+_DEEPEST = 8
+"""The kernel's own limit (``MAX_NEST_DEV``)."""
+
+
+def read_lower_ports(device: str, roots: Roots) -> int:
+    """At least 1, also of a device that is not there."""
+    return len(_bottom(device, roots, _DEEPEST))
+
+
+def _bottom(device: str, roots: Roots, deep: int) -> set[str]:
+    try:
+        names = [entry.name for entry in (roots.sys / "class/net" / device).iterdir()]
+    except OSError:
+        names = []
+    lower = [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
+    if not lower or not deep:
+        return {device}
+    return {port for each in lower for port in _bottom(each, roots, deep - 1)}

@@ -1,0 +1,390 @@
+"""The node's network ports as a scrape reads them.
+
+One ``RTM_GETLINK`` dump for all links, one ``PAUSE_GET`` dump where a port has flow control, and one ``GSTATS`` ioctl
+for each port whose driver has rules that need it; nothing more for software links. What rarely changes comes from
+:mod:`.portfacts` and :mod:`.knobs`, looked up by :meth:`NetworkReader.refresh`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.sources.net import drivers, ethnl
+from plumbline.sources.net.bonding import Bond, read_bonds
+from plumbline.sources.net.channels import Channels
+from plumbline.sources.net.coalesce import Coalescing
+from plumbline.sources.net.driverrules import DriverRules, DriverTable
+from plumbline.sources.net.drivers import NicLoss, Plan
+from plumbline.sources.net.ethtool import DriverInfo, Ethtool, RingSizes
+from plumbline.sources.net.features import Offload
+from plumbline.sources.net.knobs import Knobs
+from plumbline.sources.net.linkmodes import LinkModes
+from plumbline.sources.net.links import Link, read_links
+from plumbline.sources.net.module import transceiver_present
+from plumbline.sources.net.netlink import Netlink, skip_reason
+from plumbline.sources.net.pause import PauseState, parse_pause
+from plumbline.sources.net.portfacts import Facts, FactsReader, Port, SkipHook, Transports
+from plumbline.sources.net.relations import Relation, relations
+from plumbline.sources.net.settings import value
+
+T = TypeVar("T")
+
+_SHARED_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinksReading:
+    """All links, and the speeds in Mb/s of those that have one, by interface index."""
+
+    links: tuple[Link, ...]
+    speeds_mbps: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PortLosses:
+    """One link's identity and losses. For software links ``driver`` is their kind."""
+
+    device: str
+    driver: str
+    firmware: str
+    bus: str
+    master: str
+    drop_source: str
+    """``driver``, ``rtnl`` or ``members``; see :meth:`DriverTable.select`."""
+    loss: NicLoss
+
+
+@dataclass(frozen=True, slots=True)
+class PortRings:
+    """One port's rings."""
+
+    device: str
+    rings: RingSizes
+
+
+@dataclass(frozen=True, slots=True)
+class PortPause:
+    """One port's flow control."""
+
+    device: str
+    state: PauseState
+
+
+@dataclass(frozen=True, slots=True)
+class PortModes:
+    """One hardware port's link; ``fec`` and ``transceiver`` are ``None`` where not known."""
+
+    device: str
+    modes: LinkModes
+    fec: str | None
+    transceiver: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class PortReading:
+    """All that one link's losses are made of, for whoever asks where the numbers come from."""
+
+    link: Link
+    master: str
+    info: DriverInfo | None
+    """``None``: a software link."""
+    drop_source: str
+    rules: DriverRules
+    plan: Plan
+    names: tuple[str, ...]
+    values: tuple[int, ...]
+    """In the order of ``names``; both empty where the rules need no driver counters."""
+    pause: PauseState | None
+    """``None``: no 802.3x flow control."""
+    pause_source: str
+    """Who counts pause frames: ``netlink``, ``driver``, or nobody (empty)."""
+    rings: RingSizes | None
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    """One moment, shared by the collectors of one scrape."""
+
+    links: dict[int, Link]
+    facts: Facts
+    taken_s: float
+    used_by: set[str] = field(default_factory=set)
+    driver_stats: dict[int, tuple[int, ...] | None] = field(default_factory=dict)
+
+
+class NetworkReader:
+    """Reads the ports. One thread scrapes, one (the same or another) refreshes; each has its own transports.
+
+    Nothing is opened here: transports open at first use. The owner calls :meth:`refresh` before the first scrape, on
+    link events, every few minutes, and when :attr:`wants_refresh` says so.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: DriverTable,
+        resolve_family: Callable[[str], int],
+        scrape: Transports,
+        slow: Transports,
+        clock: Callable[[], float],
+        keep: Callable[[str], bool] = lambda _device: True,
+    ) -> None:
+        """``keep`` tells which devices are reported, by name; ``clock`` gives monotonic seconds."""
+        self._facts_reader = FactsReader(table=table, resolve_family=resolve_family, transports=slow, keep=keep)
+        self._route = Netlink(scrape.route, source="netlink route")
+        self._generic = Netlink(scrape.generic, source="netlink ethtool")
+        self._ioctl = Ethtool(scrape.ioctl)
+        self._clock, self._keep, self._table = clock, keep, table
+        self._facts = Facts()
+        self._snapshot: _Snapshot | None = None
+        self._software = drivers.bind(table.software, ())
+        self._kinds = {kind: drivers.bind(rules, ()) for kind, rules in table.kinds.items()}
+        self._before: dict[int, tuple[int, NicLoss]] = {}
+        self.wants_refresh = True
+        """A port is there that the last refresh did not know, or one has changed its statistics."""
+
+    def refresh(self) -> None:
+        """Look up what rarely changes. Raises only when the links can't be listed at all."""
+        self.wants_refresh = False
+        self._facts = self._facts_reader.read(self._facts)
+
+    def read_links(self) -> LinksReading:
+        """All links with their counters."""
+        snapshot = self._take("links")
+        links = tuple(link for link in snapshot.links.values() if self._keep(link.name))
+        return LinksReading(links, snapshot.facts.speeds_mbps)
+
+    def read_losses(self, on_skip: SkipHook) -> tuple[PortLosses, ...]:
+        """Drops and errors by cause. A port is skipped when it vanishes or is too new for the last refresh."""
+        snapshot = self._take("losses")
+        found = []
+        for link in snapshot.links.values():
+            if not self._keep(link.name):
+                continue
+            port = self._hardware(snapshot, link, on_skip) if link.hardware else self._software_link(snapshot, link)
+            if port is not None:
+                found.append(port)
+        self._before = {index: last for index, last in self._before.items() if index in snapshot.links}
+        return tuple(found)
+
+    def read_rings(self) -> tuple[PortRings, ...]:
+        """Ring sizes as of the last refresh; ``Unavailable`` when no port has rings."""
+        snapshot = self._take("rings")
+        rings = value(snapshot.facts.rings)
+        ports = tuple(
+            PortRings(link.name, rings[index])
+            for index, link in snapshot.links.items()
+            if index in rings and self._keep(link.name)
+        )
+        if not ports:
+            raise Unavailable("no network port says how large its rings are")
+        return ports
+
+    def read_pause(self, on_skip: SkipHook) -> tuple[PortPause, ...]:
+        """Flow control, counters included; ``Unavailable`` when no port has it."""
+        snapshot = self._take("pause")
+        states = self._pause_states(snapshot, on_skip)
+        ports = tuple(
+            PortPause(link.name, self._with_driver_counters(snapshot, link, states[index], on_skip))
+            for index, link in snapshot.links.items()
+            if index in states and self._keep(link.name)
+        )
+        if not ports:
+            raise Unavailable("no network port has 802.3x flow control")
+        return ports
+
+    def read_channels(self) -> tuple[tuple[str, Channels], ...]:
+        """Devices and their channels as of the last refresh; ``Unavailable`` when none has any."""
+        return self._settings("channels", lambda knobs: knobs.channels, "says how many channels it has")
+
+    def read_coalescing(self) -> tuple[tuple[str, Coalescing], ...]:
+        """Devices and their interrupt coalescing as of the last refresh; ``Unavailable`` when none has it."""
+        return self._settings("coalescing", lambda knobs: knobs.coalescing, "says how it coalesces interrupts")
+
+    def read_offloads(self) -> tuple[tuple[str, tuple[Offload, ...]], ...]:
+        """Devices and their offloads as of the last refresh; ``Unavailable`` when none has any."""
+        return self._settings("offloads", lambda knobs: knobs.offloads, "says what it offloads")
+
+    def read_link_modes(self, on_skip: SkipHook) -> tuple[PortModes, ...]:
+        """Hardware ports as of the last refresh; ``Unavailable`` when there is none.
+
+        What is only decoration here (FEC, transceiver) is skipped when it could not be asked.
+        """
+        snapshot = self._take("link modes")
+        knobs = snapshot.facts.knobs
+        modes = value(knobs.linkmodes)
+        fec = _or_skip("fec", knobs.fec, on_skip)
+        connectors = _or_skip("connector", knobs.connectors, on_skip)
+        ports = []
+        for index, link in snapshot.links.items():
+            if link.hardware and index in modes and self._keep(link.name):
+                port = snapshot.facts.ports.get(index)
+                transceiver = transceiver_present(
+                    port=connectors.get(index),
+                    fibre=modes[index].fibre,
+                    carrier=link.carrier,
+                    driver=port.info.driver if port else "",
+                )
+                ports.append(PortModes(link.name, modes[index], fec.get(index), transceiver))
+        if not ports:
+            raise Unavailable("no network port says what links it can have")
+        return tuple(ports)
+
+    def _settings(
+        self, consumer: str, part: Callable[[Knobs], Mapping[int, T] | PlumblineError], what: str
+    ) -> tuple[tuple[str, T], ...]:
+        snapshot = self._take(consumer)
+        settings, links = value(part(snapshot.facts.knobs)), snapshot.links
+        found = tuple(
+            (links[index].name, each)
+            for index, each in settings.items()
+            if index in links and self._keep(links[index].name)
+        )
+        if not found:
+            raise Unavailable(f"no network port {what}")
+        return found
+
+    def read_ports(self, on_skip: SkipHook) -> tuple[PortReading, ...]:
+        """Every link with its counters and rules; ports whose driver can't be asked are skipped with the reason."""
+        snapshot = self._take("ports")
+        rings = snapshot.facts.rings if not isinstance(snapshot.facts.rings, PlumblineError) else {}
+        states = self._pause_states(snapshot, on_skip)
+        found = []
+        for index, link in snapshot.links.items():
+            if not self._keep(link.name):
+                continue
+            port = snapshot.facts.ports.get(index) if link.hardware else None
+            if link.hardware and port is None:
+                on_skip(link.name, snapshot.facts.refused.get(index, "unknown"))
+                continue
+            info = port.info if port else None
+            rules, source = self._table.select(link, info.driver if info else "")
+            plan = port.plan if port else drivers.bind(rules, ())
+            values = self._driver_stats(snapshot, link, port, on_skip) if port else ()
+            if values is None:
+                continue
+            state = netlink = states.get(index)
+            if netlink is not None:
+                state = self._with_driver_counters(snapshot, link, netlink, on_skip)
+            counted_by = "" if state is None or not _counts(state) else "netlink" if state == netlink else "driver"
+            names, master, ring = port.names if port and values else (), _master(snapshot, link), rings.get(index)
+            found.append(PortReading(link, master, info, source, rules, plan, names, values, state, counted_by, ring))
+        return tuple(found)
+
+    def _pause_states(self, snapshot: _Snapshot, on_skip: SkipHook) -> Mapping[int, PauseState]:
+        """Flow control of the ports that have it, with the kernel's own counters."""
+        known = value(snapshot.facts.pause)
+        expected = {index: config for index, config in known.items() if index in snapshot.links}
+        if not expected or snapshot.facts.family is None:
+            return {index: PauseState(config) for index, config in expected.items()}
+        return ethnl.read_all(
+            self._generic,
+            snapshot.facts.family,
+            ethnl.PAUSE_GET,
+            parse_pause,
+            flags=ethnl.FLAG_STATS,
+            expected=expected,
+            on_skip=on_skip,
+        )
+
+    def read_bonds(self, on_skip: SkipHook) -> tuple[Bond, ...]:
+        """Bonds with their slaves; ``Unavailable`` when there is none."""
+        snapshot = self._take("bonds")
+        bonds = tuple(bond for bond in read_bonds(snapshot.links, on_skip=on_skip) if self._keep(bond.device))
+        if not bonds:
+            raise Unavailable("no network links are bonded")
+        return bonds
+
+    def read_relations(self) -> tuple[Relation, ...]:
+        """Which link stands on which. Both are reported links: what stands on an excluded one stands on nothing."""
+        found = relations(self._take("relations").links)
+        return tuple(each for each in found if self._keep(each.device) and self._keep(each.lower))
+
+    def _take(self, consumer: str) -> _Snapshot:
+        """The links now. Collectors of one scrape share a dump; one that asks again begins the next scrape."""
+        now = self._clock()
+        snapshot = self._snapshot
+        if snapshot is None or consumer in snapshot.used_by or now - snapshot.taken_s > _SHARED_S:
+            self._snapshot = None
+            self._snapshot = snapshot = _Snapshot(read_links(self._route), self._facts, now)
+        snapshot.used_by.add(consumer)
+        return snapshot
+
+    def _software_link(self, snapshot: _Snapshot, link: Link) -> PortLosses:
+        plan = self._kinds.get(link.kind)
+        source = "members" if plan else "rtnl"
+        loss = drivers.losses(plan or self._software, (), link.stats)
+        return PortLosses(link.name, link.kind or "loopback", "", "", _master(snapshot, link), source, loss)
+
+    def _hardware(self, snapshot: _Snapshot, link: Link, on_skip: SkipHook) -> PortLosses | None:
+        port = snapshot.facts.ports.get(link.ifindex)
+        if port is None:
+            reason = snapshot.facts.refused.get(link.ifindex)
+            self.wants_refresh |= reason is None
+            on_skip(link.name, reason or "unknown")
+            return None
+        values = self._driver_stats(snapshot, link, port, on_skip)
+        if values is None:
+            return None
+        loss = self._steady(link, port, drivers.losses(port.plan, values, link.stats))
+        info = port.info
+        return PortLosses(
+            link.name, info.driver, info.firmware, info.bus, _master(snapshot, link), port.drop_source, loss
+        )
+
+    def _driver_stats(self, snapshot: _Snapshot, link: Link, port: Port, on_skip: SkipHook) -> tuple[int, ...] | None:
+        """The port's ``ethtool -S`` values, read once a scrape; ``None`` (and a skip) when they can't be had."""
+        if not port.plan.needs_ethtool:
+            return ()
+        if link.ifindex not in snapshot.driver_stats:
+            values = None
+            try:
+                values = self._ioctl.stats(link.raw_name, len(port.names))
+            except PlumblineError as error:
+                on_skip(link.name, skip_reason(error))
+            else:
+                if values is None:
+                    self.wants_refresh = True
+                    on_skip(link.name, "changed")
+            snapshot.driver_stats[link.ifindex] = values
+        return snapshot.driver_stats[link.ifindex]
+
+    def _steady(self, link: Link, port: Port, now: NicLoss) -> NicLoss:
+        packets = link.stats.rx_packets + link.stats.tx_packets if link.stats else 0
+        last_packets, last = self._before.get(link.ifindex, (packets, now))
+        if packets >= last_packets:  # fewer packets than before: the driver has reset its counters
+            now = drivers.hold(port.plan, last, now)
+        self._before[link.ifindex] = (packets, now)
+        return now
+
+    def _with_driver_counters(
+        self, snapshot: _Snapshot, link: Link, state: PauseState, on_skip: SkipHook
+    ) -> PauseState:
+        """Pause frames from ``ethtool -S`` where the kernel does not count them through netlink."""
+        port = snapshot.facts.ports.get(link.ifindex)
+        if _counts(state) or not port or not port.plan.pause:
+            return state
+        values = self._driver_stats(snapshot, link, port, on_skip)
+        if values is None:
+            return state
+        frames = {count.direction: count.frames for count in drivers.losses(port.plan, values, link.stats).pause}
+        return PauseState(state.config, frames.get("receive"), frames.get("transmit"))
+
+
+def _or_skip(item: str, part: Mapping[int, T] | PlumblineError, on_skip: SkipHook) -> Mapping[int, T]:
+    if isinstance(part, PlumblineError):
+        on_skip(item, skip_reason(part))
+        return {}
+    return part
+
+
+def _counts(state: PauseState) -> bool:
+    return state.receive_frames is not None or state.transmit_frames is not None
+
+
+def _master(snapshot: _Snapshot, link: Link) -> str:
+    master = snapshot.links.get(link.master_index)
+    return master.name if master else ""

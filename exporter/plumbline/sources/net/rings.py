@@ -1,0 +1,32 @@
+"""Ring sizes, set and possible, from ``ETHTOOL_MSG_RINGS_GET`` (Linux 5.6; the ioctl's are in :mod:`.ethtool`).
+
+https://docs.kernel.org/networking/ethtool-netlink.html#rings-get
+
+A reply has a ring's attributes only when the device has that ring; virtio_net has ``rx`` and ``tx``.
+"""
+
+from __future__ import annotations
+
+from plumbline.sources.net.ethnl import fields
+from plumbline.sources.net.ethtool import RingSizes
+from plumbline.sources.net.netlink import Message, unsigned
+
+_NAMES = {
+    2: "rx_max",
+    3: "rx_mini_max",
+    4: "rx_jumbo_max",
+    5: "tx_max",
+    6: "rx",
+    7: "rx_mini",
+    8: "rx_jumbo",
+    9: "tx",
+}
+
+
+def parse_rings(message: Message, *, source: str = "ethtool netlink: RINGS_GET") -> tuple[int, RingSizes]:
+    """A ``RINGS_GET`` reply → interface index and ring sizes in descriptors."""
+    ifindex, found = fields(message, source=source)
+    sizes = {
+        name: unsigned(message.data, *found[kind], source=source) for kind, name in _NAMES.items() if kind in found
+    }
+    return ifindex, RingSizes(**sizes)

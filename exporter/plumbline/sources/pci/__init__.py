@@ -1,0 +1,1 @@
+"""PCI Express, from sysfs and the configuration space."""

@@ -1,0 +1,265 @@
+"""Storage controllers and network cards on PCI: link, port above, errors, power states, and what hangs on each.
+
+Kernel: Documentation/ABI/testing/sysfs-bus-pci (``link/l0s_aspm``, ``link/l1_aspm``: Linux 5.5; ``power_state``: 5.11),
+Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats, Documentation/PCI/sysfs-pci.rst. udev's database names the
+hardware; its names come from https://pci-ids.ucw.cz/.
+
+Link files and configuration space are asked from the device itself, about a microsecond a register and a hundred
+registers a function, so this belongs into the slow tier. It would wake a sleeping device, which is left alone: then
+nothing but its name, its place and its counters are known. Virtual functions share the link of their physical one and
+are left out. Sixty drives below sixty ports: 8,000 registers and 80 ms of a CPU (measured on files) for each pass.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.roots import Roots
+from plumbline.errors import ParseError, Unavailable
+from plumbline.sources.disk.udevdb import read_properties
+from plumbline.sources.kernel import sysfs
+from plumbline.sources.pci import pci, pciconfig
+from plumbline.sources.pci.pcichipsets import Bridge, behind_chipset
+from plumbline.sources.pci.pciconfig import PciConfig
+
+_NVME_PATH = re.compile(r"(nvme[0-9]+)c[0-9]+(n[0-9]+)")
+_SUSPENDED = frozenset({"suspended", "suspending"})
+_ASLEEP = frozenset({"D3hot", "D3cold"})
+_NOTHING = PciConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class PciFunction:
+    """One storage controller or network port. ``None`` and ``""``: not known, or there is none."""
+
+    address: str
+    """``0000:01:00.0``."""
+    kind: str
+    """``nvme``, ``hba`` or ``nic``."""
+    name: str
+    """As udev knows it, with vendor and device id, as ``lspci -nn`` writes them: equal for equal hardware."""
+    driver: str = ""
+    slot: str = ""
+    """The physical slot, by the name that firmware or hotplug gives it."""
+    upstream: str = ""
+    """The port above: the other end of the link."""
+    devices: tuple[str, ...] = ()
+    """Disks and network interfaces on this function, by the kernel's names."""
+    numa_node: int | None = None
+    mtps: int | None = None
+    """Megatransfers a second and lane."""
+    max_mtps: int | None = None
+    """What both ends of the link can do."""
+    lanes: int | None = None
+    max_lanes: int | None = None
+    aspm_l0s: bool | None = None
+    aspm_l1: bool | None = None
+    ltr_enabled: bool | None = None
+    ltr_snoop_ns: int | None = None
+    ltr_no_snoop_ns: int | None = None
+    behind_chipset: bool | None = None
+    missing: str = ""
+    """Why configuration space tells less than it could."""
+
+
+@dataclass(frozen=True, slots=True)
+class PciReading:
+    """All functions by address, and errors by address (the ports above them too) and severity."""
+
+    functions: tuple[PciFunction, ...]
+    aer: Mapping[str, Mapping[str, int]]
+    skipped: tuple[tuple[str, str], ...] = ()
+    """Functions that were left out, and why."""
+
+
+def read_pci(roots: Roots) -> PciReading:
+    """Every storage controller and network card; ``Unavailable`` where PCI has none. A malformed one is skipped."""
+    reader = _Reader(roots)
+    functions: list[PciFunction] = []
+    aer: dict[str, Mapping[str, int]] = {}
+    skipped: list[tuple[str, str]] = []
+    for address in sysfs.entries(reader.root):
+        try:
+            found = reader.function(address)
+            errors = {each: reader.aer(each) for each in (address, found.upstream) if each} if found else {}
+        except ParseError:
+            skipped.append((address, "malformed"))
+            continue
+        if found is not None:
+            functions.append(found)
+            aer.update((each, counts) for each, counts in errors.items() if counts)
+    if not functions and not skipped:
+        raise Unavailable(f"{reader.root}: no storage controller and no network card on PCI")
+    return PciReading(tuple(functions), aer, tuple(skipped))
+
+
+class _Reader:
+    """One pass over the tree: what belongs to all functions is read once."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+        self.root = roots.sys / "bus" / "pci" / "devices"
+        self._slots = _slots(roots)
+        self._devices = _devices(roots)
+
+    def function(self, address: str) -> PciFunction | None:
+        """``None`` for functions of other kinds, and for one that has gone meanwhile."""
+        path = self.root / address
+        class_ = self._class(address)
+        kind = None if class_ is None else pci.kind_of(class_)
+        if kind is None or (path / "physfn").exists():
+            return None
+        above = pci.addresses_in(sysfs.link_text(path) or "")[:-1]
+        ports = tuple(each for each in above if self._class(each) == pci.BRIDGE)
+        upstream = ports[-1] if ports and ports[-1] == above[-1] else ""
+        asleep = self._asleep(address)
+        config = _NOTHING if asleep else _config(path / "config", extended=True)
+        bridges = {each: self._bridge(each) for each in (*ports, address)}
+        mtps, lanes = (None, None) if asleep else (_speed(path, "current"), _lanes(path, "current"))
+        max_mtps, max_lanes = (None, None) if asleep or not upstream else self._both_ends(path, self.root / upstream)
+        return PciFunction(
+            address=address,
+            kind=kind,
+            name=_full_name(bridges[address]),
+            driver=(sysfs.link_text(path / "driver") or "").rpartition("/")[2],
+            slot=self._slot(address, "" if asleep else upstream),
+            upstream=upstream,
+            devices=tuple(sorted(self._devices[address])),
+            numa_node=_numa_node(path),
+            mtps=mtps,
+            max_mtps=max_mtps,
+            lanes=lanes,
+            max_lanes=max_lanes,
+            aspm_l0s=_state(config.aspm_l0s, path / "link" / "l0s_aspm"),
+            aspm_l1=_state(config.aspm_l1, path / "link" / "l1_aspm"),
+            ltr_enabled=config.ltr_enabled,
+            ltr_snoop_ns=config.ltr_snoop_ns,
+            ltr_no_snoop_ns=config.ltr_no_snoop_ns,
+            behind_chipset=behind_chipset([bridges[each] for each in ports]),
+            missing="asleep" if asleep else config.missing,
+        )
+
+    def aer(self, address: str) -> Mapping[str, int]:
+        """Errors since the function appeared, by severity: from the kernel, so a sleeping one tells them too."""
+        found = {}
+        for severity, total in pci.AER_TOTALS.items():
+            path = self.root / address / f"aer_dev_{severity}"
+            data = sysfs.read_bytes(path)
+            if data:
+                found[severity] = pci.parse_aer(data.decode("ascii", "replace"), source=str(path), total=total)
+        return found
+
+    def _class(self, address: str) -> int | None:
+        return sysfs.read_parsed(self.root / address / "class", pci.parse_class)
+
+    def _bridge(self, address: str) -> Bridge:
+        path = self.root / address
+        vendor, device = (sysfs.read_parsed(path / each, pci.parse_id) for each in ("vendor", "device"))
+        properties = read_properties(self._roots, f"+pci:{address}")
+        words = (sysfs.clean(properties.get(f"ID_{each}_FROM_DATABASE", b"")) for each in ("VENDOR", "MODEL"))
+        return Bridge(vendor or 0, device or 0, " ".join(word for word in words if word))
+
+    def _asleep(self, address: str) -> bool:
+        """Suspended, or in a state from which reading it would wake it."""
+        path = self.root / address
+        status = sysfs.read_text(path / "power" / "runtime_status")
+        return status in _SUSPENDED or sysfs.read_text(path / "power_state") in _ASLEEP
+
+    def _slot(self, address: str, upstream: str) -> str:
+        """By name, or by the number that the port above has for it."""
+        name = self._slots.get(address.rpartition(".")[0])
+        if name is not None or not upstream:
+            return name or ""
+        number = _config(self.root / upstream / "config", extended=False).slot
+        return "" if number is None else str(number)
+
+    @staticmethod
+    def _both_ends(path: Path, port: Path) -> tuple[int | None, int | None]:
+        """Nothing where one end is not known: a virtual machine sees a card and not the slot it stands in."""
+        speeds, lanes = (_speed(path, "max"), _speed(port, "max")), (_lanes(path, "max"), _lanes(port, "max"))
+        return _least(speeds), _least(lanes)
+
+
+def _least(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return None if None in known else min(each for each in known if each is not None)
+
+
+def _config(path: Path, *, extended: bool) -> PciConfig:
+    """Nothing where the file is absent or the function does not answer."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            data = _read_config(file.fileno(), extended=extended)
+    except OSError:
+        return _NOTHING
+    answered = len(data) >= pciconfig.HEADER_BYTES and pciconfig.answers(data)
+    return pciconfig.parse_config(data, source=str(path)) if answered else _NOTHING
+
+
+def _read_config(file: int, *, extended: bool) -> bytes:
+    """Configuration space; of its extended part only the first 8 bytes of each capability, which hold all of LTR."""
+    data = os.pread(file, pciconfig.CONVENTIONAL_BYTES, 0)
+    heads: dict[int, bytes] = {}
+    offset = len(data) if extended and len(data) == pciconfig.CONVENTIONAL_BYTES else 0
+    while offset and offset not in heads:
+        head = os.pread(file, 8, offset)
+        if len(head) < 8:
+            break
+        heads[offset] = head
+        header = pciconfig.parse_extended_header(head)
+        offset = header.next if header else 0
+    if not heads:
+        return data
+    space = bytearray(data.ljust(pciconfig.EXTENDED_BYTES, b"\0"))
+    for offset, head in heads.items():
+        space[offset : offset + 8] = head
+    return bytes(space)
+
+
+def _speed(path: Path, which: str) -> int | None:
+    return sysfs.read_parsed(path / f"{which}_link_speed", pci.parse_speed)
+
+
+def _lanes(path: Path, which: str) -> int | None:
+    return sysfs.read_parsed(path / f"{which}_link_width", pci.parse_lanes)
+
+
+def _state(told: bool | None, path: Path) -> bool | None:
+    """What the device's own register says; where that can't be read, what the kernel set."""
+    return told if told is not None else {"0": False, "1": True}.get(sysfs.read_text(path) or "")
+
+
+def _numa_node(path: Path) -> int | None:
+    text = sysfs.read_text(path / "numa_node")
+    return None if text is None or text == "-1" else sysfs.parse_number(text, source=str(path / "numa_node"))
+
+
+def _full_name(hardware: Bridge) -> str:
+    return f"{hardware.name} [{hardware.vendor:04x}:{hardware.device:04x}]".lstrip()
+
+
+def _slots(roots: Roots) -> dict[str, str]:
+    """``0000:5e:00`` → the slot's name."""
+    root = roots.sys / "bus" / "pci" / "slots"
+    found: dict[str, str] = {}
+    for slot in sysfs.entries(root):
+        address = sysfs.read_text(root / slot / "address")
+        if address:
+            found.setdefault(address, slot)
+    return found
+
+
+def _devices(roots: Roots) -> defaultdict[str, set[str]]:
+    """By the address of the function that they hang on. Links only: nothing here asks a disk."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for root in (roots.sys / "block", roots.sys / "class" / "net"):
+        for entry in sysfs.entries(root):
+            addresses = pci.addresses_in(sysfs.link_text(root / entry) or "")
+            if addresses:  # a path of native NVMe multipath is hidden, its disk is named without the controller
+                found[addresses[-1]].add(_NVME_PATH.sub(r"\1\2", entry).replace("!", "/"))
+    return found

@@ -1,0 +1,1 @@
+"""A Prometheus server: queries, and how to reach one that is guarded."""

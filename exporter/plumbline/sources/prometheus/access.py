@@ -1,0 +1,127 @@
+"""How to reach a guarded Prometheus: a file in its own ``<http_config>`` format, as promtool's ``--http.config.file``.
+
+https://prometheus.io/docs/prometheus/latest/configuration/configuration/#http_config ::
+
+    basic_auth: {username: reviews, password_file: prometheus.password}    # or authorization: {credentials_file: token}
+    tls_config: {ca_file: ca.crt, cert_file: reviews.crt, key_file: reviews.key}
+
+Paths are relative to the file. Other keys of that format are refused, as leaving one out would be a surprise. A secret
+is never in an error, a ``repr`` or the process list.
+"""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from plumbline.config.types import Secret, Strict
+from plumbline.config.yaml import convert_secret, read_text, read_yaml
+from plumbline.core.answers import in_memory, read_named
+from plumbline.errors import ConfigError
+
+MAX_BYTES = 1 << 20
+
+
+class _BasicAuth(Strict, frozen=True):
+    username: str
+    password: Secret | None = None
+    password_file: str | None = None
+
+
+class _Authorization(Strict, frozen=True):
+    type: str = "Bearer"
+    credentials: Secret | None = None
+    credentials_file: str | None = None
+
+
+class _TlsConfig(Strict, frozen=True):
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    insecure_skip_verify: bool = False
+
+
+class _HttpConfig(Strict, frozen=True):
+    basic_auth: _BasicAuth | None = None
+    authorization: _Authorization | None = None
+    tls_config: _TlsConfig | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What goes along with every request. The default is nothing, and the system's authorities."""
+
+    authorization: str | None = field(default=None, repr=False)
+    """The header's value."""
+    context: ssl.SSLContext | None = field(default=None, repr=False)
+
+
+OPEN = Access()
+
+
+def load_access(path: Path) -> Access:
+    """Read the file and those it names; :class:`ConfigError` in one line, without what stood there."""
+    where = str(path)
+    data = read_yaml(read_text(path, max_bytes=MAX_BYTES), where=where)
+    found = convert_secret(_HttpConfig, data, where=where, reference="docs/report.md")
+    if found.basic_auth and found.authorization:
+        raise ConfigError(where, "stands beside basic_auth; one of them", key="authorization")
+    return Access(_header(found, path), _context(found.tls_config, path) if found.tls_config else None)
+
+
+def _header(config: _HttpConfig, path: Path) -> str | None:
+    if basic := config.basic_auth:
+        password = _secret(basic.password, basic.password_file, path, "basic_auth.password")
+        if ":" in basic.username:  # RFC 7617
+            raise ConfigError(str(path), "a user's name holds no colon", key="basic_auth.username")
+        return "Basic " + base64.b64encode(f"{basic.username}:{password}".encode()).decode("ascii")
+    if given := config.authorization:
+        credentials = _secret(given.credentials, given.credentials_file, path, "authorization.credentials")
+        value = f"{given.type} {credentials}"
+        if not value.isascii() or not value.isprintable():
+            raise ConfigError(str(path), "no header holds such characters", key="authorization")
+        return value
+    return None
+
+
+def _secret(text: Secret | None, file: str | None, path: Path, key: str) -> str:
+    if (text is None) == (file is None):
+        reason = "is missing; or name a file with it" if text is None else "stands beside its file; one of them"
+        raise ConfigError(str(path), reason, key=key)
+    if file is None:
+        return str(text)
+    found = read_text(path.parent / file, max_bytes=MAX_BYTES).strip()
+    if not found:
+        raise ConfigError(str(path.parent / file), "is empty")
+    return found
+
+
+def _context(tls: _TlsConfig, path: Path) -> ssl.SSLContext:
+    where = str(path)
+    if tls.key_file and not tls.cert_file:
+        raise ConfigError(where, "has no effect without cert_file", key="tls_config.key_file")
+    context = ssl.create_default_context()
+    if tls.insecure_skip_verify:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if ca := tls.ca_file:
+        _loaded(context.load_verify_locations, [path.parent / ca], where, "tls_config.ca_file")
+    if cert := tls.cert_file:
+        files = [path.parent / each for each in (cert, tls.key_file) if each]
+        # a password is asked for on the terminal, unless there is one
+        _loaded(partial(context.load_cert_chain, password=""), files, where, "tls_config.cert_file")
+    return context
+
+
+def _loaded(load: Callable[..., None], files: Iterable[Path], where: str, key: str) -> None:
+    try:
+        with ExitStack() as held:
+            load(*(held.enter_context(in_memory(read_named(file, MAX_BYTES))) for file in files))
+    except ssl.SSLError as error:
+        raise ConfigError(where, f"not PEM, or not the key of the certificate: {error.reason}", key=key) from None
+    except OSError as error:
+        raise ConfigError(where, f"can't be read: {error.strerror}", key=key) from None

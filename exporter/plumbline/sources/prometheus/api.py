@@ -1,0 +1,168 @@
+"""Asks a Prometheus server for the value of series at a moment, or over a range of time.
+
+https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries ::
+
+    GET /api/v1/query?query=up
+    {"status": "success", "data": {"resultType": "vector", "result": [
+        {"metric": {"__name__": "up", "job": "x"}, "value": [1763726400.1, "1"]}, …]}, "warnings": […]}
+    {"status": "error", "errorType": "bad_data", "error": "invalid parameter \\"query\\": …"}
+
+https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries ::
+
+    GET /api/v1/query_range?query=up&start=1763726400&end=1763726460&step=60
+    {"status": "success", "data": {"resultType": "matrix", "result": [
+        {"metric": {"job": "x"}, "values": [[1763726400, "1"], [1763726460, "0"]]}, …]}}
+
+Values are text, ``NaN`` and ``+Inf`` among them. More than 11,000 points a series are refused.
+"""
+
+from __future__ import annotations
+
+import math
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+
+import msgspec
+
+from plumbline.errors import ParseError, Unavailable
+from plumbline.sources.prometheus.access import OPEN, Access
+
+MAX_BYTES = 32 << 20
+"""Some hundred bytes a series: a thousand OSDs are a few MiB."""
+MAX_POINTS = 11_000
+"""Of one series in one answer; Prometheus refuses to give more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series now. ``labels`` without the name."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One series over time. ``labels`` with the name, if there is one; ``points`` are (Unix seconds, value)."""
+
+    labels: Mapping[str, str]
+    points: tuple[tuple[float, float], ...]
+
+    def key(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The values of these labels, empty where it has none: what series are matched by."""
+        return tuple(self.labels.get(name, "") for name in names)
+
+
+class _Result(msgspec.Struct, frozen=True):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+class _Values(msgspec.Struct, frozen=True):
+    metric: dict[str, str]
+    values: tuple[tuple[float, str], ...]
+
+
+class _Data(msgspec.Struct, frozen=True):
+    result_type: str = msgspec.field(name="resultType")
+    result: tuple[msgspec.Raw, ...]
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    status: str
+    data: _Data | None = None
+    error: str = ""
+
+
+def parse_vector(data: bytes, *, source: str) -> tuple[Series, ...]:
+    """The series of an instant query's answer; those whose value is not a number (0/0) are left out."""
+    try:
+        found = [msgspec.json.decode(bytes(each), type=_Result) for each in _results(data, "vector", source)]
+        values = [float(each.value[1]) for each in found]
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise _malformed(source, error) from error
+    return tuple(
+        Series(each.metric.get("__name__", ""), {k: v for k, v in each.metric.items() if k != "__name__"}, value)
+        for each, value in zip(found, values, strict=True)
+        if not math.isnan(value)
+    )
+
+
+def parse_matrix(data: bytes, *, source: str) -> tuple[Track, ...]:
+    """The series of a range query's answer; points that are not a number, and series without others, are left out."""
+    try:
+        found = [msgspec.json.decode(bytes(each), type=_Values) for each in _results(data, "matrix", source)]
+        tracks = (Track(each.metric, tuple((at, float(value)) for at, value in each.values)) for each in found)
+        known = [Track(each.labels, tuple(p for p in each.points if not math.isnan(p[1]))) for each in tracks]
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise _malformed(source, error) from error
+    return tuple(each for each in known if each.points)
+
+
+def _results(data: bytes, kind: str, source: str) -> tuple[msgspec.Raw, ...]:
+    answer = msgspec.json.decode(data, type=_Answer)
+    if answer.status != "success":
+        raise ParseError(source, f"Prometheus refused the query: {answer.error[:160]}")
+    if answer.data is None or answer.data.result_type != kind:
+        raise ParseError(source, f"not the answer of {'an instant' if kind == 'vector' else 'a range'} query")
+    return answer.data.result
+
+
+def _malformed(source: str, error: Exception) -> ParseError:
+    return ParseError(source, f"not what Prometheus answers: {str(error)[:120]}")
+
+
+def read_vector(
+    url: str, query: str, *, timeout_s: float, at_s: float | None = None, access: Access = OPEN
+) -> tuple[Series, ...]:
+    """Ask the server at ``url`` (``http://prometheus:9090``, with the path it is served under), for now or a moment."""
+    form = {"query": query} if at_s is None else {"query": query, "time": f"{at_s:.3f}"}
+    return parse_vector(_ask(url, "query", form, timeout_s, access), source=url)
+
+
+def read_matrix(
+    url: str, query: str, *, start_s: float, end_s: float, step_s: float, timeout_s: float, access: Access = OPEN
+) -> tuple[Track, ...]:
+    """The same over time, both ends included; at most :data:`MAX_POINTS` a series."""
+    form = {"query": query, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:.3f}"}
+    return parse_matrix(_ask(url, "query_range", form, timeout_s, access), source=url)
+
+
+def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float, access: Access) -> bytes:
+    """The answer, be it an error in Prometheus's words."""
+    address = f"{url.rstrip('/')}/api/v1/{what}"
+    if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
+        raise Unavailable(f"{url}: not the address of a Prometheus server; http://host:9090 is one")
+    if "@" in urllib.parse.urlsplit(address).netloc:
+        raise Unavailable("a password in the address: every user here could read it; see --http.config.file")
+    request = urllib.request.Request(address, data=urllib.parse.urlencode(form).encode())  # noqa: S310
+    if access.authorization is not None:
+        # not sent on to wherever an answer points
+        request.add_unredirected_header("Authorization", access.authorization)
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_s, context=access.context) as response:  # noqa: S310
+            data: bytes = response.read(MAX_BYTES + 1)
+    except urllib.error.HTTPError as error:
+        with error:
+            said: bytes = error.read(MAX_BYTES)
+        if said.startswith(b"{"):
+            return said
+        hint = "is this a Prometheus server?"
+        if error.code in (401, 403):
+            hint = "it asks who you are: --http.config.file" if access.authorization is None else "it knows you not"
+        raise Unavailable(f"{url}: HTTP {error.code} {error.reason}; {hint}") from error
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        # with TLS 1.3 a server that misses our certificate just hangs up
+        is_tls = isinstance(error, ssl.SSLError) or isinstance(reason, ssl.SSLError)
+        hint = "; its authority, or our certificate? see --http.config.file" if is_tls else ""
+        raise Unavailable(f"{url}: {str(reason) or type(reason).__name__}{hint}") from error
+    if len(data) > MAX_BYTES:
+        raise ParseError(url, f"more than {MAX_BYTES} bytes")
+    return data

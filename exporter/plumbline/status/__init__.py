@@ -1,0 +1,1 @@
+"""The status page: gathered, judged by layer, drawn."""

@@ -1,0 +1,222 @@
+"""The status page's figures, gathered: one collection, the canaries' last minutes, the baselines in force."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Container, Iterator
+
+from plumbline import __version__
+from plumbline.baseline.book import Book
+from plumbline.baseline.compare import standing
+from plumbline.baseline.fingerprint import Fingerprint
+from plumbline.baseline.model import Source, Target
+from plumbline.baseline.selection import DEFAULT_TOLERANCE
+from plumbline.checks.model import Finding
+from plumbline.collectors import probe
+from plumbline.core.histogram import HistogramValue
+from plumbline.metrics.snapshot import Snapshot
+from plumbline.probes.histogram import quantile
+from plumbline.probes.model import PeriodicProbe
+from plumbline.probes.result import OperationResult, Outcome
+from plumbline.probes.schedule import Followed, Probing, interval_s
+from plumbline.status.gather_host import disk_rows, nic_rows, osd_rows, softnet_row
+from plumbline.status.model import Comparison, FailureRow, Measure, ProbeRow, StatusModel, Trend
+from plumbline.status.recent import Lately
+
+STUCK_AFTER_S = 5.0  # below it a failing canary fails for another reason
+ENDED_WITHIN_S = 60.0
+"""Beyond a run's timeout: locks and gates before it, SIGTERM and SIGKILL after it; as the alert has it."""
+
+
+class Overview:
+    """Builds the model; :meth:`remember` keeps what "the last minutes" are counted from."""
+
+    def __init__(self, *, host: str, started: float) -> None:
+        self._host, self._started = host, started
+        self._lately = Lately()
+
+    def remember(self, snapshot: Snapshot) -> None:
+        """One of the daemon's looks, each minute."""
+        self._lately.remember(snapshot, time.monotonic())
+
+    def model(
+        self,
+        snapshot: Snapshot,
+        *,
+        probing: Probing,
+        book: Book,
+        findings: tuple[Finding, ...] | None,
+        waiting_for: str | None,
+        config_error: str,
+        door: str = "",
+        server_trouble: str = "",
+        recordable: Container[str] = (),
+        fingerprint: Fingerprint = Fingerprint(),  # noqa: B008  (frozen)
+    ) -> StatusModel:
+        """Everything the page says, at this moment. From any thread: it changes nothing.
+
+        ``recordable``: names of the probes that a recording gives a baseline; ``fingerprint``: what this node is now;
+        ``door``: who may come in that perhaps should not; ``server_trouble``: why that for other nodes' probes is down.
+        """
+        now = time.time()
+        earlier = self._lately.before(time.monotonic())
+        disks = tuple(disk_rows(snapshot, earlier))
+        return StatusModel(
+            host=self._host,
+            version=__version__,
+            now_ts=now,
+            started_ts=self._started,
+            waiting_for=waiting_for,
+            config_error=config_error,
+            door=door,
+            server_trouble=server_trouble,
+            window_s=earlier.age_s if earlier else None,
+            probes=(
+                *(row for each in probing.followed() for row in _canary_rows(each, book, recordable, now)),
+                *(row for each in probing.periodic() for row in _periodic_rows(each, probing, book, recordable, now)),
+            ),
+            standing=(*standing.mismatched(book.selection), *standing.outdated(book.measured_on, fingerprint)),
+            failures=tuple(_failures(probing, now)),
+            osds=tuple(osd_rows(snapshot, earlier, disks)),
+            disks=disks,
+            nics=tuple(nic_rows(snapshot, earlier)),
+            softnet=softnet_row(snapshot, earlier),
+            findings=findings,
+            collectors=snapshot.collectors,
+        )
+
+
+_MEASURES = {"throughput": Measure.THROUGHPUT, "iops": Measure.IOPS}
+
+
+class _Accepted:
+    """What stands beside a target's figures, if anything does. A figure: ``p50``, ``p99``, ``throughput``, ``iops``."""
+
+    def __init__(self, book: Book, target: Target) -> None:
+        self._entry = book.shown(target)
+        self.judges = book.in_force(target) is not None
+
+    @property
+    def source(self) -> str:
+        """``measured here``, ``documented: unnoba-2020``; empty where there is none."""
+        if self._entry is None:
+            return ""
+        return (
+            "measured here" if self._entry.source is Source.MEASURED else f"{self._entry.source}: {self._entry.profile}"
+        )
+
+    def compared(self, figure: str, measured: float | None) -> Comparison:
+        """The figure beside the accepted one."""
+        return Comparison(measured, self._value(figure), self._tolerance, _MEASURES.get(figure, Measure.LATENCY))
+
+    def rate(self, measured: OperationResult) -> Comparison | None:
+        """Throughput, else IOPS, of a probe that has one."""
+        rates = {"throughput": measured.throughput, "iops": measured.iops}
+        return next((self.compared(name, value) for name, value in rates.items() if value is not None), None)
+
+    def trend(self, figure: str, over: str, values: tuple[float | None, ...]) -> Trend | None:
+        """Two figures are the least that make one."""
+        if sum(value is not None for value in values) < 2:
+            return None
+        return Trend(f"{figure}, last {over}", values, self._value(figure), _MEASURES.get(figure, Measure.LATENCY))
+
+    def _value(self, figure: str) -> float | None:
+        if self._entry is None:
+            return None
+        rates = {"throughput": self._entry.throughput, "iops": self._entry.iops}
+        return rates[figure] if figure in rates else self._entry.latency.get(figure)
+
+    @property
+    def _tolerance(self) -> float | None:
+        """As the alerts have it where a baseline does not say; what only stands beside has none but its own."""
+        if self._entry is None:
+            return None
+        return DEFAULT_TOLERANCE if self.judges and self._entry.tolerance_ratio is None else self._entry.tolerance_ratio
+
+
+def _canary_rows(followed: Followed, book: Book, recordable: Container[str], now: float) -> Iterator[ProbeRow]:
+    reading = followed.canary.read()
+    for each in reading.workloads:
+        target = Target(
+            reading.probe, each.layer, reading.device_class, each.workload, each.operation, each.config_hash
+        )
+        accepted, lately, medians = _Accepted(book, target), followed.lately(each), followed.medians(each)
+        yield ProbeRow(
+            probe=reading.probe,
+            layer=each.layer,
+            device_class=reading.device_class,
+            workload=each.workload,
+            operation=each.operation,
+            success=reading.success,
+            age_s=now - each.last_completion_ts if each.last_completion_ts else None,
+            p50=accepted.compared("p50", _quantile(lately, 0.5)),
+            p99=accepted.compared("p99", _quantile(lately, 0.99)),
+            trend=accepted.trend("p50", f"{len(medians)} min", medians),
+            baseline=accepted.source,
+            judges=accepted.judges,
+            message=reading.message,
+            recordable=reading.probe in recordable,
+            stuck_s=each.in_flight_s if reading.success is False and each.in_flight_s > STUCK_AFTER_S else None,
+        )
+
+
+def _periodic_rows(
+    periodic: PeriodicProbe, probing: Probing, book: Book, recordable: Container[str], now: float
+) -> Iterator[ProbeRow]:
+    record, identity = probing.record(periodic), periodic.identity
+    # what ran with other parameters was another experiment
+    last, good = (
+        each if each is not None and each.config_hash == identity.config_hash else None
+        for each in (record.result, record.success)
+    )
+    last_ended = last.started + last.duration if last else None
+    good_ended = good.started + good.duration if good else None
+    figures = {each.operation: each for each in good.operations} if good else {}
+    for operation in identity.operations:
+        target = Target(
+            identity.probe, identity.layer, identity.device_class, identity.workload, operation, identity.config_hash
+        )
+        accepted, measured = _Accepted(book, target), figures.get(operation, OperationResult(operation=operation))
+        history = record.history.get(operation, ()) if good else ()
+        yield ProbeRow(
+            probe=identity.probe,
+            layer=identity.layer,
+            device_class=identity.device_class,
+            workload=identity.workload,
+            operation=operation,
+            success=None if last is None else last.outcome is Outcome.SUCCESS,
+            age_s=now - last_ended if last_ended else None,
+            p50=accepted.compared("p50", measured.latency.get("p50")),
+            p99=accepted.compared("p99", measured.latency.get("p99")),
+            rate=accepted.rate(measured),
+            trend=accepted.trend(measured.leading[0], f"{len(history)} runs", history) if measured.leading else None,
+            baseline=accepted.source,
+            judges=accepted.judges,
+            message=record.last_skip or (last.message if last else ""),
+            last_skip=record.last_skip,
+            overdue=bool(good_ended and now - good_ended > probe.STALE_AFTER_INTERVALS * interval_s(periodic)),
+            stuck_s=_stuck(periodic, probing.in_flight(periodic)),
+            next_s=probing.next_start(periodic),
+            skipped=record.skipped,
+            recordable=identity.probe in recordable,
+        )
+
+
+def _stuck(periodic: PeriodicProbe, in_flight_s: float | None) -> float | None:
+    """How long a run has been going on that should have been ended."""
+    limit = float(periodic.config.timeout) + ENDED_WITHIN_S
+    return in_flight_s if in_flight_s is not None and in_flight_s > limit else None
+
+
+def _failures(probing: Probing, now: float) -> list[FailureRow]:
+    """The last few of each probe, the newest first."""
+    failed = [
+        FailureRow(each.probe, each.outcome.value, now - each.started - each.duration, each.duration, each.message)
+        for periodic in probing.periodic()
+        for each in probing.record(periodic).failures
+    ]
+    return sorted(failed, key=lambda row: row.age_s)
+
+
+def _quantile(lately: HistogramValue | None, q: float) -> float | None:
+    return quantile(lately, q) if lately and lately.count else None

@@ -1,0 +1,222 @@
+"""A verdict for each layer that this node measures or judges, from the lowest up, and the one that is suspected.
+
+What a layer does shows in all above it, so the lowest that is out of line is suspected, as the alerts have it
+(``alerts/config/blame.libsonnet``). A layer without a baseline in force is never good: it is not judged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from plumbline.checks.model import Finding, Severity
+from plumbline.config.workloads import LAYERS
+from plumbline.core.units import count_text, factor_text, seconds_text
+from plumbline.status.model import Comparison, Level, ProbeRow, StatusModel
+
+_BESIDE = {"rbd": 4, "filesystem": 4, "object": 4, "client": 5}
+"""Those on one height stand beside each other; the others are as high as :data:`LAYERS` orders them."""
+_NETWORK_CHECKS = ("network.", "infiniband.")
+"""What is no matter of the network is one of the disks and what they hang on, as the alerts have it."""
+
+
+class LayerState(StrEnum):
+    """In words; each stands for a :class:`Level`."""
+
+    OUT_OF_LINE = "out of line"
+    WORTH_A_LOOK = "as accepted, worth a look"
+    AS_ACCEPTED = "as accepted"
+    PARTLY = "as accepted where judged"
+    NOT_JUDGED = "not judged here"
+
+    @property
+    def level(self) -> Level:
+        """Only what was judged whole is good."""
+        return _LEVELS[self]
+
+
+_LEVELS = {
+    LayerState.OUT_OF_LINE: Level.BAD,
+    LayerState.WORTH_A_LOOK: Level.NOTE,
+    LayerState.AS_ACCEPTED: Level.GOOD,
+    LayerState.PARTLY: Level.NOTE,
+    LayerState.NOT_JUDGED: Level.NEUTRAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """One thing that a verdict rests on. ``section``: where on the page it stands."""
+
+    text: str
+    section: str
+    level: Level = Level.NEUTRAL
+
+
+@dataclass(frozen=True, slots=True)
+class LayerVerdict:
+    """One layer. ``why`` completes "not judged here: …"; ``basis`` has the worst first."""
+
+    layer: str
+    state: LayerState
+    why: str = ""
+    basis: tuple[Basis, ...] = ()
+    suspected: bool = False
+    above: str = ""
+    """The suspected layer below, when this one is out of line, too: it may only show what that one does."""
+    unjudged_below: tuple[str, ...] = ()
+    """Layers below a suspected one of which nobody can say that they are in line."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    basis: list[Basis] = field(default_factory=list)
+    there: bool = False
+    """Whether this node knows anything of the layer."""
+
+    def add(self, level: Level, text: str, section: str) -> None:
+        self.basis.append(Basis(text, section, level))
+
+
+def judge_layers(model: StatusModel) -> tuple[LayerVerdict, ...]:
+    """Those that this node measures or knows of, the lowest first."""
+    found = [each for layer in LAYERS if (each := _judge(layer, model)) is not None]
+    out = [each.layer for each in found if each.state is LayerState.OUT_OF_LINE]
+    if not out:
+        return tuple(found)
+    lowest = min(map(_height, out))
+    suspects = " or ".join(layer for layer in out if _height(layer) == lowest)
+    unjudged = tuple(
+        each.layer for each in found if each.state is LayerState.NOT_JUDGED and _height(each.layer) < lowest
+    )
+    return tuple(
+        each
+        if each.layer not in out
+        else replace(each, suspected=True, unjudged_below=unjudged)
+        if _height(each.layer) == lowest
+        else replace(each, above=suspects)
+        for each in found
+    )
+
+
+def _height(layer: str) -> int:
+    return _BESIDE.get(layer, LAYERS.index(layer))
+
+
+def _judge(layer: str, model: StatusModel) -> LayerVerdict | None:
+    seen = _Seen()
+    probes = [row for row in model.probes if row.layer == layer]
+    _probes(probes, seen)
+    if layer == "network":
+        _losses(model, seen)
+        _findings((each for each in model.open_findings if each.check.startswith(_NETWORK_CHECKS)), seen)
+    elif layer == "disk":
+        seen.there |= bool(model.disks)
+        _findings((each for each in model.open_findings if not each.check.startswith(_NETWORK_CHECKS)), seen)
+    elif layer == "osd":
+        _osds(model, seen)
+    if not seen.there:
+        return None
+    order = (Level.BAD, Level.NOTE, Level.GOOD, Level.NEUTRAL)
+    basis = tuple(sorted(seen.basis, key=lambda each: order.index(each.level)))
+    state, why = _state(probes, {each.level for each in basis})
+    return LayerVerdict(layer, state, why, basis)
+
+
+def _state(probes: list[ProbeRow], levels: set[Level]) -> tuple[LayerState, str]:
+    judged = sum(bool(row.judged) for row in probes)
+    if Level.BAD in levels:
+        return LayerState.OUT_OF_LINE, ""
+    if not judged:
+        if not probes:
+            return LayerState.NOT_JUDGED, "no probe"
+        if any(row.judges for row in probes):
+            return LayerState.NOT_JUDGED, "no present result beside the baseline"
+        return LayerState.NOT_JUDGED, "no baseline"
+    if Level.NOTE in levels:
+        return LayerState.WORTH_A_LOOK, ""
+    return (LayerState.AS_ACCEPTED, "") if judged == len(probes) else (LayerState.PARTLY, "")
+
+
+def _probes(probes: list[ProbeRow], seen: _Seen) -> None:
+    seen.there |= bool(probes)
+    if not probes:
+        return
+    stuck = [row for row in probes if row.stuck_s is not None]
+    failing = [row for row in probes if row.success is False and row.stuck_s is None]
+    overdue = [row for row in probes if row.overdue]
+    if stuck:
+        seen.add(Level.BAD, _counted(stuck, "hangs", "hang"), "probes")
+    if failing:
+        seen.add(Level.BAD, _counted(failing, "fails", "fail"), "probes")
+    judged = [(row, name, figure) for row in probes for name, figure in row.judged]
+    if judged:
+        row, name, figure = max(judged, key=lambda each: each[2].excess)
+        level = Level.BAD if figure.beyond else Level.GOOD
+        beyond = len({id(row) for row, _, figure in judged if figure.beyond})
+        many = f"; {beyond} of {len(probes)} measurements beyond" if beyond > 1 else ""
+        seen.add(level, f"worst: {row.name}, {name} {_ratio(figure)}{many}", "probes")
+    unjudged = sum(not row.judges for row in probes)
+    if unjudged:
+        what = "measurements has" if unjudged == 1 else "measurements have"
+        seen.add(Level.NEUTRAL, f"{unjudged} of {len(probes)} {what} no baseline", "probes")
+    if overdue:
+        seen.add(Level.NOTE, _counted(overdue, "is overdue", "are overdue"), "probes")
+
+
+def _ratio(figure: Comparison) -> str:
+    """``1.9× slower (degradation ratio 1.90, up to 1.30 is accepted)``."""
+    ratio, tolerance = figure.ratio or 0.0, figure.tolerance_ratio or 1.0
+    shown = f"{ratio:.2f}" if ratio < 9.95 else factor_text(ratio)
+    return f"{figure.word} (degradation ratio {shown}, up to {tolerance:.2f} is accepted)"
+
+
+def _counted(rows: list[ProbeRow], one: str, many: str) -> str:
+    return f"{rows[0].name} {one}" if len(rows) == 1 else f"{len(rows)} measurements {many}, first {rows[0].name}"
+
+
+def _losses(model: StatusModel, seen: _Seen) -> None:
+    seen.there |= bool(model.nics)
+    grew = [(nic.device, loss) for nic in model.nics for loss in nic.losses if loss.grew and not loss.benign]
+    for device, loss in grew:
+        seen.add(Level.BAD, f"{device}: {loss.grew:,} more {loss.direction} {loss.what} ({loss.cause})", "network")
+    softnet = model.softnet
+    if softnet is not None and softnet.dropped_grew:
+        seen.add(Level.BAD, f"backlog overflow: {softnet.dropped_grew:,} more packets dropped", "softnet")
+    if softnet is not None and softnet.time_squeeze_grew:
+        seen.add(Level.NOTE, count_text(softnet.time_squeeze_grew, "more time squeeze"), "softnet")
+    if model.nics and not grew and model.window_s is not None:
+        seen.add(Level.NEUTRAL, f"no packet lost in the last {seconds_text(round(model.window_s))}", "network")
+
+
+def _osds(model: StatusModel, seen: _Seen) -> None:
+    seen.there |= bool(model.osds)
+    if not model.osds:
+        return
+    silent = [each.daemon for each in model.osds if not each.up]
+    blocked = [each.daemon for each in model.osds if each.blocked]
+    slow = [each.daemon for each in model.osds if each.slow]
+    for level, names, what in (
+        (Level.BAD, silent, "not answering"),
+        (Level.BAD, blocked, "with blocked operations"),
+        (Level.NOTE, slow, "with slow operations in the last ten minutes"),
+    ):
+        if names:
+            seen.add(level, f"{len(names)} of {len(model.osds)} OSDs {what}: {_names(names)}", "osds")
+    if not silent and not blocked:
+        seen.add(Level.NEUTRAL, f"{len(model.osds)} OSDs here, all answering", "osds")
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
+
+
+def _findings(open_ones: Iterable[Finding], seen: _Seen) -> None:
+    counts = Counter(each.severity for each in open_ones)
+    for severity in Severity:
+        if counts[severity]:
+            seen.there = True
+            level = {Severity.CRITICAL: Level.BAD, Severity.WARNING: Level.NOTE}.get(severity, Level.NEUTRAL)
+            seen.add(level, count_text(counts[severity], f"{severity} finding"), "findings")

@@ -1,0 +1,333 @@
+"""What the status page says, before it is a page: plain data.
+
+:mod:`plumbline.status.gather` fills it, :mod:`plumbline.status.verdict` and :mod:`plumbline.status.layers` judge it.
+Nothing here judges by a number of its own: tolerances come with the baselines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from plumbline.checks.model import Finding
+from plumbline.core.units import degradation_text, figure_text, seconds_text
+from plumbline.metrics.snapshot import CollectorHealth
+
+
+class Level(StrEnum):
+    """How bad a line is; the words are CSS classes too."""
+
+    GOOD = "good"
+    NOTE = "note"
+    BAD = "bad"
+    NEUTRAL = "neutral"
+
+    @property
+    def sign(self) -> str:
+        """For those who look."""
+        return {Level.GOOD: "✔", Level.NOTE: "●", Level.BAD: "✖", Level.NEUTRAL: "○"}[self]
+
+
+class Measure(StrEnum):
+    """What kind of figure a comparison is of. Latency: seconds; the others: a second, and more is better."""
+
+    LATENCY = "latency"
+    IOPS = "iops"
+    THROUGHPUT = "throughput"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One figure beside its baseline, in base units. ``None``: not measured, no baseline, no tolerance."""
+
+    measured: float | None
+    baseline: float | None = None
+    tolerance_ratio: float | None = None
+    """Up to this ratio it is as accepted; the same figure the alerts use."""
+    measure: Measure = Measure.LATENCY
+
+    @property
+    def ratio(self) -> float | None:
+        """The degradation ratio, whichever way the figure counts: 1 is as accepted, 2 is twice as bad."""
+        if self.measured is None or not self.baseline:
+            return None
+        if self.measure is Measure.LATENCY:
+            return self.measured / self.baseline
+        return self.baseline / self.measured if self.measured else math.inf
+
+    @property
+    def word(self) -> str:
+        """The ratio in words: ``as accepted``, ``1.9× slower``; empty without a ratio."""
+        return degradation_text(self.measure, self.ratio, self.tolerance_ratio)
+
+    @property
+    def beyond(self) -> bool:
+        """True when it is worse than the tolerance allows."""
+        ratio = self.ratio
+        return ratio is not None and self.tolerance_ratio is not None and ratio > self.tolerance_ratio
+
+    @property
+    def excess(self) -> float:
+        """How far beyond, or below, what is tolerated: the worst is what matters, not the largest ratio."""
+        return (self.ratio or 0.0) / (self.tolerance_ratio or 1.0)
+
+    def text(self, value: float) -> str:
+        """A figure of this measure with its unit."""
+        return figure_text(self.measure, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The last figures of one operation, oldest first; ``None`` where nothing was measured."""
+
+    of: str
+    """Which figure, over what: ``p50, last 60 min``."""
+    values: tuple[float | None, ...]
+    baseline: float | None = None
+    measure: Measure = Measure.LATENCY
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRow:
+    """One operation of one probe. A canary has a row for each of its workloads."""
+
+    probe: str
+    layer: str
+    device_class: str
+    workload: str
+    operation: str
+    success: bool | None
+    """Of the last run; ``None``: it has not run yet."""
+    age_s: float | None
+    """Since the last finished run or, for a canary, the last operation."""
+    p50: Comparison = Comparison(None)
+    p99: Comparison = Comparison(None)
+    baseline: str = ""
+    """The baseline in force, e.g. ``measured`` or ``documented: unnoba-2020``; empty: there is none."""
+    judges: bool = False
+    """False: that baseline is shown only."""
+    message: str = ""
+    """Why the last run failed, or why the probe is being skipped."""
+    stuck_s: float | None = None
+    """How long an operation has been in flight, when that is too long."""
+    overdue: bool = False
+    next_s: float | None = None
+    """Until the next start; ``None`` while it runs, and for a canary."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Starts that came to nothing, by reason."""
+    recordable: bool = True
+    """Whether ``plumbline baseline record`` gives it a baseline."""
+    rate: Comparison | None = None
+    """Throughput or IOPS, where the probe measures no latency, or beside it."""
+    trend: Trend | None = None
+    """``None``: too little is kept."""
+    last_skip: str = ""
+    """Why the newest start came to nothing; empty once a run happened."""
+
+    @property
+    def name(self) -> str:
+        """For a sentence: ``canary: read randread-4k-qd1-j1``."""
+        return f"{self.probe}: {self.operation} {self.workload}" if self.operation else self.probe
+
+    @property
+    def what(self) -> str:
+        """The operation in a few words: ``disk hdd read randread-4k-qd1-j1``."""
+        return " ".join(filter(None, (self.layer, self.device_class, self.operation, self.workload)))
+
+    @property
+    def state(self) -> tuple[Level, str]:
+        """The last result in a word or two."""
+        if self.stuck_s is not None:
+            return Level.BAD, f"stuck for {seconds_text(self.stuck_s)}"
+        if self.success is None:
+            return Level.NOTE, "has not run yet"
+        if not self.success:
+            return Level.BAD, "failed"
+        return (Level.NOTE, "overdue") if self.overdue else (Level.GOOD, "success")
+
+    def level_of(self, figure: Comparison) -> Level:
+        """Of one of its figures; neutral where nothing in force judges it now."""
+        if not self.judges or self.overdue or figure.tolerance_ratio is None:
+            return Level.NEUTRAL
+        return Level.BAD if figure.beyond else Level.GOOD
+
+    @property
+    def excess(self) -> float:
+        """How far beyond, or below, what is tolerated its worst figure is; 1 is the limit."""
+        return max((figure.excess for _, figure in self.judged), default=0.0)
+
+    @property
+    def judged(self) -> tuple[tuple[str, Comparison], ...]:
+        """What a baseline in force judges now, by name. A stale result is no present state: it is not compared."""
+        if not self.judges or self.overdue:
+            return ()
+        named = (("p50", self.p50), ("p99", self.p99), ("rate", self.rate))
+        return tuple(
+            (name if figure.measure is Measure.LATENCY else figure.measure, figure)
+            for name, figure in named
+            if figure is not None and figure.ratio is not None and figure.tolerance_ratio is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRow:
+    """A run that did not succeed."""
+
+    probe: str
+    outcome: str
+    age_s: float
+    duration_s: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Operations of one kind in the last minutes, and how long they took; seconds."""
+
+    operation: str
+    count: int
+    p50_s: float | None = None
+    p99_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OsdRow:
+    """One OSD of this host, as it says itself on its admin socket."""
+
+    daemon: str
+    """``osd.3``."""
+    up: bool
+    """Whether it answers."""
+    disks: tuple[str, ...] = ()
+    times: tuple[Times, ...] = ()
+    """Client operations in the last minutes, queue and replicas included."""
+    blocked: int | None = None
+    blocked_age_s: float | None = None
+    slow: int | None = None
+    """Slow operations it remembers of the last ten minutes."""
+    ping_worst_s: float | None = None
+    """Heartbeat of the last minute to the peer that takes longest."""
+    ping_peer: str = ""
+    blocked_stage: str = ""
+    """What most blocked operations wait for: ``queue``, ``pg``, ``store``, ``peer``."""
+
+    @property
+    def state(self) -> tuple[Level, str]:
+        """In a word or two."""
+        if not self.up:
+            return Level.BAD, "does not answer"
+        if not self.blocked:
+            return Level.GOOD, "answers"
+        oldest = f", the oldest {seconds_text(self.blocked_age_s)}" if self.blocked_age_s else ""
+        return Level.BAD, f"{self.blocked:,} blocked{oldest}"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskRow:
+    """One whole disk. Means are since boot; ``times`` of the last minutes, where the kernel's histograms are there."""
+
+    device: str
+    model: str = ""
+    device_class: str = ""
+    size_bytes: int | None = None
+    reads: int | None = None
+    writes: int | None = None
+    read_mean_s: float | None = None
+    write_mean_s: float | None = None
+    in_flight: int | None = None
+    osd: str = ""
+    """``osd.3``, or several, with commas."""
+    times: tuple[Times, ...] = ()
+
+    @property
+    def osds(self) -> tuple[str, ...]:
+        """Each of them."""
+        return tuple(filter(None, self.osd.split(",")))
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Packets lost for one cause since boot; ``grew`` in the last minutes, ``None`` when that is not known."""
+
+    what: str
+    """``drops`` or ``errors``."""
+    direction: str
+    cause: str
+    total: int
+    grew: int | None = None
+
+    @property
+    def benign(self) -> bool:
+        """What the host never wanted (other VLANs, unknown protocols) is no loss."""
+        return self.what == "drops" and self.cause == "filter"
+
+
+@dataclass(frozen=True, slots=True)
+class NicRow:
+    """One network device."""
+
+    device: str
+    driver: str = ""
+    up: bool | None = None
+    speed_bits_per_second: float | None = None
+    mtu_bytes: int | None = None
+    rx_ring: tuple[int, int] | None = None
+    """Current and maximum entries."""
+    losses: tuple[Loss, ...] = ()
+    """Only what is not zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoftnetRow:
+    """All CPUs together, since boot; ``*_grew`` in the last minutes."""
+
+    cpus: int
+    processed: int
+    dropped: int
+    time_squeeze: int
+    dropped_grew: int | None = None
+    time_squeeze_grew: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusModel:
+    """Everything on the page. ``now_ts`` and ``started_ts`` are Unix seconds."""
+
+    host: str
+    version: str
+    now_ts: float
+    started_ts: float
+    waiting_for: str | None = None
+    """Why the daemon is not ready yet."""
+    config_error: str = ""
+    """Why the last reload was refused; the configuration before it is in force."""
+    door: str = ""
+    """Who may come in that perhaps should not."""
+    server_trouble: str = ""
+    """Why the server for other nodes' throughput probes is not up."""
+    window_s: float | None = None
+    """How far back "the last minutes" go; ``None``: the daemon has looked only now."""
+    probes: tuple[ProbeRow, ...] = ()
+    failures: tuple[FailureRow, ...] = ()
+    """The last failed runs of all probes, the newest first."""
+    osds: tuple[OsdRow, ...] = ()
+    disks: tuple[DiskRow, ...] = ()
+    nics: tuple[NicRow, ...] = ()
+    softnet: SoftnetRow | None = None
+    findings: tuple[Finding, ...] | None = ()
+    """Documented advice, met or not, the worst first; ``None``: the host has not been judged yet."""
+    collectors: tuple[CollectorHealth, ...] = ()
+    standing: tuple[str, ...] = ()
+    """What no longer fits between the baselines and this node, a sentence each."""
+
+    @property
+    def open_findings(self) -> tuple[Finding, ...]:
+        """Advice that is not met."""
+        return tuple(each for each in self.findings or () if not each.met)
+
+
+def how_to_get_one(*, recordable: bool) -> str:
+    """What to do about a missing baseline."""
+    return "record one with: plumbline baseline record" if recordable else "write one into a file of baseline.files"

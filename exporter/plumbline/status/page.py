@@ -1,0 +1,234 @@
+"""The status page: one HTML document without scripts or outside parts, for a person in a hurry.
+
+Here is what the page says and in which order; how it looks stands in the templates (``pages/templates/status``), which
+escape every text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+
+from plumbline.checks.model import Finding, Severity
+from plumbline.config.workloads import LAYERS
+from plumbline.core.units import count_text, seconds_text, si
+from plumbline.metrics.snapshot import CollectorHealth
+from plumbline.pages.templates import render
+from plumbline.status.layers import judge_layers
+from plumbline.status.model import Level, NicRow, OsdRow, ProbeRow, StatusModel, Times
+from plumbline.status.sparkline import sparkline
+from plumbline.status.verdict import judge
+
+__all__ = ["place", "render_status"]
+
+IN_VIEW = 12
+"""Lines before the rest is folded: a host with a dozen disks shows them all. Findings: of one check, and together."""
+_NAMED = 3
+_LEVELS = {Severity.CRITICAL: Level.BAD, Severity.WARNING: Level.NOTE, Severity.INFO: Level.NEUTRAL}
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """Findings of one check that are not met."""
+
+    severity: Severity
+    check: str
+    findings: tuple[Finding, ...]
+    unfolded: bool
+
+    @property
+    def level(self) -> Level:
+        """Its severity's colour."""
+        return _LEVELS[self.severity]
+
+    @property
+    def names(self) -> str:
+        """``sda, sdb, sdc and 57 more``."""
+        more = f" and {len(self.findings) - _NAMED:,} more" if len(self.findings) > _NAMED else ""
+        return ", ".join(each.subject for each in self.findings[:_NAMED]) + more
+
+    @property
+    def one_reason(self) -> bool:
+        """Whether all have the same, so that it is said once."""
+        return len({(each.why, each.source) for each in self.findings}) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """What is not there, and why."""
+
+    what: str
+    kind: str
+    why: str
+    newest: str = ""
+
+
+def render_status(model: StatusModel) -> str:
+    """The whole page."""
+    open_ones = model.open_findings
+    broken = [each for each in model.collectors if not each.success]
+    absences = [*_absent(model.collectors), *_left_out(model.collectors), *_skipped(model.probes)]
+    layers = judge_layers(model)
+    known = {each.layer for each in layers}
+    return render(
+        "status/page.html",
+        model=model,
+        now=f"{datetime.fromtimestamp(model.now_ts, UTC):%Y-%m-%d %H:%M:%S}",
+        up_s=max(0.0, model.now_ts - model.started_ts),
+        verdict=judge(model),
+        layers=layers,
+        unknown_layers=[layer for layer in LAYERS if layer not in known],
+        contents=_contents(model, len(open_ones), failing=bool(broken or model.failures), absent=bool(absences)),
+        probes=sorted(model.probes, key=_probe_order),
+        broken=broken,
+        open_findings=len(open_ones),
+        findings_about=_findings_about(model.findings, len(open_ones)),
+        groups=list(_groups(open_ones)),
+        osds=sorted(model.osds, key=_osd_order),
+        osds_here={each.daemon for each in model.osds},
+        disks=sorted(
+            model.disks,
+            key=lambda row: (-_slowest(row.times), -max(row.read_mean_s or 0.0, row.write_mean_s or 0.0), row.device),
+        ),
+        disks_here={each.device for each in model.disks},
+        findings_of=Counter(each.subject for each in open_ones),
+        nics=sorted(model.nics, key=_nic_order),
+        lately=_lately(model.window_s),
+        since=_since(model.window_s),
+        absences=absences,
+        working=sum(each.success and each.available for each in model.collectors),
+        in_view=IN_VIEW,
+        **_FORMATS,
+    )
+
+
+def place(kind: str, name: str) -> str:
+    """A place on the page that stays the same from load to load: ``disk-sda``; other characters by their number."""
+    return f"{kind}-" + re.sub(r"[^A-Za-z0-9.-]", lambda found: f"_{ord(found[0]):x}_", name)
+
+
+def _contents(model: StatusModel, open_findings: int, *, failing: bool, absent: bool) -> list[tuple[str, str]]:
+    """The sections that are there below the layers: place, name with its count."""
+    sections = (
+        ("probes", f"Probes {len(model.probes)}", True),
+        ("failing", "What fails", failing),
+        ("findings", f"Findings {open_findings}", True),
+        ("osds", f"OSDs {len(model.osds)}", bool(model.osds)),
+        ("disks", f"Disks {len(model.disks)}", True),
+        ("network", f"Network {len(model.nics)}", True),
+        ("softnet", "Softnet", model.softnet is not None),
+        ("unavailable", "Not available", absent),
+        ("collectors", f"Collectors {len(model.collectors)}", True),
+    )
+    return [(ident, name) for ident, name, there in sections if there]
+
+
+# --- the worst first
+
+
+def _probe_order(row: ProbeRow) -> tuple[bool, float, bool, bool]:
+    failed = row.success is False or row.stuck_s is not None
+    return not failed, -row.excess if row.excess > 1 else 0.0, not row.overdue, row.success is not None
+
+
+def _osd_order(row: OsdRow) -> tuple[bool, bool, bool, float]:
+    return row.up, not row.blocked, not row.slow, -_slowest(row.times)
+
+
+def _nic_order(row: NicRow) -> tuple[bool, bool, bool, str]:
+    """What loses packets now first, then what lost some, then what is up."""
+    growing = any(each.grew and not each.benign for each in row.losses)
+    return not growing, not any(not each.benign for each in row.losses), not row.up, row.device
+
+
+def _slowest(times: Iterable[Times]) -> float:
+    return max((each.p99_s or 0.0 for each in times), default=0.0)
+
+
+# --- findings
+
+
+def _findings_about(findings: Sequence[Finding] | None, open_ones: int) -> str:
+    if findings is None:
+        return "This host has not been judged yet."
+    if open_ones:
+        return f"Documented advice that is not met ({open_ones} of {len(findings)} findings), by check"
+    if not findings:
+        return "No advice applies here."
+    return f"All documented advice that applies here is met ({len(findings)} of {len(findings)} findings)."
+
+
+def _groups(open_ones: Sequence[Finding]) -> Iterator[FindingGroup]:
+    seen = 0
+    ordered = sorted(open_ones, key=lambda each: (each.severity.rank, each.check))  # stable: subjects stay in order
+    for (severity, check), members in groupby(ordered, key=lambda each: (each.severity, each.check)):
+        group = tuple(members)
+        seen += min(len(group), IN_VIEW)
+        yield FindingGroup(severity, check, group, unfolded=severity is Severity.CRITICAL or seen <= IN_VIEW)
+
+
+# --- what is not available
+
+
+def _absent(healths: Sequence[CollectorHealth]) -> Iterator[Absence]:
+    """One line a reason: without InfiniBand several collectors say the same."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for each in healths:
+        if each.success and not each.available:
+            by_reason[each.reason].append(each.name)
+    for reason, names in by_reason.items():
+        yield Absence(", ".join(names), "collector" if len(names) == 1 else "collectors", reason)
+
+
+def _left_out(healths: Sequence[CollectorHealth]) -> Iterator[Absence]:
+    for each in healths:
+        skipped = ", ".join(f"{count:,} {reason}" for reason, count in each.skipped.items() if count)
+        if skipped:
+            yield Absence(each.name, "items left out since the start", skipped)
+
+
+def _skipped(rows: Sequence[ProbeRow]) -> Iterator[Absence]:
+    """Each probe once, though it has a row for each operation."""
+    by_probe: dict[str, ProbeRow] = {}
+    for row in rows:
+        if any(row.skipped.values()):
+            by_probe.setdefault(row.probe, row)
+    for row in by_probe.values():
+        skipped = ", ".join(f"{reason} {count:,}" for reason, count in sorted(row.skipped.items()) if count)
+        last = f"the newest: {row.last_skip}" if row.last_skip else "has run since"
+        yield Absence(row.probe, "starts skipped", skipped, last)
+
+
+# --- words and figures
+
+
+def _lately(window_s: float | None) -> str:
+    return "since the daemon looks" if window_s is None else f"of the last {seconds_text(round(window_s))}"
+
+
+def _since(window_s: float | None) -> str:
+    more = "" if window_s is None else f"; in brackets what the last {seconds_text(round(window_s))} added"
+    return f"Totals since boot{more}"
+
+
+def _thousands(count: int) -> str:
+    return f"{count:,}"
+
+
+def _grown(total: int, grew: int | None) -> str:
+    return f"{total:,} (+{grew:,})" if grew else f"{total:,}"
+
+
+_FORMATS: Mapping[str, object] = {
+    "counted": count_text,
+    "grown": _grown,
+    "place": place,
+    "seconds": seconds_text,
+    "si": si,
+    "sparkline": sparkline,
+    "thousands": _thousands,
+}

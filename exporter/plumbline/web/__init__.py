@@ -1,0 +1,1 @@
+"""HTTP: the server, its connections, TLS, passwords, and what each URL answers."""

@@ -1,0 +1,165 @@
+"""Basic authentication against bcrypt hashes, cheap for those who have been let in before and dear for guesses.
+
+bcrypt takes 50 ms and more on purpose, so:
+
+- who was let in is remembered by a keyed digest of user and password, in memory only, one for each user: a scrape
+  pays some microseconds, and no guess can push that out;
+- guesses are checked one at a time, addresses in turn: they take at most one CPU, and a first scrape from another
+  address waits for no more checks than there are addresses guessing;
+- whoever is asked about, known or not, costs what the dearest hash costs, and comparisons take the same time wherever
+  they differ.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+
+import bcrypt
+
+from plumbline.config.types import Secret
+from plumbline.config.web import MIN_COST, cost_of
+
+_MAX_PASSWORD = 72
+"""bcrypt looks at no more bytes, and so does htpasswd."""
+_NOBODYS = "abcdefghijklmnopqrstuu" + "e" * 31
+"""A salt, and a hash that no password is known for; the cost comes before it."""
+WAIT_S = 8.0
+"""For one's turn; a scrape is given up after ten."""
+_LOOK_EVERY_S = 0.25
+"""Whether somebody still waits."""
+
+
+class Verdict(Enum):
+    """Of one request's credentials."""
+
+    LET_IN = "let in"
+    REFUSED = "refused"
+    TOO_MANY = "too many"
+    """Other checks are in the way; nothing is said about these."""
+
+
+class Turns:
+    """One check at a time, addresses in turn, whatever the users are; lives as long as the server."""
+
+    def __init__(self, *, wait_s: float = WAIT_S) -> None:
+        self._wait_s = wait_s
+        self._changed = threading.Condition()
+        self._waiting: dict[str, deque[object]] = {}  # the address that was served last stands last
+        self._taken = False
+
+    @contextmanager
+    def turn(self, peer: str, gone: Callable[[], bool]) -> Iterator[bool]:
+        """Wait for a turn; ``False``: it took too long, or nobody waits for the answer any more (``gone``)."""
+        come = self._wait(peer, gone)
+        try:
+            yield come
+        finally:
+            if come:
+                with self._changed:
+                    self._taken = False
+                    self._changed.notify_all()
+
+    def _wait(self, peer: str, gone: Callable[[], bool]) -> bool:
+        ticket = object()
+        deadline = time.monotonic() + self._wait_s
+        with self._changed:
+            mine = self._waiting.setdefault(peer, deque())
+            mine.append(ticket)
+            while not (come := self._next() is ticket) and time.monotonic() < deadline and not gone():
+                self._changed.wait(_LOOK_EVERY_S)
+            mine.remove(ticket)
+            if come:
+                self._taken = True
+                del self._waiting[peer]
+                if mine:
+                    self._waiting[peer] = mine
+            elif not mine:
+                del self._waiting[peer]
+            return come
+
+    def _next(self) -> object | None:
+        return None if self._taken else next(iter(self._waiting.values()))[0]
+
+
+class Passwords:
+    """Who may come in. Nothing of a password is kept but a digest with a key that dies with the process."""
+
+    def __init__(self, users: Mapping[str, Secret], turns: Turns, before: Passwords | None = None) -> None:
+        """``before``: those until now; who was let in with a hash that is still there need not wait again."""
+        self._users = dict(users)
+        self._turns = turns
+        self._key: bytes = before._key if before else os.urandom(32)
+        known: dict[str, bytes] = before._known if before else {}
+        same = {user for user, hashed in self._users.items() if before and before._users.get(user) == hashed}
+        self._known: dict[str, bytes] = {user: digest for user, digest in known.items() if user in same}
+        self._nobodys_digest = os.urandom(hashlib.sha256().digest_size)
+        self._dearest = max((cost_of(each) for each in users.values()), default=MIN_COST)
+
+    def look(self, authorization: str | None, peer: str, gone: Callable[[], bool] = lambda: False) -> Verdict:
+        """What the ``Authorization`` header of a request from ``peer`` is worth; may wait for other checks."""
+        given = parse_basic(authorization)
+        if given is None:
+            return Verdict.REFUSED
+        user, password = given[0], given[1][:_MAX_PASSWORD]
+        digest = hmac.digest(self._key, user.encode() + b"\0" + password, hashlib.sha256)
+        if self._knows(user, digest):
+            return Verdict.LET_IN
+        with self._turns.turn(peer, gone) as come:
+            if not come:
+                return Verdict.TOO_MANY
+            if self._knows(user, digest):  # by a check that was waited for: a crowd of first scrapes costs one
+                return Verdict.LET_IN
+            good = self._check(password, self._users.get(user))
+        if good:
+            self._known[user] = digest
+        return Verdict.LET_IN if good else Verdict.REFUSED
+
+    def _check(self, password: bytes, hashed: Secret | None) -> bool:
+        """Takes the rounds of the dearest hash, whoever asks: 2^c are the user's own, and 2^c + 2^(c+1) + … +
+        2^(dearest-1) are what is missing."""
+        cost = self._dearest if hashed is None else cost_of(hashed)
+        good = _matches(password, nobodys(cost) if hashed is None else hashed)
+        for missing in range(cost, self._dearest):
+            _matches(password, nobodys(missing))
+        return good and hashed is not None
+
+    def _knows(self, user: str, digest: bytes) -> bool:
+        return hmac.compare_digest(self._remembered(user), digest)
+
+    def _remembered(self, user: str) -> bytes:
+        """Of who has not been let in one that nothing matches: other lengths would compare faster."""
+        return self._known.get(user, self._nobodys_digest)
+
+
+def nobodys(cost: int) -> Secret:
+    """A hash that no password is known for."""
+    return Secret(f"$2b${cost:02d}${_NOBODYS}")
+
+
+def parse_basic(authorization: str | None) -> tuple[str, bytes] | None:
+    """``Basic <base64 of user:password>`` (RFC 7617) → both; ``None`` for anything else."""
+    scheme, _, rest = (authorization or "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        user, colon, password = base64.b64decode(rest.strip(), validate=True).partition(b":")
+        return (user.decode(), password) if colon else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _matches(password: bytes, hashed: Secret) -> bool:
+    try:
+        return bcrypt.checkpw(password, hashed.encode())  # without the interpreter's lock: others go on
+    except ValueError:
+        return False

@@ -1,0 +1,188 @@
+"""What stands between a connection and the site: made from the web configuration file, replaced whole at a reload."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from plumbline.config import web as webfile
+from plumbline.config.web import RateLimit, WebFile
+from plumbline.errors import ConfigError, PlumblineError
+from plumbline.web import tls as webtls
+from plumbline.web.access import Passwords, Turns, Verdict
+from plumbline.web.routes import Request, Response, text_response
+
+_CHALLENGE = ("WWW-Authenticate", 'Basic realm="plumbline", charset="UTF-8"')
+_LATER = ("Retry-After", "1")
+_INSTEAD_OF = "; a restart can do that, a reload can't. Now there is: "
+
+
+class Bucket:
+    """A token bucket: one request each ``interval``, up to ``burst`` at once."""
+
+    def __init__(self, limit: RateLimit, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limit = limit
+        self._clock = clock
+        self._tokens, self._since = float(limit.burst), clock()
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Whether there was a token."""
+        with self._lock:
+            now = self._clock()
+            self._tokens = min(float(self.limit.burst), self._tokens + (now - self._since) / self.limit.interval)
+            self._since = now
+            if self._tokens < 1:
+                return False
+            self._tokens -= 1
+            return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guard:
+    """The default lets everybody in, unencrypted. ``digest``: of all that it was made from, empty: of nothing;
+    while ``tls_digest`` stays, so does the context."""
+
+    turns: Turns = field(default_factory=Turns)
+    file: WebFile = field(default_factory=WebFile, repr=False)
+    context: ssl.SSLContext | None = None
+    passwords: Passwords | None = None
+    bucket: Bucket | None = None
+    lost: frozenset[str] = frozenset()
+    """Guards, in words, that stood here since the start and do no more: somebody should know."""
+    digest: bytes = field(default=b"", repr=False)
+    tls_digest: bytes = field(default=b"", repr=False)
+
+    @property
+    def sans(self) -> tuple[str, ...] | None:
+        """What a client's certificate has to be of; ``None``: anybody's."""
+        tls = self.file.tls_server_config
+        return None if tls is None else tls.client_allowed_sans
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether TLS is spoken."""
+        return self.context is not None
+
+    @property
+    def asks_password(self) -> bool:
+        """Whether there are users."""
+        return self.passwords is not None
+
+    @property
+    def asks_certificate(self) -> bool:
+        """Whether nobody comes in without a client certificate."""
+        tls = self.file.tls_server_config
+        return tls is not None and tls.requires
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether it is known who comes in."""
+        return self.asks_password or self.asks_certificate
+
+    @property
+    def guards(self) -> frozenset[str]:
+        """What guards the port, in words."""
+        there = {
+            "TLS": self.encrypts,
+            "client certificates": self.asks_certificate,
+            "client_allowed_sans": self.sans is not None,
+            "passwords": self.asks_password,
+            "rate_limit": self.bucket is not None,
+        }
+        return frozenset(name for name, stands in there.items() if stands)
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """For every response that does not have them already."""
+        return tuple((name, value) for name, value in self.file.http_server_config.headers.items() if value)
+
+    def refuse(self, request: Request, peer: str, gone: Callable[[], bool] = lambda: False) -> Response | None:
+        """``None``: let in. Health and readiness are no exception, as in the toolkit.
+
+        The bucket comes after the password, other than there: who has none must not be able to empty it.
+        """
+        if self.passwords is not None:
+            verdict = self.passwords.look(request.headers.get("Authorization"), peer, gone)
+            if verdict is Verdict.TOO_MANY:
+                return text_response(429, "too many passwords are being checked; try again", _LATER)
+            if verdict is Verdict.REFUSED:
+                return text_response(401, "user and password are needed", _CHALLENGE)
+        if self.bucket is not None and not self.bucket.take():
+            return text_response(429, "more requests than rate_limit in the web configuration file allows", _LATER)
+        return None
+
+
+def files_of(path: Path | None) -> list[Path]:
+    """What :func:`make_guard` reads, as far as it can be told: a file that is refused may name one that is to come."""
+    if path is None:
+        return []
+    try:
+        tls = webfile.load(path).tls_server_config
+    except PlumblineError:
+        return [path]
+    return [path, *(webtls.files_of(tls) if tls else ())]
+
+
+def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
+    """Read the file and those it names; :class:`ConfigError` leaves everything as it was.
+
+    ``before`` itself when nothing changed; else who was let in, and what was spent of the bucket, is taken over. What
+    would open a door that was shut is refused, and other guards that go are kept in :attr:`Guard.lost`.
+    """
+    turns = before.turns if before else Turns()
+    if path is None:
+        if before and not before.digest:
+            return before
+        return _still_shut(Guard(turns), before, "web.config_file")
+    file, where = webfile.load(path), str(path)
+    tls = file.tls_server_config
+    pems = None if tls is None else webtls.read_pems(tls, where=where)
+    tls_digest = _digest(tls, *(pems.every if pems else ()))
+    digest = _digest(file, tls_digest)
+    if before and before.digest == digest:
+        return before
+    if tls is None or pems is None:
+        context = None
+    elif before and before.tls_digest == tls_digest:
+        context = before.context
+    else:
+        context = webtls.make_context(tls, pems, where=where)
+    users, limit = file.basic_auth_users, file.rate_limit
+    kept = before.bucket if before and before.bucket and before.bucket.limit == limit else None
+    made = Guard(
+        turns=turns,
+        file=file,
+        context=context,
+        passwords=Passwords(users, turns, before.passwords if before else None) if users else None,
+        bucket=(kept or Bucket(limit)) if limit.interval else None,
+        digest=digest,
+        tls_digest=tls_digest,
+    )
+    return _still_shut(made, before, where)
+
+
+def _still_shut(made: Guard, before: Guard | None, where: str) -> Guard:
+    """A file that a full disk or an editor cut must not open the door; who means it restarts the daemon."""
+    if before is None:
+        return made
+    if before.authenticates and not made.authenticates:
+        raise ConfigError(where, f"nobody would be asked who he is any more{_INSTEAD_OF}{_words(before.guards)}")
+    if before.guards and not made.guards:
+        raise ConfigError(where, f"nothing would guard the port any more{_INSTEAD_OF}{_words(before.guards)}")
+    return replace(made, lost=(before.lost | before.guards) - made.guards)
+
+
+def _words(guards: frozenset[str]) -> str:
+    return ", ".join(sorted(guards))
+
+
+def _digest(struct: msgspec.Struct | None, *more: bytes) -> bytes:
+    return hashlib.sha256(b"\0".join((msgspec.json.encode(struct, enc_hook=str), *more))).digest()

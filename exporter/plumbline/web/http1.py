@@ -1,0 +1,202 @@
+"""HTTP/1.1 on one socket: a request's head in, a response out, each with a deadline.
+
+Parsing is h11's, behind a grammar that takes no liberties. What it lacks stands here: one deadline and one size limit
+for the whole head, of a client that may send a byte at a time.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from email.utils import formatdate
+from http import HTTPStatus
+
+import h11
+
+from plumbline import __version__
+from plumbline.web.routes import Request, Response
+
+Fields = Sequence[tuple[str, str]]
+
+MAX_HEAD = 16 * 1024
+_RECEIVE = 16 * 1024
+MAX_FIELDS = 100
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+"""Also what is no end by the grammar: who sends it is told at once, not when the time is up."""
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_TARGET = rb"(?:/|https?://[0-9A-Za-z.\[\]:-]+/?)[!$%&'()*+,./0-9:;=?@A-Z\[\]_a-z~-]*"
+_START = re.compile(rb"(?P<method>" + _TOKEN + rb") (?:" + _TARGET + rb"|\*) HTTP/(?P<version>[0-9]\.[0-9])\r\n")
+_GRAMMAR = re.compile(_START.pattern + rb"(?:" + _TOKEN + rb":[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
+_LENGTH = re.compile(rb"(?i)\ncontent-length:(.*)")
+_CODING = re.compile(rb"(?i)\ntransfer-encoding:")
+_METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE"})
+"""Those that are told which ones are served; another one's head may mean what is not known here."""
+_END_LENGTH = 4
+_LINGER_READS = 16
+_RECORD = 16 * 1024
+"""The most that one record of TLS carries."""
+
+
+class BadRequest(Exception):
+    """Answered with ``status``, after which the connection is closed."""
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status, self.text = status, text
+        super().__init__(text)
+
+
+class HeadReader:
+    """Takes request heads off a socket; what follows a head waits for the next call."""
+
+    def __init__(self, sock: socket.socket, *, timeout_s: float, idle_s: float) -> None:
+        """``timeout_s``: from a head's first byte to its last; ``idle_s``: until the first byte."""
+        self._sock = sock
+        self._timeout_s = timeout_s
+        self._idle_s = idle_s
+        self._received = bytearray()
+
+    def read(self) -> bytes | None:
+        """The next head with its empty line; ``None`` when the peer closed or sent nothing for ``idle_s``.
+
+        :class:`BadRequest` for one that is too long or too slow.
+        """
+        deadline: float | None = None
+        searched = 0
+        while True:
+            while self._received.startswith(b"\r\n"):  # RFC 9112, 2.2: empty lines before a request don't count
+                del self._received[:2]
+            end = _HEAD_END.search(self._received, searched)
+            if end and end.end() <= MAX_HEAD:
+                head = bytes(self._received[: end.end()])
+                del self._received[: end.end()]
+                return head
+            if len(self._received) > MAX_HEAD:
+                raise BadRequest(431, f"the request's head is longer than {MAX_HEAD} bytes")
+            searched = max(0, len(self._received) - _END_LENGTH)
+            if self._received and deadline is None:
+                deadline = time.monotonic() + self._timeout_s
+            data = self._receive(deadline)
+            if not data:
+                return None
+            self._received += data
+
+    def _receive(self, deadline: float | None) -> bytes:
+        """What arrives next; nothing when the peer closed, or stayed silent between requests."""
+        wait_s = self._idle_s if deadline is None else deadline - time.monotonic()
+        try:
+            if wait_s > 0:
+                self._sock.settimeout(wait_s)
+                return self._sock.recv(_RECEIVE)
+        except TimeoutError:
+            if deadline is None:
+                return b""
+        raise BadRequest(408, f"the request's head took longer than {self._timeout_s:g} s")
+
+
+class _Fields:
+    """Header fields by name, whatever its case; of several with one name the first."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, fields: Iterable[tuple[bytes, bytes]]) -> None:
+        self._values: dict[bytes, bytes] = {}
+        for name, value in fields:  # h11 gives names in small letters
+            self._values.setdefault(name, value)
+
+    def get(self, name: str, /) -> str | None:
+        """A field's value, or ``None``."""
+        value = self._values.get(name.lower().encode())
+        return None if value is None else value.decode("latin-1")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A parsed head. ``keep``: the client wants the connection kept, and it can be: no body follows."""
+
+    request: Request
+    keep: bool
+    with_body: bool
+
+
+def parse_head(head: bytes) -> Head:
+    """A head with its empty line; :class:`BadRequest` for all that some other parser may read otherwise.
+
+    The grammar of RFC 9112 comes first, letter by letter: h11 is lax where old peers were. What fields mean (framing,
+    Host, whether the connection goes on) is h11's to say.
+    """
+    if not _GRAMMAR.fullmatch(head):
+        raise BadRequest(400, "no request that can be read in one way only")
+    start = _START.match(head)
+    assert start is not None
+    if start["version"] not in (b"1.0", b"1.1"):
+        raise BadRequest(505, "version 1.1 is what is spoken here")
+    if start["method"] not in _METHODS:
+        raise BadRequest(501, "no such method here")
+    lengths = _LENGTH.findall(head)
+    coded = _CODING.search(head) is not None
+    if len(lengths) > 1 or b"," in b"".join(lengths) or (coded and (lengths or start["version"] == b"1.0")):
+        raise BadRequest(400, "the body's length is said more than once")
+    if head.count(b"\n") > MAX_FIELDS + 2:
+        raise BadRequest(431, f"more than {MAX_FIELDS} header fields")
+    connection = h11.Connection(h11.SERVER)
+    connection.receive_data(head)
+    try:
+        request = connection.next_event()
+        ended = connection.next_event()
+    except h11.RemoteProtocolError as error:
+        raise BadRequest(error.error_status_hint, str(error)) from None
+    assert isinstance(request, h11.Request)
+    fields = _Fields(request.headers)
+    return Head(
+        Request(request.method.decode(), request.target.decode(), fields),
+        # HTTP/1.0 clients would have to be told that it stays open; no scraper is one. Some take the old proxies' field
+        # for Connection, some don't
+        keep=connection.their_state is h11.DONE and fields.get("Proxy-Connection") is None,
+        with_body=not isinstance(ended, h11.EndOfMessage),
+    )
+
+
+def send(
+    sock: socket.socket, response: Response, *, body: bool, keep: bool, timeout_s: float, headers: Fields = ()
+) -> None:
+    """Send a response, in one piece and within ``timeout_s``; without its body for HEAD.
+
+    ``headers`` are added to those that the response does not have by itself.
+    """
+    own = {name.lower() for name, _ in response.headers}
+    lines = [
+        f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}",
+        f"Server: plumbline/{__version__}",
+        f"Date: {formatdate(usegmt=True)}",
+        f"Content-Type: {response.content_type}",
+        f"Content-Length: {len(response.body)}",
+        *(f"{name}: {value}" for name, value in response.headers),
+        *(f"{name}: {value}" for name, value in headers if name.lower() not in own),
+        *(() if keep else ("Connection: close",)),
+    ]
+    head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+    _send_all(sock, head + response.body if body else head, timeout_s)
+
+
+def _send_all(sock: socket.socket, data: bytes, timeout_s: float) -> None:
+    sock.settimeout(timeout_s)
+    if not isinstance(sock, ssl.SSLSocket):
+        sock.sendall(data)  # which counts its timeout over all parts
+        return
+    deadline = time.monotonic() + timeout_s
+    for start in range(0, len(data), _RECORD):  # that of an SSLSocket begins anew with each part
+        sock.settimeout(max(0.001, deadline - time.monotonic()))
+        sock.sendall(memoryview(data)[start : start + _RECORD])
+
+
+def linger(sock: socket.socket) -> None:
+    """Read away what the peer still sends: closing with unread data would reset the connection, response and all."""
+    sock.shutdown(socket.SHUT_WR)
+    sock.settimeout(0.5)
+    for _ in range(_LINGER_READS):
+        if not sock.recv(_RECEIVE):
+            return

@@ -1,0 +1,127 @@
+"""What each URL answers. No sockets: a request in, a response out; :mod:`plumbline.web.server` carries them."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import parse_qs, urlsplit
+
+from plumbline.metrics.exposition import Exposition, ScrapeTimeout
+from plumbline.metrics.negotiation import accepts_gzip, choose_format
+from plumbline.metrics.rendering import Renderer
+
+PLAIN = "text/plain; charset=utf-8"
+_HTML = "text/html; charset=utf-8"
+_MAX_NAMES = 1000
+
+# the page brings its style with it and needs nothing else; a device name can never become a script
+_PAGE_HEADERS = (
+    ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cache-Control", "no-store"),
+)
+
+
+class Headers(Protocol):
+    """Header fields by name, whatever its case."""
+
+    def get(self, name: str, /) -> str | None:
+        """The first value, or ``None``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """``target`` as it stands in the request line."""
+
+    method: str
+    target: str
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """``headers`` besides Content-Type and Content-Length."""
+
+    status: int
+    body: bytes
+    content_type: str = PLAIN
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Site:
+    """``/metrics``, ``/-/healthy``, ``/-/ready`` and the status page at ``/``.
+
+    ``status`` gives the page as HTML. ``ready`` gives ``None`` when the daemon is, else what it is waiting for;
+    until then there are no metrics: a page of half a host would be stored as if it were the whole.
+    """
+
+    def __init__(self, exposition: Exposition, *, status: Callable[[], str], ready: Callable[[], str | None]) -> None:
+        self._exposition = exposition
+        self._status = status
+        self._ready = ready
+        self._renderer = Renderer()
+        self._routes: dict[str, Callable[[Request, str], Response]] = {
+            "/": self._page,
+            "/metrics": self._metrics,
+            "/-/healthy": self._healthy,
+            "/-/ready": self._readiness,
+        }
+
+    def respond(self, request: Request) -> Response:
+        """The answer to any request; HEAD gets what GET would, the server leaves the body out."""
+        try:
+            parts = urlsplit(request.target)
+        except ValueError:
+            return text_response(400, "the URL can't be read")
+        route = self._routes.get(parts.path)
+        if route is None:
+            return text_response(404, f"nothing here; there are {', '.join(self._routes)}")
+        if request.method not in ("GET", "HEAD"):
+            return text_response(405, "use GET or HEAD", ("Allow", "GET, HEAD"))
+        return route(request, parts.query)
+
+    def _metrics(self, request: Request, query: str) -> Response:
+        if (waiting := self._ready()) is not None:
+            return _not_ready(waiting)
+        try:
+            names = parse_qs(query, max_num_fields=_MAX_NAMES).get("name[]")
+        except ValueError:
+            return text_response(400, f"at most {_MAX_NAMES} name[] parameters")
+        try:
+            snapshot = self._exposition.scrape()
+        except ScrapeTimeout as error:
+            return text_response(503, str(error))
+        answer = choose_format(request.headers.get("Accept") or "")
+        body = self._renderer.render(snapshot, answer.form, frozenset(names) if names else None)
+        headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
+        if accepts_gzip(request.headers.get("Accept-Encoding") or ""):
+            # level 1: a seventh of level 9's time for a tenth more bytes on text like this; a fixed mtime is what
+            # makes CPython take zlib's own, faster, gzip framing
+            body = gzip.compress(body, compresslevel=1, mtime=0)
+            headers += (("Content-Encoding", "gzip"),)
+        return Response(200, body, answer.content_type, headers)
+
+    def _healthy(self, _request: Request, _query: str) -> Response:
+        return text_response(200, "healthy")
+
+    def _readiness(self, _request: Request, _query: str) -> Response:
+        waiting = self._ready()
+        return text_response(200, "ready") if waiting is None else _not_ready(waiting)
+
+    def _page(self, _request: Request, _query: str) -> Response:
+        try:
+            page = self._status()
+        except ScrapeTimeout as error:
+            return text_response(503, str(error))
+        return Response(200, page.encode("utf-8", "backslashreplace"), _HTML, _PAGE_HEADERS)
+
+
+def _not_ready(waiting: str) -> Response:
+    return text_response(503, f"not ready: {waiting}", ("Retry-After", "1"))
+
+
+def text_response(status: int, text: str, *headers: tuple[str, str]) -> Response:
+    """One line of plain text."""
+    return Response(status, f"{text}\n".encode("utf-8", "backslashreplace"), PLAIN, headers)

@@ -1,0 +1,315 @@
+"""Carries HTTP requests to the site: a thread a connection, everything bounded, stopped within a second.
+
+The guard says what TLS, passwords and headers there are; handshakes and passwords are a matter of the connection's
+own thread, so that nobody waits for somebody else's. Who may stay when there are too many: :mod:`.connections`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import socket
+import ssl
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import partial
+
+from plumbline.core import threads
+from plumbline.errors import PlumblineError
+from plumbline.web.connections import Connection, Crowd, Places, counted_as
+from plumbline.web.guard import Guard
+from plumbline.web.http1 import BadRequest, HeadReader, linger, parse_head, send
+from plumbline.web.routes import Request, Response, text_response
+from plumbline.web.tls import Turned, await_hello, shake, wrap
+
+_SPARE_CONNECTIONS = 64  # idle keep-alive ones, above the requests under way
+_UNCOUNTED = "/-/"  # an orchestrator must not kill a daemon for being busy
+_MAX_FAILING = 32  # paths are the client's words
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_SAY_EVERY_S = 600.0
+_SEND_BUFFER = 256 * 1024
+"""Some answers of a large host. The kernel would let it grow to megabytes for each client that does not read."""
+_THREAD_TRIES, _THREAD_WAIT_S = 5, 0.05
+
+
+class Refusal(Enum):
+    """Why requests and connections were turned away."""
+
+    AUTHENTICATION = "authentication"
+    """No password, or a wrong one."""
+    TLS = "tls"
+    """No handshake, or no certificate that fits."""
+    RATE = "rate"
+    """Too many requests, or passwords to check."""
+    BUSY = "busy"
+    """``max_requests`` were under way."""
+    MALFORMED = "malformed"
+    """No HTTP, or too long."""
+    SLOW = "slow"
+    """The request did not arrive in time."""
+    CROWDED = "crowded"
+    """Connections that had to go for others."""
+
+
+_BY_STATUS = {401: Refusal.AUTHENTICATION, 408: Refusal.SLOW, 429: Refusal.RATE}
+_SAID = frozenset({Refusal.AUTHENTICATION, Refusal.TLS})  # what a person may have to mend
+
+
+class Server:
+    """Nothing happens before :meth:`start`.
+
+    ``max_requests`` under way at once, one more gets 503. ``timeout_s`` bounds the handshake, receiving a request's
+    head and sending a response; ``idle_s`` is how long a connection is kept between requests (longer than scrape
+    intervals are, or each scrape would have to connect anew).
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        respond: Callable[[Request], Response],
+        *,
+        logger: logging.Logger,
+        guard: Guard | None = None,
+        max_requests: int = 40,
+        timeout_s: float = 10.0,
+        idle_s: float = 150.0,
+    ) -> None:
+        self._wanted = (host, port)
+        self._respond = respond
+        self._log = logger
+        self._guard = guard or Guard()
+        self._max_requests = max_requests
+        self._places = Places(max_requests)
+        self._timeout_s = timeout_s
+        self._idle_s = idle_s
+        self._listener: socket.socket | None = None
+        self._acceptor: threading.Thread | None = None
+        self._address = format_address(host, port)
+        self._stopping = threading.Event()
+        self._connections = Crowd(max_requests + _SPARE_CONNECTIONS)
+        self._failing: set[str] = set()
+        self._counting = threading.Lock()
+        self._refused: Counter[Refusal] = Counter()
+        self._said_at: dict[Refusal, float] = {}
+
+    @property
+    def address(self) -> str:
+        """``host:port``; once started with the real port, where 0 was asked for."""
+        return self._address
+
+    @property
+    def refused(self) -> Mapping[Refusal, int]:
+        """How many were turned away since the start, and why; every reason."""
+        return {each: self._refused[each] for each in Refusal} | {Refusal.CROWDED: self._connections.turned_away}
+
+    def use(self, guard: Guard) -> None:
+        """From now on; who came in by other certificates and waits has to come in again."""
+        self._guard = guard
+        self._connections.end_outdated(guard, self._timeout_s)
+
+    def start(self) -> None:
+        """Bind and serve. :class:`PlumblineError` when the address can't be had."""
+        self._listener = _listen(*self._wanted)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # inherited by what it accepts
+        self._address = format_address(*self._listener.getsockname()[:2])
+        self._acceptor = threads.start("http", partial(self._accept, self._listener), until=self._stopping)
+
+    def stop(self, timeout_s: float = 0.8) -> None:
+        """Refuse new connections, close idle ones, let requests under way finish for up to ``timeout_s``."""
+        self._stopping.set()
+        if self._listener is None or self._acceptor is None:
+            return
+        _shut(self._listener)  # wakes accept()
+        self._listener.close()
+        self._acceptor.join(timeout_s)
+        self._connections.end(timeout_s)
+
+    def _accept(self, listener: socket.socket) -> None:
+        exhausted = False
+        while not self._stopping.is_set():
+            try:
+                sock, address = listener.accept()
+            except OSError as error:
+                if error.errno in _EXHAUSTED and not self._stopping.is_set():
+                    if not exhausted:
+                        self._log.warning("can't accept connections: %s", error.strerror)
+                    exhausted = True
+                    self._stopping.wait(0.2)  # accept() would fail again at once, and spin
+                continue
+            exhausted = False
+            self._admit(Connection(sock, counted_as(address), self._guard))
+
+    def _admit(self, connection: Connection) -> None:
+        before = self._connections.turned_away
+        if not self._connections.admit(connection):
+            connection.sock.close()
+        elif not self._start(connection):
+            self._log.warning("can't serve a connection: the system gives no more threads; raise TasksMax=")
+            self._connections.leave(connection)
+        if self._connections.turned_away > before:
+            self._say(Refusal.CROWDED, connection)
+
+    def _start(self, connection: Connection) -> bool:
+        for _ in range(_THREAD_TRIES):
+            try:
+                threads.start("http-request", partial(self._serve, connection))
+            except RuntimeError:  # the system gives no more threads: another connection has to give its own back
+                self._connections.make_room(connection)
+                self._stopping.wait(_THREAD_WAIT_S)
+            else:
+                return True
+        return False
+
+    def _serve(self, connection: Connection) -> None:
+        guard = self._guard
+        connection.guard = guard
+        try:
+            # the last, short packet of a response must not wait for the peer's delayed acknowledgement
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if guard.context is not None:
+                self._encrypt(connection, guard.context, guard.sans)
+                connection.known = guard.asks_certificate
+            reader = HeadReader(connection.sock, timeout_s=self._timeout_s, idle_s=self._idle_s)
+            while self._serve_one(connection, reader):
+                connection.waits()
+        except Turned as why:
+            self._count(Refusal.TLS, connection, str(why))
+        except (OSError, ValueError) as error:  # gone, or too slow; ValueError: the encrypted socket was shut meanwhile
+            self._log.debug("connection ended: %s", error)
+        finally:
+            self._connections.leave(connection)
+
+    def _encrypt(self, connection: Connection, context: ssl.SSLContext, sans: tuple[str, ...] | None) -> None:
+        plain = connection.sock
+        await_hello(plain, timeout_s=self._timeout_s)
+        if self._connections.swap(connection, lambda: wrap(plain, context)):
+            assert isinstance(connection.sock, ssl.SSLSocket)
+            shake(connection.sock, sans, timeout_s=self._timeout_s)
+
+    def _serve_one(self, connection: Connection, reader: HeadReader) -> bool:
+        """Serve the next request; ``False`` when the connection is to be closed."""
+        sock = connection.sock
+        try:
+            received = reader.read()
+            if received is None:
+                return False
+            head = parse_head(received)
+        except BadRequest as bad:
+            self._count(_BY_STATUS.get(bad.status, Refusal.MALFORMED), connection)
+            response = text_response(bad.status, bad.text)
+            headers = self._guard.headers
+            send(sock, response, body=True, keep=False, timeout_s=self._timeout_s, headers=headers)
+            linger(sock)
+            return False
+        guard = self._guard
+        if connection.outdated(guard, self._timeout_s):
+            return False
+        refused = guard.refuse(head.request, connection.peer, lambda: connection.evicted)
+        keep = head.keep and refused is None and not self._stopping.is_set()
+        keep = keep and connection.guard.context is guard.context
+        if refused is None:
+            connection.known = guard.authenticates
+            connection.begins()
+            response = self._placed(head.request, connection)
+        else:
+            self._count(_BY_STATUS[refused.status], connection)
+            response = refused
+        # sending takes no place: who reads slowly must not keep others from being answered
+        connection.sends()
+        send(
+            sock,
+            response,
+            body=head.request.method != "HEAD",
+            keep=keep,
+            timeout_s=self._timeout_s,
+            headers=guard.headers,
+        )
+        if head.with_body:
+            linger(sock)
+        return keep
+
+    def _placed(self, request: Request, connection: Connection) -> Response:
+        if request.target.startswith(_UNCOUNTED):
+            return self._answer(request)
+        with self._places.place(connection.peer) as free:
+            if free:
+                return self._answer(request)
+        self._count(Refusal.BUSY, connection)
+        text = f"{self._max_requests} requests are under way already; raise web.max_requests if that is normal here"
+        return text_response(503, text, ("Retry-After", "1"))
+
+    def _answer(self, request: Request) -> Response:
+        """The site's answer; 500 when it breaks, which is logged once a path until that works again."""
+        path = request.target.partition("?")[0]
+        try:
+            response = self._respond(request)
+        except Exception as error:  # noqa: BLE001  (the client is owed an answer, the others their connections)
+            if path not in self._failing and len(self._failing) < _MAX_FAILING:
+                self._failing.add(path)
+                self._log.error("answering %s: %s", path, type(error).__name__, exc_info=error)
+            return text_response(500, "a mistake in plumbline; its log says more")
+        self._failing.discard(path)
+        return response
+
+    def _count(self, why: Refusal, connection: Connection, word: str = "") -> None:
+        with self._counting:
+            self._refused[why] += 1
+        if why in _SAID:
+            self._say(why, connection, word)
+
+    def _say(self, why: Refusal, connection: Connection, word: str = "") -> None:
+        """Once in a while, and nothing that the client sent."""
+        with self._counting:
+            now = time.monotonic()
+            if now - self._said_at.get(why, -_SAY_EVERY_S) < _SAY_EVERY_S:
+                return
+            self._said_at[why] = now
+        self._log.warning(
+            "%s: turned away a client from %s%s; plumbline_web_refused_total counts them",
+            why.value,
+            connection.peer,
+            f" ({word})" if word else "",
+        )
+
+
+def format_address(host: str, port: int) -> str:
+    """``127.0.0.1:10047``, ``[::1]:10047``, ``:10047`` for every address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    where = format_address(host, port)
+    try:
+        if host in ("", "::") and socket.has_dualstack_ipv6():
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)
+        infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = infos[0]
+        return socket.create_server(address, family=family, backlog=128)
+    except OSError as error:
+        raise PlumblineError(f"{where}: {_why(error)}") from error
+
+
+def _why(error: OSError) -> str:
+    change = "choose another with --web.listen-address"
+    if isinstance(error, socket.gaierror):
+        return f"{error.strerror}; {change}"
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"address already in use; {change}"
+        case errno.EADDRNOTAVAIL:
+            return f"this host does not have that address; {change}"
+        case errno.EACCES:
+            return f"no permission to listen there (ports below 1024 need CAP_NET_BIND_SERVICE); {change}"
+        case _:
+            return f"can't listen there: {error.strerror or error}; {change}"
+
+
+def _shut(sock: socket.socket) -> None:
+    """Wake whatever waits on a socket; one that is closed already, or was never connected, is no mistake."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)

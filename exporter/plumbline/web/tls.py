@@ -1,0 +1,233 @@
+"""TLS from the web configuration file: certificates read, one ``SSLContext`` made, handshakes within a deadline.
+
+Cipher suites have Go's names in the file and OpenSSL's here; both name those of TLS 1.2 only, as those of TLS 1.3 are
+not a matter of choice (https://pkg.go.dev/crypto/tls#CipherSuites, openssl-ciphers(1)).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plumbline.config.web import TlsServerConfig
+from plumbline.core.answers import in_memory, read_named
+from plumbline.errors import ConfigError
+from plumbline.web.http1 import linger
+
+MAX_PEM_BYTES = 1 << 20
+_VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
+_CURVES = {"CurveP256": "prime256v1", "CurveP384": "secp384r1", "CurveP521": "secp521r1", "X25519": "X25519"}
+CIPHERS = {
+    "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
+    "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256": "AES128-GCM-SHA256",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+}
+_ALWAYS = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+"""Of TLS 1.3: on whatever a file says, in Go too."""
+_HANDSHAKE_RECORD = b"\x16"
+_NO_PLAIN_HTTP = (
+    b"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+    b"this port speaks HTTPS; use https://\n"
+)
+
+
+class Turned(Exception):
+    """The client is let go before its first request: no TLS, none that fits, no certificate, another's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pems:
+    """What the files hold; never shown."""
+
+    cert: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+    client_ca: bytes = field(repr=False)
+
+    @property
+    def every(self) -> tuple[bytes, ...]:
+        """One after the other."""
+        return self.cert, self.key, self.client_ca
+
+
+def read_pems(tls: TlsServerConfig, *, where: str) -> Pems:
+    """Certificate, key and CA; :class:`ConfigError` for what can't be read."""
+    return Pems(
+        _pem(tls.cert, tls.cert_file, where, "cert"),
+        _pem(tls.key, tls.key_file, where, "key"),
+        _pem(tls.client_ca, tls.client_ca_file, where, "client_ca"),
+    )
+
+
+def make_context(tls: TlsServerConfig, pems: Pems, *, where: str) -> ssl.SSLContext:
+    """What the file says, set; :class:`ConfigError` for what can't be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = _VERSIONS[tls.min_version]
+    context.maximum_version = _VERSIONS[tls.max_version]
+    # a client could ask for as many new handshakes as it likes within one connection
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    if not tls.prefer_server_cipher_suites:
+        context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.num_tickets = 0  # scrapes keep their connections
+    context.set_alpn_protocols(["http/1.1"])
+    _choose_ciphers(context, tls, where)
+    _choose_curve(context, tls, where)
+    _load_identity(context, tls, pems, where)
+    if tls.verifies:
+        _load_client_ca(context, tls, pems, where)
+        context.verify_mode = ssl.CERT_REQUIRED if tls.requires else ssl.CERT_OPTIONAL
+    return context
+
+
+def files_of(tls: TlsServerConfig) -> list[Path]:
+    """Those that :func:`read_pems` reads."""
+    return [Path(each) for each in (tls.cert_file, tls.key_file, tls.client_ca_file) if each]
+
+
+def await_hello(sock: socket.socket, *, timeout_s: float) -> None:
+    """Wait for the first byte of a handshake; somebody who speaks HTTP instead is told so."""
+    sock.settimeout(timeout_s)
+    try:
+        first = sock.recv(1, socket.MSG_PEEK)
+        if first == _HANDSHAKE_RECORD:
+            return
+        if first:
+            sock.send(_NO_PLAIN_HTTP)
+            linger(sock)
+    except OSError as error:
+        raise _turned(error) from None
+    raise Turned("no TLS handshake")
+
+
+def wrap(sock: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
+    """The encrypted side of a connection, before its handshake; ``sock`` itself is of no use afterwards."""
+    try:
+        return context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+    except OSError as error:
+        raise _turned(error) from None
+
+
+def shake(encrypted: ssl.SSLSocket, sans: tuple[str, ...] | None, *, timeout_s: float) -> None:
+    """The handshake, one deadline for all of it; :class:`Turned` when it fails or the client's names don't fit."""
+    try:
+        encrypted.settimeout(timeout_s)
+        encrypted.do_handshake()
+    except OSError as error:
+        raise _turned(error) from None
+    if sans is not None and not allowed(encrypted.getpeercert(), sans):
+        raise Turned("the client's certificate has none of client_allowed_sans")
+
+
+def _turned(error: OSError) -> Turned:
+    """In OpenSSL's word, such as CERTIFICATE_VERIFY_FAILED."""
+    return Turned(getattr(error, "reason", None) or error.strerror or str(error))
+
+
+def allowed(certificate: Any, sans: tuple[str, ...]) -> bool:
+    """Whether one of the certificate's alternative names (DNS, IP, e-mail, URI) is in the list, letter by letter.
+
+    No certificate passes, as in the toolkit: whether there has to be one is client_auth_type's business.
+    """
+    if not certificate:
+        return True
+    return any(_name(kind, value) in sans for kind, value in certificate.get("subjectAltName", ()))
+
+
+def _name(kind: str, value: str) -> str:
+    """OpenSSL writes ``0:0:0:0:0:0:0:1``, the file ``::1``."""
+    if kind == "IP Address":
+        try:
+            return str(ipaddress.ip_address(value.strip()))
+        except ValueError:
+            return ""
+    return value if kind in ("DNS", "email", "URI") else ""
+
+
+def _choose_ciphers(context: ssl.SSLContext, tls: TlsServerConfig, where: str) -> None:
+    key = "tls_server_config.cipher_suites"
+    for name in tls.cipher_suites:
+        if name not in CIPHERS and name not in _ALWAYS:
+            raise ConfigError(where, f"no such suite here; there are: {', '.join(CIPHERS)}", key=key, value=name)
+    names = [CIPHERS[name] for name in tls.cipher_suites if name in CIPHERS]
+    if not names:
+        return
+    try:
+        context.set_ciphers(":".join(names))
+    except ssl.SSLError:
+        raise ConfigError(where, "OpenSSL has none of these on this system", key=key) from None
+
+
+def _choose_curve(context: ssl.SSLContext, tls: TlsServerConfig, where: str) -> None:
+    key = "tls_server_config.curve_preferences"
+    if not tls.curve_preferences:
+        return
+    for name in tls.curve_preferences:
+        if name not in _CURVES:
+            raise ConfigError(where, f"no such curve; there are: {', '.join(_CURVES)}", key=key, value=name)
+    if len(tls.curve_preferences) > 1:
+        reason = "Python's ssl takes one curve or leaves the choice to OpenSSL, which is good; name one, or none"
+        raise ConfigError(where, reason, key=key, value=[*tls.curve_preferences])
+    try:
+        context.set_ecdh_curve(_CURVES[tls.curve_preferences[0]])
+    except (ssl.SSLError, ValueError):
+        raise ConfigError(where, "OpenSSL can't on this system", key=key, value=tls.curve_preferences[0]) from None
+
+
+def _load_identity(context: ssl.SSLContext, tls: TlsServerConfig, pems: Pems, where: str) -> None:
+    if b"ENCRYPTED" in pems.key:
+        raise ConfigError(where, "is encrypted, and nobody is there to type a password", key=_key(tls.key, "key"))
+    try:
+        # from memory, as inline text is never to reach a disk; and what was read just now, not what is there by now
+        with in_memory(pems.cert) as cert_path, in_memory(pems.key) as key_path:
+            context.load_cert_chain(cert_path, key_path, password=_no_password)
+    except ssl.SSLError as error:
+        reason = {
+            "KEY_VALUES_MISMATCH": "is of another key than the certificate",
+            "EE_KEY_TOO_SMALL": "is too weak for OpenSSL's security level; 2048 bits of RSA, or P-256, are enough",
+            "CA_MD_TOO_WEAK": "is signed with a hash that is broken; have it signed with SHA-256",
+        }.get(error.reason or "", f"not a certificate with its key, both PEM ({error.reason or 'unreadable'})")
+        raise ConfigError(where, reason, key=_key(tls.cert, "cert")) from None
+
+
+def _load_client_ca(context: ssl.SSLContext, tls: TlsServerConfig, pems: Pems, where: str) -> None:
+    if not pems.client_ca:
+        context.load_default_certs(ssl.Purpose.CLIENT_AUTH)  # as Go: the system's authorities
+        return
+    try:
+        context.load_verify_locations(cadata=pems.client_ca.decode("ascii", "replace"))
+    except (ssl.SSLError, ValueError):
+        raise ConfigError(where, "holds no certificate (PEM)", key=_key(tls.client_ca, "client_ca")) from None
+
+
+def _pem(text: str | None, file: str | None, where: str, what: str) -> bytes:
+    if text:
+        return text.encode()
+    if not file:
+        return b""
+    try:
+        return read_named(file, MAX_PEM_BYTES)
+    except OSError as error:
+        raise ConfigError(where, f"can't be read: {error.strerror}", key=_key(text, what), value=file) from None
+
+
+def _key(text: str | None, what: str) -> str:
+    return f"tls_server_config.{what if text else what + '_file'}"
+
+
+def _no_password() -> str:
+    """Without it OpenSSL would ask on the terminal."""
+    return ""

@@ -1,0 +1,174 @@
+"""A disk that leaves stays visible for a week, and nothing else does."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plumbline.background.presence import FORGET_AFTER_S, SAVE_EVERY_S, DiskPresence, remember
+from plumbline.core.roots import Roots
+from plumbline.errors import Unavailable
+from plumbline.probes.state import DiskRecord, StateStore
+from plumbline.sources.disk.block import BlockDevice, read_block_devices
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+SERIAL = "ZC1EXAMPLE0000C8370001"
+
+
+class Host:
+    """A storage node to pull disks from."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(shutil.copytree(FIXTURES / "disks-storage-node", path / "node", symlinks=True))
+        self.roots = Roots.under(self.path)
+        self.now = 1_700_000_000.0
+        self.excluded: set[str] = set()
+        self.facts: Iterable[BlockDevice] | None = None
+        self.storage = path / "state"
+        self.start()
+
+    def start(self) -> None:
+        """A new daemon."""
+        self.store = StateStore(self.storage)
+        self.store.open()
+        self.presence = DiskPresence(
+            self.roots,
+            facts=self.read,
+            keep=lambda name: name not in self.excluded,
+            store=self.store,
+            wall=lambda: self.now,
+        )
+
+    def restart(self) -> None:
+        self.store.close()
+        self.start()
+
+    def read(self) -> Iterable[BlockDevice]:
+        return read_block_devices(self.roots, on_skip=lambda *_: None) if self.facts is None else self.facts
+
+    def look(self, after_s: float = 0.0) -> dict[tuple[str, str], tuple[bool, float]]:
+        self.now += after_s
+        self.presence.look()
+        return {(each.device, each.serial): (each.present, each.last_seen_ts) for each in self.presence.seen}
+
+    def pull(self, name: str) -> None:
+        (self.path / "sys/block" / name).rename(self.path / f"{name}.pulled")
+
+    def push(self, name: str) -> None:
+        (self.path / f"{name}.pulled").rename(self.path / "sys/block" / name)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def test_real_disks_are_present(host: Host) -> None:
+    seen = host.look()
+    assert seen["sdb", SERIAL] == (True, host.now)
+    assert {name for name, _ in seen} == {
+        "cciss/c0d0", "mmcblk0", "nvme0n1", "nvme1n1", "sda", "sdb", "sdc", "sdd", "sde", "xvda1",
+    }  # fmt: skip
+
+
+def test_a_disk_that_leaves_stays_for_a_week_over_restarts(host: Host) -> None:
+    host.look()
+    left = host.now
+    host.pull("sdb")
+    assert host.look(15)["sdb", SERIAL] == (False, left)
+    host.restart()
+    assert host.look(FORGET_AFTER_S - 100)["sdb", SERIAL] == (False, left)
+    assert ("sdb", SERIAL) not in host.look(100)
+    host.restart()
+    assert ("sdb", SERIAL) not in host.look()
+
+
+def test_a_disk_that_comes_back_is_present_again(host: Host) -> None:
+    host.look()
+    host.pull("sdb")
+    host.look(60)
+    host.push("sdb")
+    assert host.look(60)["sdb", SERIAL] == (True, host.now)
+
+
+def test_another_disk_in_its_place_does_not_hide_that_it_is_gone(host: Host) -> None:
+    host.look()
+    left = host.now
+    host.facts = [replace(each, serial="NEW") if each.name == "sdb" else each for each in host.read()]
+    seen = host.look(60)
+    assert seen["sdb", SERIAL] == (False, left)
+    assert seen["sdb", "NEW"] == (True, host.now)
+
+
+def test_facts_that_hang_take_no_disk_away(host: Host) -> None:
+    """The reading of the facts stops; the old ones stay, or, after a start, there are none."""
+    host.look()
+    host.facts = list(host.read())
+    assert host.look(60)["sdb", SERIAL] == (True, host.now)
+    host.restart()
+
+    def none() -> Iterable[BlockDevice]:
+        raise Unavailable("the disks have not answered yet")
+
+    host.read = none  # type: ignore[method-assign]
+    host.presence = DiskPresence(host.roots, facts=none, keep=lambda _: True, store=host.store, wall=lambda: host.now)
+    assert host.look(60)["sdb", SERIAL] == (True, host.now)
+
+
+def test_what_is_excluded_is_not_missed(host: Host) -> None:
+    host.look()
+    host.excluded = {"sdb"}
+    assert ("sdb", SERIAL) not in host.look(60)
+
+
+def test_a_disk_under_a_new_name_is_not_gone(host: Host) -> None:
+    """After a restart names may be given in another order."""
+    host.look()
+    host.facts = [replace(each, name={"sda": "sdb", "sdb": "sda"}.get(each.name, each.name)) for each in host.read()]
+    host.restart()
+    seen = host.look(60)
+    assert {key for key in seen if key[0] in ("sda", "sdb")} == {("sda", SERIAL), ("sdb", "S4EXAMPLE00001")}
+    assert all(present for present, _ in seen.values())
+
+
+def test_one_of_two_paths_to_a_disk_is_missed() -> None:
+    records = {(name, "S"): DiskRecord(name, "S", first_seen=0.0, last_seen=100.0) for name in ("sdb", "sdq")}
+    known = remember(records, {("sdb", "S")}, 115.0)
+    assert set(known) == {("sdb", "S"), ("sdq", "S")}
+    assert known["sdq", "S"].last_seen == 100.0
+
+
+def test_a_serial_number_that_is_told_late_leaves_nothing_behind() -> None:
+    records = {("sdb", ""): DiskRecord("sdb", "", 0.0, 100.0)}
+    assert set(remember(records, {("sdb", "S")}, 115.0)) == {("sdb", "S")}
+    assert set(remember(records, {("sdc", "S")}, 115.0)) == {("sdc", "S"), ("sdb", "")}
+
+
+def test_it_is_written_at_changes_and_once_an_hour(host: Host) -> None:
+    file = host.storage / "state.json"
+    host.look()
+    written = file.read_bytes()
+    host.look(60)
+    assert file.read_bytes() == written
+    host.look(SAVE_EVERY_S)
+    assert file.read_bytes() != written
+    host.pull("sdb")
+    written = file.read_bytes()
+    host.look(1)
+    host.pull("sdc")
+    host.look(1)
+    assert file.read_bytes() == written  # nothing new came; they were here a second ago
+    host.now -= 10 * SAVE_EVERY_S  # a clock that is set back
+    host.look()
+    assert file.read_bytes() != written
+
+
+def test_a_command_beside_the_daemon_writes_nothing(tmp_path: Path) -> None:
+    store = StateStore(tmp_path / "state")
+    store.put_disks([DiskRecord("sda", "S", 1.0, 2.0)])
+    assert store.disks == (DiskRecord("sda", "S", 1.0, 2.0),)
+    assert not (tmp_path / "state").exists()

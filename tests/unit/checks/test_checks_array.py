@@ -1,0 +1,304 @@
+"""Arrays and paths judged: by facts made up, and a whole host from its trees to its findings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plumbline.checks.array import CHECKS, judge
+from plumbline.checks.array.facts import ArrayFacts, Pool, array_facts
+from plumbline.checks.array.md import DEGRADED, MISMATCH
+from plumbline.checks.array.multipath import LOST
+from plumbline.checks.array.zfs import ERRORS, STATE
+from plumbline.checks.model import Check, Finding, Severity
+from plumbline.checks.readings import Readings
+from plumbline.checks.run import Judge
+from plumbline.core.roots import Roots
+from plumbline.sources.arrays import Arrays
+from plumbline.sources.disk.md import MdArray, MdMember, read_md
+from plumbline.sources.disk.multipath import DiskPath, MultipathDisk, read_multipath
+from plumbline.sources.disk.zfs import ZfsReading, read_zfs
+from plumbline.sources.disk.zpool_status import Vdev, parse_text
+from support.arrays import array as raid_of
+
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "arrays-storage-node"
+RAID = raid_of(
+    "md0", "raid5", "active", disks=4, degraded_disks=0, redundant_disks=1, sync_action="idle", mismatch_sectors=0
+)
+POOL = Pool("tank", "ONLINE", data_errors=0, errors=(), unhealthy=())
+DISK = MultipathDisk(
+    "dm-0", "mpatha", (DiskPath("sda", "running", "", "1:0:0:2"), DiskPath("sdb", "running", "", "2:0:0:2"))
+)
+
+
+def only(check: Check[ArrayFacts], *of: MdArray | Pool | MultipathDisk) -> Finding | None:
+    """The one finding about these, or that there is none."""
+    facts = ArrayFacts(
+        tuple(each for each in of if isinstance(each, MdArray)),
+        tuple(each for each in of if isinstance(each, Pool)),
+        tuple(each for each in of if isinstance(each, MultipathDisk)),
+    )
+    found = list(check.findings(facts))
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def said(check: Check[ArrayFacts], of: MdArray | Pool | MultipathDisk) -> tuple[Severity, str, str]:
+    """How bad, what is, and the command."""
+    found = only(check, of)
+    assert found is not None
+    assert not found.met
+    assert found.fix is not None
+    return found.severity, found.is_, found.fix.now
+
+
+# --- md
+
+
+def test_a_whole_array() -> None:
+    found = only(DEGRADED, RAID)
+    assert found is not None
+    assert (found.met, found.is_) == (True, "all 4 disks in place")
+
+
+@pytest.mark.parametrize(
+    ("level", "redundant", "missing", "severity"),
+    [
+        ("raid5", 1, 1, Severity.CRITICAL),
+        ("raid6", 2, 1, Severity.WARNING),
+        ("raid6", 2, 2, Severity.CRITICAL),
+        ("raid1", 1, 1, Severity.CRITICAL),
+        ("raid1", 2, 1, Severity.WARNING),
+        ("raid10", 1, 1, Severity.CRITICAL),
+        ("raid10", 1, 2, Severity.CRITICAL),  # of different pairs: it still runs
+        ("raid10", None, 1, Severity.WARNING),
+    ],
+)
+def test_how_bad_a_missing_disk_is(level: str, redundant: int | None, missing: int, severity: Severity) -> None:
+    raid = replace(RAID, level=level, redundant_disks=redundant, degraded_disks=missing)
+    disks = "1 disk" if missing == 1 else "2 disks"
+    assert said(DEGRADED, raid) == (severity, f"{level}, {disks} missing", "mdadm --detail /dev/md0")
+
+
+def test_a_faulty_member_can_be_put_back() -> None:
+    raid = replace(
+        RAID,
+        degraded_disks=1,
+        members=(MdMember("sdb1", "in_sync", "0", None), MdMember("cciss!c0d1", "faulty", "", None)),
+    )
+    assert said(DEGRADED, raid) == (
+        Severity.CRITICAL,
+        "raid5, 1 disk missing (faulty: cciss!c0d1)",
+        "mdadm /dev/md0 --remove /dev/cciss/c0d1 && mdadm /dev/md0 --re-add /dev/cciss/c0d1",
+    )
+
+
+def test_a_rebuild_has_to_be_waited_for() -> None:
+    raid = replace(RAID, degraded_disks=1, sync_action="recover", sync_done_sectors=1, sync_total_sectors=4)
+    assert said(DEGRADED, raid) == (
+        Severity.CRITICAL,
+        "raid5, 1 disk missing; recover, 25.0% done",
+        "cat /proc/mdstat",
+    )
+
+
+@pytest.mark.parametrize("state", ["inactive", "broken"])
+def test_an_array_that_does_not_run(state: str) -> None:
+    raid = raid_of(
+        "md5", "", state, members=(MdMember("sda", "spare", "none", None), MdMember("sdb", "spare", "none", None))
+    )
+    assert said(DEGRADED, raid) == (Severity.CRITICAL, f"{state}, with 2 disks there", "mdadm --detail /dev/md5")
+
+
+@pytest.mark.parametrize(
+    "raid",
+    [
+        raid_of("md127", "container", "inactive"),
+        raid_of("md0", "", "clear"),
+        raid_of("md2", "raid0", "clean", disks=2, redundant_disks=0),
+    ],
+)
+def test_what_has_no_redundancy_to_lose_is_left_in_peace(raid: MdArray) -> None:
+    assert only(DEGRADED, raid) is None
+    assert only(MISMATCH, raid) is None
+
+
+def test_mismatches_of_parity_and_of_mirrors() -> None:
+    repair = "echo repair > /sys/block/md0/md/sync_action"
+    parity = replace(RAID, mismatch_sectors=8)
+    mirror = replace(RAID, level="raid1", mismatch_sectors=256)
+    assert said(MISMATCH, parity) == (Severity.WARNING, "raid5, 8 sectors disagree", repair)
+    assert said(MISMATCH, mirror) == (Severity.INFO, "raid1, 256 sectors disagree", repair)
+    found = only(MISMATCH, mirror)
+    assert found is not None
+    assert "swap" in found.why
+    met = only(MISMATCH, RAID)
+    assert met is not None
+    assert met.met
+
+
+# --- ZFS
+
+
+@pytest.mark.parametrize(
+    ("state", "severity", "command"),
+    [
+        ("DEGRADED", Severity.WARNING, "zpool status -v tank"),
+        ("FAULTED", Severity.CRITICAL, "zpool status -v tank"),
+        ("UNAVAIL", Severity.CRITICAL, "zpool status -v tank"),
+        ("SUSPENDED", Severity.CRITICAL, "zpool clear tank"),
+    ],
+)
+def test_a_pools_state(state: str, severity: Severity, command: str) -> None:
+    assert said(STATE, Pool("tank", state)) == (severity, state, command)
+
+
+def test_a_pool_that_is_online_with_a_cache_that_is_not() -> None:
+    pool = replace(POOL, unhealthy=("cache/nvme0n1",))
+    assert said(STATE, pool) == (Severity.WARNING, "ONLINE, not fit: cache/nvme0n1", "zpool status -v tank")
+
+
+def test_a_sound_pool_and_one_whose_tool_is_not_there() -> None:
+    for check in (STATE, ERRORS):
+        found = only(check, POOL)
+        assert found is not None
+        assert found.met
+    unasked = only(STATE, Pool("tank", "ONLINE"))
+    assert unasked is not None
+    assert unasked.met
+    assert only(ERRORS, Pool("tank", "ONLINE")) is None
+
+
+def test_errors() -> None:
+    pool = replace(POOL, errors=(Vdev("raidz1-0/sdb", "ONLINE", 3, 0, 1200),))
+    status = "zpool status -v tank"
+    assert said(ERRORS, pool) == (Severity.WARNING, "raidz1-0/sdb (3 read, 1,200 checksum)", status)
+    assert said(ERRORS, replace(POOL, data_errors=1)) == (Severity.CRITICAL, "1 damaged object", status)
+    both = replace(pool, data_errors=2)
+    assert said(ERRORS, both)[1] == "2 damaged objects; raidz1-0/sdb (3 read, 1,200 checksum)"
+
+
+# --- paths
+
+
+def test_a_lost_path() -> None:
+    lost = replace(DISK, paths=(DISK.paths[0], DiskPath("sdb", "offline", "", "2:0:0:2")))
+    is_ = "1 of 2 usable; sdb offline (2:0:0:2)"
+    assert said(LOST, lost) == (Severity.WARNING, is_, "multipath -ll mpatha")
+
+
+def test_no_path_left() -> None:
+    paths = (DiskPath("nvme1c1n1", "connecting", "", ""), DiskPath("nvme1c2n1", "inaccessible", "", ""))
+    gone = MultipathDisk("nvme1n1", "nvme-subsys1", paths)
+    is_ = "0 of 2 usable; nvme1c1n1 connecting"
+    assert said(LOST, gone) == (Severity.CRITICAL, is_, "nvme list-subsys /dev/nvme1n1")
+    assert said(LOST, MultipathDisk("dm-0", "mpatha", ())) == (
+        Severity.CRITICAL,
+        "0 of 0 usable",
+        "multipath -ll mpatha",
+    )
+
+
+def test_a_path_whose_state_is_unreadable_is_not_lost() -> None:
+    unreadable, offline = DiskPath("sda", "unknown", "", "1:0:0:2"), DiskPath("sdb", "offline", "", "2:0:0:2")
+    assert only(LOST, replace(DISK, paths=(unreadable, unreadable))) is None
+    assert only(LOST, replace(DISK, paths=(DISK.paths[0], unreadable))) is None
+    is_ = "0 of 2 usable; sdb offline (2:0:0:2); 1 with an unreadable state"
+    assert said(LOST, replace(DISK, paths=(unreadable, offline)))[:2] == (Severity.WARNING, is_)
+
+
+def test_a_path_that_was_taken_away_leaves_one_alone() -> None:
+    alone = replace(DISK, paths=DISK.paths[:1])
+    assert said(LOST, alone) == (Severity.WARNING, "1 path", "multipath -ll mpatha")
+    portal = MultipathDisk("nvme1n1", "nvme-subsys1", (DiskPath("nvme1c1n1", "live", "", ""),))
+    assert said(LOST, portal) == (Severity.INFO, "1 path", "nvme list-subsys /dev/nvme1n1")
+    whole = only(LOST, DISK)
+    assert whole is not None
+    assert (whole.met, whole.is_) == (True, "all 2 paths fit")
+
+
+def test_a_passive_side_is_no_lost_path() -> None:
+    paths = (DiskPath("nvme1c1n1", "optimized", "", ""), DiskPath("nvme1c2n1", "inaccessible", "", ""))
+    found = only(LOST, MultipathDisk("nvme1n1", "nvme-subsys1", paths))
+    assert found is not None
+    assert found.met
+
+
+# --- all of them
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_every_check_says_all_it_has_to(check: Check[ArrayFacts]) -> None:
+    assert re.fullmatch(r"array\.[a-z]+(-[a-z]+)*", check.id)
+    for text in (check.advice, check.applies, check.why):
+        assert text.endswith(".")
+    assert re.search(r"Documentation/|\([1-8]\)", check.source)
+    assert check.fix
+
+
+def fixture_host() -> Readings:
+    roots = Roots.under(FIXTURE)
+    pools = parse_text((FIXTURE / "zpool_status.txt").read_text())
+    return Readings(arrays=Arrays(read_md(roots), read_zfs(roots), pools, read_multipath(roots)))
+
+
+def test_a_whole_host_from_its_trees_to_its_findings() -> None:
+    found = Judge().look(fixture_host(), 0.0)
+    assert [(each.severity.value, each.check, each.subject, each.is_) for each in found if not each.met] == [
+        ("critical", "array.md-degraded", "md0", "raid5, 1 disk missing (faulty: sdd1); recover, 25.0% done"),
+        ("critical", "array.md-degraded", "md5", "inactive, with 2 disks there"),
+        (
+            "critical",
+            "array.path-lost",
+            "nvme1n2",
+            "0 of 2 usable; nvme1c2n2 connecting (traddr=192.0.2.2,trsvcid=4420)",
+        ),
+        (
+            "critical",
+            "array.zfs-errors",
+            "tank",
+            "2 damaged objects; raidz2-0/sdc (3 read, 12 checksum), raidz2-0/spare-3/sde (11 read, 253 write)",
+        ),
+        ("critical", "array.zfs-pool", "gone", "SUSPENDED"),
+        ("warning", "array.path-lost", "dm-0", "1 of 2 usable; sdq transport-offline (2:0:0:2)"),
+        (
+            "warning",
+            "array.path-lost",
+            "nvme1n1",
+            "1 of 2 usable; nvme1c2n1 connecting (traddr=192.0.2.2,trsvcid=4420)",
+        ),
+        (
+            "warning",
+            "array.zfs-pool",
+            "tank",
+            "DEGRADED, not fit: raidz2-0/replacing-2/127286639182292558, raidz2-0/spare-3/sde, cache/nvme2n1",
+        ),
+        ("info", "array.md-mismatch", "md1", "raid1, 256 sectors disagree"),
+    ]
+    assert {(each.check, each.subject) for each in found if each.met} >= {
+        ("array.md-degraded", "md126"),
+        ("array.md-degraded", "md3"),
+        ("array.zfs-pool", "scratch"),
+        ("array.zfs-errors", "scratch"),
+        ("array.path-lost", "dm-1"),
+    }
+
+
+def test_facts_of_a_host_without_any_of_it() -> None:
+    assert array_facts(Readings()) == ArrayFacts()
+    assert judge(ArrayFacts()) == ()
+
+
+def test_a_group_counts_where_no_member_of_it_says_more() -> None:
+    """OpenZFS issue 8480: checksum errors of a raidz whose disks have none."""
+    text = (
+        "  pool: tank\nconfig:\n\n\ttank  ONLINE  0  0  21\n\t  raidz1-0  ONLINE  0  0  4\n\t    sda  ONLINE  0  0  0\n"
+        "errors: 4 data errors, use '-v' for a list\n"
+    )
+
+    arrays = Arrays(None, ZfsReading({"tank": "ONLINE"}, None), parse_text(text), None)
+    (pool,) = array_facts(Readings(arrays=arrays)).pools
+    assert pool.errors == (Vdev("raidz1-0", "ONLINE", 0, 0, 4),)

@@ -1,0 +1,103 @@
+"""Bonds."""
+
+from __future__ import annotations
+
+import pytest
+
+from plumbline.checks.model import Keep, Severity
+from plumbline.checks.network.bond import DEGRADED, NOT_AGGREGATED, UNMONITORED
+from plumbline.checks.network.facts import NetworkFacts
+from plumbline.sources.net.bonding import Bond, Churn, LacpState, MiiStatus, Slave
+from support.facts import only
+
+
+def slave(
+    device: str,
+    up: bool | None = None,
+    aggregator: int | None = None,
+    partner: bool | None = None,
+    churned: bool = False,
+) -> Slave:
+    return Slave(
+        device,
+        active=None,
+        mii_status=None if up is None else MiiStatus.UP if up else MiiStatus.DOWN,
+        link_failures=None,
+        aggregator_id=aggregator,
+        actor=None if partner is None else LacpState(0) if partner else LacpState.DEFAULTED,
+        partner_churn=Churn.CHURNED if churned else None,
+    )
+
+
+A, B = slave("ens1f0", True, 1, True), slave("ens1f1", True, 1, True)
+
+
+def host(*slaves: Slave, mode: str = "802.3ad", miimon_ms: int | None = 100) -> NetworkFacts:
+    return NetworkFacts(bonds=(Bond("bond0", mode, "", "", "", miimon_ms, None, None, None, slaves),))
+
+
+@pytest.mark.parametrize("check", [DEGRADED, NOT_AGGREGATED])
+def test_nothing_known_says_nothing(check) -> None:
+    assert only(check, NetworkFacts()) is None
+    assert only(check, host()) is None
+    assert only(check, host(slave("ens1f0"), slave("ens1f1"))) is None
+
+
+@pytest.mark.parametrize("check", [DEGRADED, NOT_AGGREGATED, UNMONITORED])
+def test_met(check) -> None:
+    found = only(check, host(A, B))
+    assert found is not None
+    assert (found.met, found.subject) == (True, "bond0")
+
+
+@pytest.mark.parametrize(
+    ("up", "severity", "command"),
+    [
+        ((True, False), Severity.WARNING, "ip link set dev ens1f1 up"),
+        ((False, False), Severity.CRITICAL, "ip link set dev ens1f0 up; ip link set dev ens1f1 up"),
+    ],
+)
+def test_degraded(up: tuple[bool, bool], severity: Severity, command: str) -> None:
+    found = only(DEGRADED, host(slave("ens1f0", up[0]), slave("ens1f1", up[1]), mode="active-backup"))
+    assert found is not None
+    assert (found.met, found.severity) == (False, severity)
+    assert found.fix is not None
+    assert found.fix.now == command
+
+
+@pytest.mark.parametrize(
+    ("slaves", "is_"),
+    [
+        ((A, slave("ens1f1", True, 2, True)), "2 aggregators, of which one carries all the traffic"),
+        (
+            (slave("ens1f0", True, 1, False), slave("ens1f1", True, 1, False)),
+            "no LACP partner on ens1f0, ens1f1",
+        ),
+        ((A, slave("ens1f1", True, 1, True, True)), "churned: ens1f1"),
+    ],
+)
+def test_not_aggregated(slaves: tuple[Slave, ...], is_: str) -> None:
+    found = only(NOT_AGGREGATED, host(*slaves))
+    assert found is not None
+    assert (found.met, found.severity, found.is_) == (False, Severity.WARNING, is_)
+    assert found.fix is not None
+    assert found.fix.now == "cat /proc/net/bonding/bond0"
+
+
+def test_a_member_that_is_down_is_in_no_aggregator_and_that_is_said_elsewhere() -> None:
+    found = only(NOT_AGGREGATED, host(A, slave("ens1f1", False, 2, False, True)))
+    assert found is not None
+    assert found.met
+
+
+def test_other_modes_do_not_aggregate() -> None:
+    assert only(NOT_AGGREGATED, host(A, slave("ens1f1", True, 2, False), mode="active-backup")) is None
+
+
+def test_unmonitored() -> None:
+    assert only(UNMONITORED, host(A, B, miimon_ms=None)) is None
+    found = only(UNMONITORED, host(A, B, miimon_ms=0))
+    assert found is not None
+    assert found.fix is not None
+    assert found.fix.now == "ip link set dev bond0 type bond miimon 100"
+    assert found.fix.keep == Keep("/etc/network/interfaces", "bond-miimon 100", "in the stanza of bond0")

@@ -1,0 +1,263 @@
+"""From readings to what the network checks ask, from a page to readings, and from both to findings."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+from plumbline.baseline.book import load_book
+from plumbline.checks.growth import Count, Growth
+from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu, network_facts
+from plumbline.checks.readings import Readings
+from plumbline.checks.run import Judge
+from plumbline.collectors.registry import collectors, configured
+from plumbline.config.model import Config
+from plumbline.config.workloads import load_catalogue
+from plumbline.daemon.readings import readings_of
+from plumbline.metrics.exposition import Exposition
+from plumbline.metrics.snapshot import CollectorHealth, Snapshot
+from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.disk.blocktree import BlockTree
+from plumbline.sources.disk.diskusers import DiskUsers, read_disk_users
+from plumbline.sources.kernel import softnet
+from plumbline.sources.kernel.irqbalance import IrqBalance
+from plumbline.sources.kernel.squeeze import Squeezes
+from plumbline.sources.kernel.sysctl import SysctlReading
+from plumbline.sources.net import drivers
+from plumbline.sources.net.bonding import Bond, Churn, Slave
+from plumbline.sources.net.bonding_proc import SlaveChurn
+from plumbline.sources.net.coalesce import Coalescing, Moderation
+from plumbline.sources.net.ethtool import PauseConfig, RingSizes
+from plumbline.sources.net.features import Offload
+from plumbline.sources.net.linkmodes import LinkModes
+from plumbline.sources.net.links import Link
+from plumbline.sources.net.network import LinksReading, PortLosses, PortModes, PortPause, PortRings
+from plumbline.sources.net.pause import PauseState
+from plumbline.sources.net.relations import Relation
+from plumbline.sources.net.roles import Role
+from support.hosts import ixgbe_network, parts, tree
+
+
+def facts(growth: Growth | None = None, now_s: float = 100.0, **read: Any) -> NetworkFacts:
+    growth = growth or Growth()
+    growth.look(now_s)
+    return network_facts(Readings(**read), growth)
+
+
+def link(name: str, index: int = 2) -> Link:
+    return Link(index, name, name.encode(), "", 0x1, 9000, 6, True, 1, 0, "", "", "", None)
+
+
+def losses(device: str, driver: str = "ixgbe", bus: str = "0000:3b:00.0", master: str = "", **lost: int) -> PortLosses:
+    drops = tuple(drivers.Count("receive", cause, frames) for cause, frames in lost.items())  # type: ignore[arg-type]
+    transmitted = drivers.Count("transmit", "ring", 10)
+    return PortLosses(device, driver, "", bus, master, "driver", drivers.NicLoss((*drops, transmitted)))
+
+
+def test_an_empty_page_knows_nothing() -> None:
+    assert facts() == NetworkFacts()
+
+
+def test_everything_about_a_port() -> None:
+    balance = IrqBalance("eth0", 1000.0, 9, 0.5, 2.0, None)
+    coalescing = Coalescing(Moderation(8, 128, True), Moderation())
+    modes = LinkModes(full_duplex=False, max_speed_mbps=10_000)
+    (nic,) = facts(
+        links=LinksReading((link("eth0"),), {2: 1_000}),
+        losses=(losses("eth0", ring=7, fifo=8, filter=9),),
+        link_modes=(PortModes("eth0", modes, None, None),),
+        rings=(PortRings("eth0", RingSizes(rx=512, rx_max=4096)),),
+        pause=(PortPause("eth0", PauseState(PauseConfig(True, True, False), 3)),),
+        coalescing=(("eth0", coalescing),),
+        offloads=(("eth0", (Offload("scatter-gather", False, False), Offload("rx-checksumming", True, False))),),
+        interrupts=(balance,),
+    ).nics
+    assert nic == Nic(
+        "eth0",
+        driver="ixgbe",
+        bus="0000:3b:00.0",
+        up=True,
+        mtu_bytes=9000,
+        speed_mbps=1_000,
+        modes=modes,
+        rings=RingSizes(rx=512, rx_max=4096),
+        ring_drops=Count(7),
+        fifo_drops=Count(8),
+        pause=PauseConfig(True, True, False),
+        pause_frames_received=Count(3),
+        coalescing=coalescing,
+        offloads={"scatter-gather": False, "rx-checksumming": True},
+        interrupts=balance,
+    )
+
+
+def test_what_is_physical() -> None:
+    assert [
+        nic.physical
+        for nic in facts(
+            links=LinksReading((link("d"),), {}),
+            losses=(losses("a"), losses("b", "virtio_net"), losses("c", "loopback", "")),
+        ).nics
+    ] == [True, False, False, None]
+
+
+def test_storage_reaches_down_through_vlan_and_bond() -> None:
+    found = facts(
+        roles=(Role("bond0.15", "ceph_cluster"), Role("eno1", "other")),
+        relations=(Relation("bond0.15", "bond0", "vlan"),),
+        losses=(
+            losses("bond0.15", "vlan", ""),
+            losses("bond0", "bond", ""),
+            losses("ens1f0", master="bond0"),
+            losses("ens1f1", master="bond0"),
+            losses("eno1"),
+        ),
+    )
+    assert {each.device: (each.storage, set(each.roles)) for each in found.nics} == {
+        "bond0.15": (True, {"ceph_cluster"}),
+        "bond0": (True, set()),
+        "ens1f0": (True, set()),
+        "ens1f1": (True, set()),
+        "eno1": (False, set()),
+    }
+
+
+def test_relations_in_a_circle_end() -> None:
+    relations = (Relation("a", "b", "vlan"), Relation("b", "a", "vlan"))
+    found = facts(roles=(Role("a", "ceph_public"),), relations=relations, losses=(losses("a"), losses("b")))
+    assert [each.storage for each in found.nics] == [True, True]
+
+
+def test_without_roles_nobody_knows_who_carries_storage() -> None:
+    assert [nic.storage for nic in facts(losses=(losses("eth0"),)).nics] == [None]
+
+
+def test_churn_that_only_proc_tells() -> None:
+    slaves = (Slave("a", True, 0, 0), Slave("b", True, 0, 0, actor_churn=Churn.NONE))
+    bond = Bond("bond0", "802.3ad", "", "", "", 100, 0, None, None, slaves)
+    churned = SlaveChurn(Churn.CHURNED, Churn.CHURNED)
+    (found,) = facts(bonds=(bond,), churns={("bond0", "a"): churned, ("bond0", "b"): churned}).bonds
+    assert [(slave.actor_churn, slave.partner_churn) for slave in found.slaves] == [
+        (Churn.CHURNED, Churn.CHURNED),
+        (Churn.NONE, Churn.CHURNED),
+    ]
+
+
+def test_counters_with_their_growth() -> None:
+    growth = Growth()
+    for at in (0, 1):
+        found = facts(
+            growth,
+            float(at),
+            softnet=(softnet.SoftnetCpu(3, 100, 5 + at, 1, None),),
+            squeezes={3: Squeezes(2 + at, 7)},
+            losses=(losses("eth0", ring=500 + at),),
+        )
+    assert (found.window_s, found.softnet) == (
+        1.0,
+        (SoftnetCpu(3, Count(100, 0), Count(6, 1), Count(1, 0), Count(3, 1), Count(7, 0)),),
+    )
+    assert [nic.ring_drops for nic in found.nics] == [Count(501, 1)]
+
+
+def test_looking_judges() -> None:
+    judge = Judge()
+    assert judge.findings is None
+    judge.look(Readings(sysctl=SysctlReading({"net.ipv4.tcp_sack": (0,)}, {})), 0.0)
+    assert judge.findings is not None
+    assert [(each.check, each.met) for each in judge.findings] == [("network.tcp-sack", False)]
+
+
+# --- from a page
+
+
+def page(folder: Path, **switched: bool) -> Snapshot:
+    roots = tree(folder / "host", "ceph-cephadm-node", "net-software-links")
+    given = dataclasses.replace(parts(roots, ixgbe_network()), roles=lambda: (Role("eth0", "ceph_public"),))
+    given.network.refresh()
+    given.kernel.refresh(threading.Event())
+    for job in given.storage.jobs():
+        job.run(threading.Event())
+    config = Config(collectors=switched)
+    book = load_book(config.baseline, where="test", storage=folder, host="x", catalogue=load_catalogue(), targets=())
+    host = configured(given, config, book)
+    wanted = [each for each in collectors(config) if each.name not in ("daemon", "finding")]
+    exposition = Exposition(wanted, host, clock=lambda: 0.0, logger=logging.getLogger("test"))
+    return exposition.scrape()
+
+
+def test_a_page_s_readings_are_those_of_its_collectors(tmp_path: Path) -> None:
+    found = readings_of(page(tmp_path))
+    told = {field.name for field in dataclasses.fields(Readings) if getattr(found, field.name)}
+    assert told >= {"softnet", "losses", "rings", "pause", "coalescing", "offloads", "link_modes", "roles"}
+    assert [each.device for each in found.losses] == [each.name for each in found.links.links] == ["lo", "eth0"]
+    assert found.disk_uses == read_disk_users(tree(tmp_path / "again", "ceph-cephadm-node")).uses
+    assert "osd.0" in found.osds.values()
+    assert found.osds.keys() <= {each.name for each in found.devices}
+    assert found.arrays.md is not None
+    assert found.latency == "nobody has loaded the BPF program"
+
+
+def test_each_collector_s_reading_has_its_place() -> None:
+    sda = BlockDevice("sda", 8, 0, 1 << 40)
+    by_collector = {
+        "softnet": (softnet.SoftnetReading((softnet.SoftnetCpu(0, 1, 2, 3, None),)), {0: Squeezes(1, 2)}),
+        "bond": (("bond",), {("bond0", "a"): "churn"}),
+        "topology": (("relation",), ("role",)),
+        "device": ((sda,), {"sda": "osd.0", "sdx": "osd.9"}),  # the other one is excluded
+        "diskuse": (DiskUsers(BlockTree({}), (), (("sda", "osd", "osd.0"),)), None),
+        "interrupts": ("balance",),
+        "link": LinksReading((link("eth0"),), {}),
+        "ethtool": ("losses",),
+        "ring": ("rings",),
+        "pause": ("pause",),
+        "coalesce": ("coalescing",),
+        "offload": ("offloads",),
+        "linkmode": ("modes",),
+        "queue": ("queue",),
+        "health": ("health",),
+    }
+    alone = {name: f"reading of {name}" for name in ("tcp", "sysctl", "infiniband", "array", "pcie", "latency")}
+    found = readings_of(Snapshot((), (), (), by_collector | alone))
+    assert found.softnet == by_collector["softnet"][0].cpus  # type: ignore[attr-defined]
+    assert found == Readings(
+        found.softnet,
+        {0: Squeezes(1, 2)},
+        ("balance",),
+        alone["tcp"],
+        alone["sysctl"],
+        by_collector["link"],
+        ("losses",),
+        ("rings",),
+        ("pause",),
+        ("coalescing",),
+        ("offloads",),
+        ("modes",),
+        ("bond",),
+        {("bond0", "a"): "churn"},
+        ("relation",),
+        ("role",),
+        alone["infiniband"],
+        alone["array"],
+        (sda,),
+        {"sda": "osd.0"},
+        (("sda", "osd", "osd.0"),),
+        ("queue",),
+        alone["pcie"],
+        ("health",),
+        alone["latency"],
+    )
+
+
+def test_what_is_switched_off_is_not_known(tmp_path: Path) -> None:
+    off = readings_of(page(tmp_path, ethtool=False, device=False, latency=False))
+    assert (off.losses, off.devices, off.osds, off.latency) == ((), (), {}, None)
+    assert readings_of(Snapshot((), ())) == Readings()
+
+
+def test_a_latency_collector_that_failed_is_no_reason_to_advise() -> None:
+    health = CollectorHealth("latency", False, True, 0.0, "broken", {})
+    assert readings_of(Snapshot((), (health,))).latency is None

@@ -1,0 +1,23 @@
+"""The cluster as samples."""
+
+from __future__ import annotations
+
+from plumbline.collectors.ceph import GATE_OPEN, LOCK_HELD, REACHABLE, samples
+from plumbline.probes.ceph.cluster import ClusterView
+
+
+def test_open_and_closed_gates() -> None:
+    found = {(spec, labels): value for spec, labels, value in samples(ClusterView(True, {"recovery": "1 PG"}))}
+    assert found == {
+        (REACHABLE, ()): 1,
+        (GATE_OPEN, ("maintenance",)): 1,
+        (GATE_OPEN, ("full",)): 1,
+        (GATE_OPEN, ("recovery",)): 0,
+        (GATE_OPEN, ("health",)): 1,
+        (LOCK_HELD, ()): 0,
+    }
+
+
+def test_what_does_not_answer_has_no_gates() -> None:
+    found = {(spec, labels): value for spec, labels, value in samples(ClusterView(False, lock_held=True))}
+    assert found == {(REACHABLE, ()): 0, (LOCK_HELD, ()): 1}

@@ -1,0 +1,69 @@
+"""Latency histograms as samples, and the check that asks for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plumbline.checks.disk.latency import DROP_IN, judge
+from plumbline.collectors import latency
+from plumbline.collectors.latency import EDGES_S
+from plumbline.core.histogram import HistogramValue
+from plumbline.metrics.spec import le_text
+from plumbline.sources.disk.blocklatency import DiskLatency, LatencyReading
+from plumbline.sources.disk.latencymaps import OPERATIONS, Histogram, Times
+
+ROOT = Path(__file__).parents[3]
+NONE = Histogram((0,) * 28, 0)
+
+
+def test_edges() -> None:
+    assert [le_text(edge) for edge in (EDGES_S[0], EDGES_S[7], EDGES_S[10], EDGES_S[26])] == [
+        "1e-06", "0.000128", "0.001024", "67.108864",
+    ]  # fmt: skip
+
+
+def test_a_disk_in_seconds() -> None:
+    counts = (0, 2, 1, *[0] * 24, 1)
+    times = dict.fromkeys(OPERATIONS, Times(NONE, NONE))
+    times["write"] = Times(Histogram(counts, 70_000_004_000), Histogram((4, *[0] * 27), 1000))
+    reading = LatencyReading((DiskLatency("sda", times),), {"interrupted": 0})
+    got = {(spec.name, *labels): value for spec, labels, value in latency.samples(reading)}
+    assert got == {
+        ("plumbline_disk_latency_seconds", "sda", "read"): HistogramValue(EDGES_S, (0,) * 27, 0, 0.0),
+        ("plumbline_disk_queue_seconds", "sda", "read"): HistogramValue(EDGES_S, (0,) * 27, 0, 0.0),
+        ("plumbline_disk_latency_seconds", "sda", "write"): HistogramValue(EDGES_S, (0, 2, *[3] * 25), 4, 70.000004),
+        ("plumbline_disk_queue_seconds", "sda", "write"): HistogramValue(EDGES_S, (4,) * 27, 4, 1e-6),
+        ("plumbline_disk_latency_untimed_total", "interrupted"): 0,
+        ("plumbline_disk_latency_restart_required",): 0,
+    }
+
+
+def test_flushes_appear_with_the_first() -> None:
+    times = dict.fromkeys(OPERATIONS, Times(NONE, NONE)) | {"flush": Times(Histogram((1, *[0] * 27), 5), NONE)}
+    got = latency.samples(LatencyReading((DiskLatency("sda", times),), {}))
+    assert {labels[1] for _, labels, _ in got if labels} == {"read", "write", "flush"}
+
+
+def test_the_check() -> None:
+    assert judge(None) == ()
+    assert judge("the kernel was built without CONFIG_DEBUG_INFO_BTF") == ()
+    (met,) = judge(LatencyReading((), {}))
+    assert met.met
+    (missing,) = judge("CAP_BPF and CAP_PERFMON missing")
+    assert not missing.met
+    assert missing.is_ == "CAP_BPF and CAP_PERFMON missing"
+    assert missing.fix is not None
+
+
+def test_disks_that_wait_for_a_restart() -> None:
+    reading = LatencyReading((), {}, restart_required=True)
+    assert (latency.RESTART, (), 1) in list(latency.samples(reading))
+    (finding,) = judge(reading)
+    assert not finding.met
+    assert finding.fix is not None
+    assert finding.fix.now == "systemctl restart plumbline.service"
+
+
+def test_the_drop_in_is_the_file_s() -> None:
+    text = (ROOT / "systemd/drop-ins/disk-latency.conf").read_text()
+    assert [line for line in text.splitlines() if line and not line.startswith("#")] == DROP_IN.splitlines()

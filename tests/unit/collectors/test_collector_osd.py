@@ -1,0 +1,136 @@
+"""OSDs' answers as samples, from sockets of the test that say what a real Ceph 16.2.15 said."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plumbline.background.osd import OsdWatch
+from plumbline.collectors import osd
+from plumbline.errors import Unavailable
+from plumbline.metrics.spec import Kind
+from plumbline.sources.ceph.osd_latency import EDGES, OPERATIONS
+from plumbline.sources.ceph.osds import OsdReading, find_osds, read_osds, read_stores
+from support.admin_sockets import serving
+from support.osd_fleet import answers as fleet_answers
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+LOADED = FIXTURES / "ceph-16.2-states" / "load-2"
+
+
+@pytest.fixture
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("s")
+
+
+@pytest.fixture
+def answers():
+    files = {
+        "perf dump": "perf-dump",
+        "perf histogram dump": "perf-histogram-dump",
+        "dump_osd_network": "dump_osd_network",
+    }
+    return {
+        **{prefix: (LOADED / f"{name}.json").read_bytes() for prefix, name in files.items()},
+        "dump_blocked_ops": (FIXTURES / "ceph-16.2" / "dump_ops_in_flight.json").read_bytes(),
+        "dump_historic_slow_ops": (FIXTURES / "ceph-16.2" / "dump_historic_slow_ops.json").read_bytes(),
+        "bluestore allocator score block": b'{"fragmentation_rating": 0.25}',
+    }
+
+
+def shown(osds, stores=()):
+    return {(spec.name, *labels): value for spec, labels, value in osd.samples(osds, stores)}
+
+
+def test_everything_an_osd_says(folder, answers):
+    with serving(folder / "ceph-osd.7.asok", answers) as server:
+        sockets = find_osds([f"{folder}/*.asok"])
+        found = shown(read_osds(sockets, timeout_s=60), read_stores(sockets, timeout_s=60))
+    assert found["plumbline_osd_socket_up", "osd.7"] == 1
+    assert found["plumbline_osd_latency_seconds", "osd.7", "write"].count > 10_000
+    assert found["plumbline_osd_latency_seconds", "osd.7", "read"].count == 0
+    assert ("plumbline_osd_latency_seconds", "osd.7", "read-modify-write") not in found
+    assert found["plumbline_osd_subop_operations_total", "osd.7"] == 33708
+    assert found["plumbline_osd_subop_seconds_total", "osd.7"] == 360.320772641
+    assert 0 < found["plumbline_osd_heartbeat_seconds", "osd.7", "back", "median"] < 0.1
+    assert found["plumbline_osd_heartbeat_worst_peer", "osd.7", "back"] in (1, 2)
+    assert found["plumbline_osd_blocked_operations", "osd.7", "peer"] == 2
+    assert found["plumbline_osd_blocked_operation_age_seconds", "osd.7"] > 2
+    assert found["plumbline_osd_slow_operations", "osd.7", "store"] == 1
+    assert found["plumbline_osd_onode_lookups_total", "osd.7", "hit"] > 0
+    assert found["plumbline_osd_fragmentation_ratio", "osd.7"] == 0.25
+    network = next(each for each in server.asked if each["prefix"] == "dump_osd_network")
+    assert network["value"] == 0, "all peers, not only the slow ones"
+
+
+def test_one_that_hangs_is_named_and_the_others_are_read(folder, answers):
+    with serving(folder / "ceph-osd.1.asok", {}, silent=True), serving(folder / "ceph-osd.2.asok", answers):
+        read = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=2)
+    found = shown(read)
+    assert found["plumbline_osd_socket_up", "osd.1"] == 0
+    assert found["plumbline_osd_socket_up", "osd.2"] == 1
+    assert not any(key[1] == "osd.1" for key in found if key[0] != "plumbline_osd_socket_up")
+    assert "no answer within 2 s" in read[0].why
+
+
+def test_one_that_may_not_be_asked_is_no_daemon_that_hangs(folder, answers):
+    with serving(folder / "ceph-osd.2.asok", answers):
+        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60)
+    denied = OsdReading("osd.1", "/run/ceph/ceph-osd.1.asok", up=False, why="permission denied", denied=True)
+    found = shown([denied, read])
+    assert {key[1] for key in found} == {"osd.2"}
+
+
+def test_a_part_that_is_garbled_is_left_out_and_counted(folder, answers):
+    with serving(folder / "ceph-osd.1.asok", {**answers, "dump_osd_network": b"{"}):
+        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60)
+    assert read.unread == (("dump_osd_network", "malformed"),)
+    assert read.heartbeats == ()
+    assert read.latencies["write"].count
+
+
+def test_slow_operations_of_long_ago_are_left_out(folder, answers):
+    long_ago = answers["dump_historic_slow_ops"].replace(b'"age":0.517276107', b'"age":700.5')
+    with serving(folder / "ceph-osd.1.asok", {**answers, "dump_historic_slow_ops": long_ago}):
+        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60)
+    assert len(read.slow) == 1
+
+
+@pytest.mark.parametrize(("queue", "expected"), [(b"mclock_scheduler", 21500.0), (b"wpq", None)])
+def test_capacity_counts_where_mclock_schedules(folder, queue, expected):
+    # every option is asked for by the same command: one answer that holds all
+    said = b'{"osd_op_queue": "%s", "osd_mclock_max_capacity_iops_ssd": "21500.000000"}' % queue
+    with serving(folder / "ceph-osd.1.asok", {"config get": said}):
+        (store,) = read_stores(find_osds([f"{folder}/*.asok"]), timeout_s=60)
+    assert store.capacity_iops.get("ssd") == expected
+    assert "hdd" not in store.capacity_iops
+
+
+def test_other_daemons_and_second_clusters_are_passed_by(tmp_path):
+    for name in ("a/ceph-osd.1.asok", "b/ceph-osd.1.asok", "ceph-mon.a.asok", "ceph-osd.x.asok", "ceph-osd.1.asok.bak"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert find_osds([f"{tmp_path}/*", f"{tmp_path}/*/*"]) == {"osd.1": tmp_path / "a" / "ceph-osd.1.asok"}
+
+
+def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder, answers):
+    """Sixty OSDs on a host are 6,000 series at most; peers, which are hundreds, are summed up."""
+    histograms = json.loads(answers["perf histogram dump"])
+    used = histograms["osd"]["op_w_latency_in_bytes_histogram"]
+    histograms["osd"] |= {name: used for name, _ in OPERATIONS.values()}
+    every = {**fleet_answers(peers=300), "perf histogram dump": json.dumps(histograms).encode()}
+    with serving(folder / "ceph-osd.7.asok", every):
+        sockets = find_osds([f"{folder}/*.asok"])
+        samples = list(osd.samples(read_osds(sockets, timeout_s=60), read_stores(sockets, timeout_s=60)))
+    buckets_sum_count = len(EDGES) + 3
+    series = sum(buckets_sum_count if spec.kind is Kind.HISTOGRAM else 1 for spec, _, _ in samples)
+    assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.SPECS}
+    assert series <= 100
+    assert len({(spec.name, *labels) for spec, labels, _ in samples}) == len(samples)
+
+
+def test_a_host_without_osds_has_nothing_to_tell(tmp_path):
+    watch = OsdWatch(lambda: [f"{tmp_path}/*.asok"])
+    watch.osds.refresh()
+    with pytest.raises(Unavailable, match="no OSD's admin socket"):
+        print(watch.osds.value)

@@ -1,0 +1,126 @@
+"""From Ceph's own words to gates: recorded states of a real cluster, and those that were hard to make."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.errors import ParseError
+from plumbline.probes.ceph.ceph_status import Check, ClusterStatus, Rules, closed, parse_status, wants_detail
+
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "ceph-16.2"
+
+
+def load(name: str) -> Any:
+    return json.loads((FIXTURES / f"{name}.json").read_text())
+
+
+def raised(name: str, message: str, severity: int = 1, **more: Any) -> ClusterStatus:
+    return ClusterStatus((Check(name, severity, message, **more),), {"active+clean": 8})
+
+
+def test_a_healthy_cluster() -> None:
+    status = parse_status(load("status"))
+    assert status.pg_states == {"active+clean": 41}
+    assert closed(status, Rules(health="ok")) == {}
+
+
+def test_an_osd_down() -> None:
+    status = parse_status(load("status-osd-down"))
+    assert closed(status, Rules()) == {"recovery": "11 PGs degraded, 27 PGs undersized"}
+    assert closed(status, Rules(recovery=True)) == {}
+    by_health = closed(status, Rules(health="ok", recovery=True))
+    assert by_health.keys() == {"health"}
+    assert "OSD_DOWN: 1 osds down; OSD_HOST_DOWN: 1 host (1 osds) down" in by_health["health"]
+
+
+def test_recovery_under_way() -> None:
+    shut = closed(parse_status(load("status-recovery")), Rules())
+    assert list(shut) == ["recovery"]
+    assert shut["recovery"] == (
+        "9 PGs degraded, 8 PGs recovering, 5 PGs recovery_wait, 9 PGs remapped, 9 PGs undersized"
+    )
+
+
+def test_objects_alone_tell_of_recovery_too() -> None:
+    assert closed(ClusterStatus((), {}, misplaced_objects=7), Rules()) == {"recovery": "7 objects misplaced"}
+    assert closed(ClusterStatus((), {}, degraded_objects=7), Rules()) == {"recovery": "7 objects degraded"}
+
+
+@pytest.mark.parametrize("state", ["active+clean+scrubbing+deep", "active+clean+snaptrim", "active+clean", "peering"])
+def test_states_that_move_no_data(state: str) -> None:
+    assert closed(ClusterStatus((), {state: 3}), Rules()) == {}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("noout flag(s) set", "noout is set: somebody works on the cluster"),
+        ("noout,noscrub,nodeep-scrub flag(s) set", "noout is set: somebody works on the cluster"),
+        ("pauserd,pausewr flag(s) set", "pauserd, pausewr is set: somebody works on the cluster"),
+        ("noscrub,nodeep-scrub flag(s) set", ""),
+    ],
+)
+def test_flags(message: str, expected: str) -> None:
+    for muted in (False, True):
+        shut = closed(raised("OSDMAP_FLAGS", message, muted=muted), Rules(health="ok"))
+        assert shut == ({"maintenance": expected} if expected else {})
+
+
+def test_flags_of_single_osds() -> None:
+    shut = closed(raised("OSD_FLAGS", "1 OSDs or CRUSH {nodes, device-classes} have {NOUP,NOOUT} flags set"), Rules())
+    assert list(shut) == ["maintenance"]
+
+
+@pytest.mark.parametrize("name", ["OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL"])
+def test_full_osds_are_full_muted_or_not(name: str) -> None:
+    for muted in (False, True):
+        shut = closed(raised(name, "1 nearfull osd(s)", muted=muted), Rules(health="any"))
+        assert shut == {"full": f"{name}: 1 nearfull osd(s)"}
+
+
+@pytest.mark.parametrize(("pools", "full"), [(("small",), True), (("other", "small2"), False), ((), False)])
+def test_a_full_pool_closes_it_if_it_is_ours(pools: tuple[str, ...], full: bool) -> None:
+    """The words are those of Ceph 16.2.15."""
+    detail = load("health-detail-osd-back-pool-full")
+    assert "POOL_FULL" in detail["checks"]
+    status = {"health": detail, "pgmap": {}}
+    assert wants_detail(status)
+    assert ("full" in closed(parse_status(status, detail), Rules(pools=pools))) is full
+
+
+@pytest.mark.parametrize(
+    ("worst", "severity", "muted", "shut"),
+    [
+        ("ok", 1, False, True),
+        ("warn", 1, False, False),
+        ("warn", 2, False, True),
+        ("warn", 2, True, False),
+        ("any", 2, False, False),
+    ],
+)
+def test_health(worst: Any, severity: int, muted: bool, shut: bool) -> None:
+    found = closed(raised("MON_DOWN", "1/3 mons down", severity, muted=muted), Rules(health=worst))
+    assert found == ({"health": "MON_DOWN: 1/3 mons down"} if shut else {})
+
+
+def test_how_pools_are_laid_out_is_no_trouble() -> None:
+    assert closed(raised("POOL_APP_NOT_ENABLED", "1 pool(s) do not have an application"), Rules(health="ok")) == {}
+
+
+def test_the_nearest_to_a_cause_comes_first() -> None:
+    checks = (Check("OSDMAP_FLAGS", 1, "noout flag(s) set"), Check("OSD_FULL", 2, "1 full osd(s)"))
+    both = ClusterStatus(checks, {"active+degraded": 1})
+    assert list(closed(both, Rules())) == ["maintenance", "full", "recovery", "health"]
+
+
+@pytest.mark.parametrize(
+    "status", [None, [], {}, {"health": None, "pgmap": {}}, {"health": {"checks": {"A": {}}}, "pgmap": {}}, "status"]
+)
+def test_what_is_no_status(status: Any) -> None:
+    with pytest.raises(ParseError):
+        parse_status(status)
+    assert not wants_detail(status)

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plumbline.config.model import parse
+from plumbline.config.probes.object import S3Config
+from plumbline.config.workloads import load_catalogue
+from plumbline.core.process import Completed
+from plumbline.errors import ConfigError, ParseError, ProbeRefused
+from plumbline.probes.model import Run
+from plumbline.probes.object.s3 import S3Probe
+from plumbline.probes.object.s3_credentials import open_credentials, parse_credentials
+from plumbline.probes.result import Outcome, ProbeResult
+
+CATALOGUE = load_catalogue()
+SECRET = "wJalrXUtnFEMIK7MDENGbPxRfiCY"
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    path = tmp_path / "keys"
+    path.write_text(f"# of the probe\naccess_key = AKIA\nsecret_key = {SECRET}\n")
+    path.chmod(0o600)
+    return path
+
+
+class Answer:
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+        self.argv: Sequence[str] = ()
+        self.read = b""
+
+    def run(self, argv: Sequence[str], *, keep_fds: Sequence[int] = (), **_more: object) -> Completed:
+        self.argv, self.read = argv, os.pread(keep_fds[-1], 4096, 0)
+        answer = self._answer
+        return answer if isinstance(answer, Completed) else Completed((), 0, json.dumps(answer).encode())
+
+
+def run(keys: Path, answer: Answer) -> ProbeResult:
+    config = S3Config(
+        name="s3", endpoint="http://127.0.0.1:7480", bucket="probe", credentials_file=str(keys), operations=2
+    )
+    probe = S3Probe(config, CATALOGUE.by_id["s3-ops-4k"], "stor01")
+    assert probe.identity.target == "127.0.0.1:7480"
+    assert probe.prefix == "plumbline-probe/stor01/s3/"
+    return probe.run(Run(runner=answer, clock=lambda: 0.0, stopping=threading.Event()))
+
+
+def test_figures_and_where_the_keys_go(keys: Path):
+    spent = [1_000_000, 3_000_000]
+    answer = Answer({"kind": "done", "version": "1", "put": spent, "get": spent, "list": spent, "delete": spent})
+    result = run(keys, answer)
+    assert result.outcome is Outcome.SUCCESS
+    assert [each.operation for each in result.operations] == ["put", "get", "list", "delete"]
+    assert result.operations[0].throughput == pytest.approx(2 * 4096 / 0.004)
+    assert result.operations[2].throughput is None
+    assert SECRET not in " ".join(answer.argv)
+    assert SECRET.encode() in answer.read
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "says"),
+    [
+        ({"kind": "failed", "message": "AccessDenied"}, Outcome.FAILURE, "AccessDenied"),
+        ({"kind": "failed", "message": "late", "timeout": True}, Outcome.TIMEOUT, "late"),
+        ({"kind": "done", "version": "1", "put": [1]}, Outcome.FAILURE, "not every request"),
+        (Completed((), None, timed_out=True), Outcome.TIMEOUT, "not done in time"),
+        (Completed((), 1, b"", f"ValueError: {SECRET}".encode()), Outcome.FAILURE, "ValueError"),
+    ],
+)
+def test_what_goes_wrong(keys: Path, answer: object, outcome: Outcome, says: str):
+    result = run(keys, Answer(answer))
+    assert (result.outcome, result.operations) == (outcome, ())
+    assert says in result.message
+    assert SECRET not in result.message
+
+
+@pytest.mark.parametrize(("mode", "says"), [(0o640, "chmod 600"), (0o604, "chmod 600"), (0o660, "chmod 600")])
+def test_keys_that_others_can_read_are_refused(keys: Path, mode: int, says: str):
+    keys.chmod(mode)
+    with pytest.raises(ProbeRefused, match=says) as refusal:
+        open_credentials(str(keys))
+    assert refusal.value.reason == "credentials"
+
+
+def test_keys_through_a_link_or_missing_are_refused(keys: Path, tmp_path: Path):
+    (tmp_path / "link").symlink_to(keys)
+    for path in (tmp_path / "link", tmp_path / "none", tmp_path):
+        with pytest.raises(ProbeRefused) as refusal:
+            open_credentials(str(path))
+        assert refusal.value.reason == "credentials"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "there is no access_key"),
+        ("access_key = a", "there is no secret_key"),
+        ("access_key = a\naccess_key = b", "keys:2: access_key stands twice"),
+        (f"access_key = a\n{SECRET}", "keys:2: expected"),
+        (f"password = {SECRET}", "keys:1: expected"),
+        ("access_key =", "keys:1: access_key is empty"),
+    ],
+)
+def test_credentials_that_are_wrong(text: str, says: str):
+    with pytest.raises(ParseError, match=says) as error:
+        parse_credentials(text, source="keys")
+    assert SECRET not in str(error.value)
+
+
+@given(st.text(max_size=200))
+def test_credentials_are_read_or_refused_without_a_word_of_them(text: str):
+    try:
+        found = parse_credentials(text, source="keys")
+    except ParseError:
+        return
+    assert found.access_key
+    assert found.secret_key
+    assert repr(found) == "Credentials(…)"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("endpoint: 'http://user:pass@host'", "http:// or https:// with a host and nothing else"),
+        ("endpoint: 'ftp://host'", "with a host and nothing else"),
+        ("endpoint: 'http://host/path'", "with a host and nothing else"),
+        ("bucket: Upper", "lower-case"),
+        ("credentials_file: keys", "absolute path"),
+    ],
+)
+def test_configuration_mistakes(change: str, says: str):
+    given = {"endpoint": "http://h", "bucket": "abc", "credentials_file": "/k"}
+    key, _, value = change.partition(": ")
+    given[key] = value.strip("'")
+    lines = "".join(f"    {name}: '{text}'\n" for name, text in given.items())
+    with pytest.raises(ConfigError, match=says) as error:
+        parse(f"probes:\n  - type: s3\n    name: s3\n{lines}", where="test", catalogue=CATALOGUE)
+    assert "pass" not in str(error.value)

@@ -1,0 +1,161 @@
+"""What `make packages` and the Containerfile are built from fits together; the packages themselves: tests/packages."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from deploy.debian import build, control
+from deploy.debian.project import NO_GIT_EPOCH, BuildError, debian_version, project_version, source_date
+
+from plumbline import __version__, cli
+from plumbline.config.model import DEFAULT_LISTEN_ADDRESS, load
+from plumbline.config.workloads import load_catalogue
+
+ROOT = Path(__file__).parents[3]
+DEBIAN = ROOT / "deploy" / "debian"
+
+
+def test_versions_agree() -> None:
+    assert project_version() == __version__
+    assert debian_version(__version__)
+
+
+@pytest.mark.parametrize(
+    ("version", "debian"),
+    [("0.1.0", "0.1.0"), ("0.2.0rc1", "0.2.0~rc1"), ("0.2.0.dev3", "0.2.0~dev3"), ("0.2.0a1.dev2", "0.2.0~a1~dev2"),
+     ("1.0.post1", "1.0+post1")],
+)  # fmt: skip
+def test_a_version_as_debian_writes_it(version: str, debian: str) -> None:
+    assert debian_version(version) == debian
+
+
+def test_a_version_that_is_none() -> None:
+    with pytest.raises(BuildError, match=r"project\.version = '1\.0-beta': expected a release such as"):
+        debian_version("1.0-beta")
+
+
+def test_debian_sorts_them_as_they_were_released() -> None:
+    if shutil.which("dpkg") is None:
+        pytest.skip("dpkg is not installed: not Debian or its kin")
+    released = ["0.1.9", "0.2.0a1", "0.2.0b2", "0.2.0rc1", "0.2.0", "0.2.0.post1", "0.2.1"]
+    ordered = [debian_version(each) for each in released]
+    for older, newer in itertools.pairwise(ordered):
+        assert subprocess.run(["dpkg", "--compare-versions", older, "lt", newer], check=False).returncode == 0, newer
+
+
+def test_the_date_of_all_files(tmp_path: Path) -> None:
+    assert source_date({"SOURCE_DATE_EPOCH": "1700000000"}) == 1_700_000_000
+    assert source_date({}, tmp_path) == NO_GIT_EPOCH
+    with pytest.raises(BuildError, match=r"SOURCE_DATE_EPOCH = 'today': expected seconds since 1970"):
+        source_date({"SOURCE_DATE_EPOCH": "today"})
+
+
+def test_every_file_has_its_place(tmp_path: Path) -> None:
+    build.stage_files(tmp_path)
+    for name in (*build.CONFFILES, "/lib/systemd/system/plumbline.service", "/usr/share/man/man1/plumbline.1.gz"):
+        assert (tmp_path / name.lstrip("/")).is_file(), name
+    shared = tmp_path / "usr/share/plumbline"
+    for folder, source in (("alerts", "alerts/out/*.yaml"), ("runbooks", "alerts/runbooks/*.md")):
+        assert len(list((shared / folder).iterdir())) == len(list(ROOT.glob(source))) > 0
+    assert {each.name for each in (shared / "systemd").iterdir()} == {
+        each.name for each in (ROOT / "systemd" / "drop-ins").iterdir()
+    }
+    assert (shared / "dashboards" / "plumbline-overview.json").is_file()
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"systemd/plumbline\.service: not in this tree"):
+        build.stage_files(tmp_path / "tree", tmp_path)
+
+
+def test_control_and_checksums(tmp_path: Path) -> None:
+    (tmp_path / "usr").mkdir()
+    (tmp_path / "usr/file").write_bytes(b"x" * 1025)
+    build.stage_control(tmp_path, "0.1.0", "amd64")
+    text = (tmp_path / "DEBIAN/control").read_text()
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if not line.startswith(" "))
+    assert (fields["Package"], fields["Version"], fields["Installed-Size"]) == ("plumbline", "0.1.0", "2")
+    assert re.search(r"python3 \(>= 3\.\d+\), python3 \(<< 3\.\d+\)", fields["Depends"])
+    requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert requires == ">=3.11"
+    assert (tmp_path / "DEBIAN/md5sums").read_text().endswith("  usr/file\n")
+    assert not [line for line in (tmp_path / "DEBIAN/md5sums").read_text().splitlines() if "DEBIAN" in line]
+
+
+def test_a_licence_is_read_as_packages_state_it() -> None:
+    new = control.parse_component("Name: a\nVersion: 1\nLicense-Expression: MIT\nAuthor-email: x\n")
+    old = control.parse_component(
+        "Name: b\nVersion: 2\nLicense: whole text\nClassifier: License :: OSI Approved :: BSD License\nAuthor: y\n"
+    )
+    assert (new.licence, old.licence) == ("MIT", "BSD License")
+    text = control.copyright_file([old, new])
+    assert text.index("a 1\n  Copyright x\n  Licence: MIT") < text.index("b 2\n  Copyright y\n  Licence: BSD License")
+
+
+@pytest.mark.parametrize("name", build.SCRIPTS)
+def test_maintainer_scripts_are_shell(name: str) -> None:
+    script = DEBIAN / name
+    assert script.stat().st_mode & 0o111
+    assert script.read_text().startswith("#!/bin/sh\n")
+    assert subprocess.run(["sh", "-n", str(script)], check=False).returncode == 0
+
+
+def test_what_is_configured_is_what_the_unit_reads() -> None:
+    config = load(DEBIAN / "plumbline.yaml", load_catalogue())
+    assert config.web.listen_address == DEFAULT_LISTEN_ADDRESS
+    assert [type(each).__name__ for each in config.probes] == ["CanaryConfig", "FioConfig"]
+    flags = re.search(r'^ARGS="(.*)"$', (DEBIAN / "plumbline.default").read_text(), re.M)
+    unit = (ROOT / "systemd" / "plumbline.service").read_text()
+    assert flags
+    assert f"/{shlex.split(flags[1])[1].lstrip('/')}" in build.CONFFILES
+    assert "EnvironmentFile=-/etc/default/plumbline" in unit
+    assert "ExecStart=/opt/plumbline/bin/plumbline serve $ARGS" in unit
+
+
+def test_the_manual_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    listed = set(re.findall(r"^    ([a-z]+)(?: |$)", capsys.readouterr().out, re.M))
+    manual = re.findall(r"^\.TP\n\.B ([a-z]+)$", (DEBIAN / "plumbline.1").read_text(), re.M)
+    assert listed
+    assert set(manual) == listed
+
+
+# --- Containerfile
+
+
+def instructions() -> list[tuple[str, str]]:
+    text = (ROOT / "Containerfile").read_text().replace("\\\n", " ")
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in text.splitlines()) if word.isupper()]
+
+
+def test_the_image_is_what_its_document_says() -> None:
+    found = instructions()
+    assert [rest for word, rest in found if word == "FROM"] == ["${BASE} AS build", "${BASE}"]
+    last = dict(found)
+    assert last["USER"] == "65534:65534"
+    assert last["EXPOSE"] == DEFAULT_LISTEN_ADDRESS.rpartition(":")[2]
+    assert "requirements/s3.txt" in " ".join(rest for word, rest in found if word == "RUN")
+    sources = [name for word, rest in found if word == "COPY" and "--from" not in rest for name in rest.split()[:-1]]
+    assert [name for name in sources if not (ROOT / name).exists()] == []
+    admitted = (ROOT / ".containerignore").read_text().splitlines()
+    assert [name for name in sources if f"!{name}" not in admitted] == []
+
+
+def test_the_image_starts_with_flags_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    command = dict(instructions())["CMD"]
+    words = [word.strip(' "') for word in command.strip("[]").split(",")]
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*words, "--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(flag in shown for flag in words if flag.startswith("--"))
+    document = " ".join((ROOT / "docs" / "container.md").read_text().split())
+    assert all(f"-v {host}:{place}:ro" in document for host, place in (("/proc", "/host/proc"), ("/sys", "/host/sys")))

@@ -1,0 +1,189 @@
+"""What OSDs answer on their admin sockets, from answers of a real Ceph 16.2.15."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plumbline.errors import ParseError
+from plumbline.probes.histogram import quantile
+from plumbline.sources.ceph.osd_latency import EDGES, LongRunAverage, parse_latencies
+from plumbline.sources.ceph.osd_network import Heartbeats, parse_heartbeats
+from plumbline.sources.ceph.osd_operations import PEER, QUEUE, STORE, parse_blocked, parse_slow
+from plumbline.sources.ceph.osd_stages import parse_stages
+from plumbline.sources.ceph.osd_store import (
+    OnodeCache,
+    parse_capacity,
+    parse_fragmentation,
+    parse_onode_cache,
+    parse_option,
+)
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+HEALTHY, LOADED = FIXTURES / "ceph-16.2", FIXTURES / "ceph-16.2-states" / "load-2"
+SOURCE = "osd.0"
+
+
+def latencies(folder):
+    read = [(folder / name).read_bytes() for name in ("perf-histogram-dump.json", "perf-dump.json")]
+    return parse_latencies(*read, source=SOURCE)
+
+
+# --- latency ------------------------------------------------------------------------------------------------------
+
+
+def test_the_buckets_hold_what_the_osds_own_counter_counts():
+    writes = latencies(LOADED)["write"]
+    counted = json.loads((LOADED / "perf-dump.json").read_text())["osd"]["op_w_latency"]
+    assert writes.count == pytest.approx(counted["avgcount"], rel=0.01)  # the dumps are moments apart
+    assert writes.sum == counted["sum"]
+    assert list(writes.cumulative) == sorted(writes.cumulative)
+    assert writes.cumulative[-1] == writes.count
+
+
+def test_the_axis_is_in_nanoseconds():
+    """The mean of the same operations lies between the quartiles; by the axis' name they would be 1000 times off."""
+    writes = latencies(LOADED)["write"]
+    assert quantile(writes, 0.25) < writes.sum / writes.count < quantile(writes, 0.95)
+
+
+def test_edges_are_cephs_own():
+    ranges = json.loads((LOADED / "perf-histogram-dump.json").read_text())["osd"]["op_w_latency_in_bytes_histogram"]
+    ends = [each["max"] + 1 for each in ranges["axes"][0]["ranges"][1:-1]]
+    assert [round(edge * 1e9) for edge in EDGES] == ends[: len(EDGES)]
+
+
+def histogram(rows, ranges=None):
+    ranges = ranges or [{"max": -1}, {"min": 0, "max": 99_999}, {"min": 100_000, "max": 199_999}, {"min": 200_000}]
+    dump = {"osd": {"op_r_latency_out_bytes_histogram": {"axes": [{"ranges": ranges}], "values": rows}}}
+    return parse_latencies(json.dumps(dump).encode(), b"{}", source=SOURCE)
+
+
+def test_each_range_goes_to_the_bucket_that_holds_it():
+    reads = histogram([[1, 0], [2, 3], [4, 0], [0, 5]])["read"]
+    # below zero (a clock that was set back) is below the first edge; without an end is only in +Inf
+    assert (reads.cumulative[0], reads.cumulative[1], reads.cumulative[-1], reads.count) == (6, 10, 10, 15)
+    assert reads.sum == 0
+
+
+def test_beyond_the_last_edge_is_in_infinity_alone():
+    reads = histogram([[0], [0], [7]], [{"max": -1}, {"min": 0, "max": 99_999}, {"min": 10**14, "max": 10**15}])["read"]
+    assert (reads.cumulative[-1], reads.count) == (0, 7)
+
+
+@pytest.mark.parametrize(
+    "dump",
+    [
+        b"",
+        b"[]",
+        b'{"osd": []}',
+        b'{"osd": {"op_r_latency_out_bytes_histogram": {"axes": [], "values": []}}}',
+        b'{"osd": {"op_r_latency_out_bytes_histogram": {"axes": [{"ranges": [{"max": 1}]}], "values": [[1], [2]]}}}',
+        b'{"osd": {"op_r_latency_out_bytes_histogram": {"axes": [{"ranges": [{"max": 1}]}], "values": [[-1]]}}}',
+    ],
+)
+def test_another_form_is_one_clear_error(dump):
+    with pytest.raises(ParseError, match=r"^osd\.0"):
+        parse_latencies(dump, b"{}", source=SOURCE)
+
+
+def test_a_replicas_part_of_others_writes():
+    counters = (LOADED / "perf-dump.json").read_bytes()
+    assert parse_stages(counters, source=SOURCE).replica_writes == LongRunAverage(avgcount=33708, sum=360.320772641)
+    assert parse_stages(b'{"osd": {"op": 1}}', source=SOURCE).replica_writes is None
+    with pytest.raises(ParseError, match=SOURCE):
+        parse_stages(b'{"osd": {"subop_w_latency": 7}}', source=SOURCE)
+
+
+def test_a_release_without_histograms_has_no_latencies():
+    assert parse_latencies(b'{"osd": {}}', b"{}", source=SOURCE) == {}
+
+
+# --- heartbeats ---------------------------------------------------------------------------------------------------
+
+
+def test_the_worst_and_the_median_peer_of_each_network():
+    found = parse_heartbeats((HEALTHY / "dump_osd_network.json").read_bytes(), source=SOURCE)
+    back, front = found
+    # milliseconds of the last minute: 1.009 to osd.1, 1.046 to osd.2
+    assert back == Heartbeats("back", median_s=pytest.approx(1.0275e-3), worst_s=1.046e-3, worst_peer=2, peers=2)
+    assert front.interface == "front"
+
+
+def test_stale_pings_are_left_out_and_none_is_no_summary():
+    entry = {"to osd": 1, "interface": "back", "average": {"1min": 1.0}, "stale": True}
+    assert parse_heartbeats(json.dumps({"entries": [entry]}).encode(), source=SOURCE) == ()
+    assert parse_heartbeats(b'{"threshold": 0, "entries": []}', source=SOURCE) == ()
+
+
+# --- operations ---------------------------------------------------------------------------------------------------
+
+
+def test_blocked_operations_by_what_they_wait_for():
+    """osd.2 was stopped: writes to osd.0 wait for it, their own store having committed or not."""
+    found = parse_blocked((HEALTHY / "dump_ops_in_flight.json").read_bytes(), source=SOURCE)
+    assert found.by_stage[PEER] == sum(found.by_stage.values()) > 0
+    assert found.oldest_s > 2
+
+
+def test_none_is_blocked():
+    found = parse_blocked(b'{"ops": [], "complaint_time": 30, "num_blocked_ops": 0}', source=SOURCE)
+    assert (sum(found.by_stage.values()), found.oldest_s) == (0, 0.0)
+
+
+def test_a_replica_that_committed_leaves_the_own_store():
+    events = [{"event": "waiting for subops from 1"}, {"event": "sub_op_commit_rec"}]
+    op = {"age": 31.0, "type_data": {"flag_point": "waiting for sub ops", "events": events}}
+    assert parse_blocked(json.dumps({"ops": [op]}).encode(), source=SOURCE).by_stage[STORE] == 1
+
+
+def test_where_slow_operations_waited():
+    first, second = parse_slow((HEALTHY / "dump_historic_slow_ops.json").read_bytes(), source=SOURCE)
+    # waiting for subops at .994067; the replica's commit at .995769, the own one at .995993
+    assert (first.stage, first.stage_s) == (STORE, pytest.approx(0.001926))
+    assert (second.stage, second.stage_s) == (QUEUE, pytest.approx(0.000446))
+    assert parse_slow((HEALTHY / "dump_historic_slow_ops-none.json").read_bytes(), source=SOURCE) == ()
+
+
+def slow(*events):
+    listed = [{"event": name, "time": f"2026-11-21T12:40:{at:09.6f}+0000"} for name, at in events]
+    op = {"age": 20.0, "duration": 15.0, "type_data": {"events": listed}}
+    return parse_slow(json.dumps({"Ops": [op]}).encode(), source=SOURCE)[0]
+
+
+def test_the_later_commit_is_the_one_that_was_waited_for():
+    waiting = ("waiting for subops from 1,2", 1.0)
+    assert slow(waiting, ("op_commit", 1.1), ("sub_op_commit_rec", 1.2), ("sub_op_commit_rec", 14.0)).stage == PEER
+    assert slow(waiting, ("sub_op_commit_rec", 1.2), ("op_commit", 14.0)).stage == STORE
+    assert slow(("queued_for_pg", 1.0), ("reached_pg", 12.0), waiting, ("op_commit", 1.1)).stage == QUEUE
+    assert slow(("unheard of", 1.0), ("of", 2.0)).stage == "other"
+    assert slow().stage == "other"
+
+
+# --- the store ----------------------------------------------------------------------------------------------------
+
+
+def test_onode_cache_of_both_names():
+    assert parse_onode_cache((LOADED / "perf-dump.json").read_bytes(), source=SOURCE).hits > 0
+    old = b'{"bluestore": {"bluestore_onode_hits": 3, "bluestore_onode_misses": 1}}'
+    assert parse_onode_cache(old, source=SOURCE) == OnodeCache(3, 1)
+    assert parse_onode_cache(b'{"filestore": {}}', source=SOURCE) is None
+
+
+def test_fragmentation():
+    assert parse_fragmentation(b'{"fragmentation_rating": 0.00088365191593341218}', source=SOURCE) == pytest.approx(
+        8.8e-4, rel=0.01
+    )
+    with pytest.raises(ParseError):
+        parse_fragmentation(b'{"fragmentation_rating": 12}', source=SOURCE)
+
+
+def test_options():
+    option = "osd_mclock_max_capacity_iops_ssd"
+    assert parse_capacity(json.dumps({option: "21500.000000"}).encode(), option, source=SOURCE) == 21500.0
+    assert parse_option(b'{"osd_op_queue": "wpq"}', "osd_op_queue", source=SOURCE) == "wpq"
+    for value in ("", "many", "nan", "-1", "1e300"):
+        with pytest.raises(ParseError, match=option):
+            parse_capacity(json.dumps({option: value}).encode(), option, source=SOURCE)
+    with pytest.raises(ParseError, match="no osd_op_queue"):
+        parse_option(b"{}", "osd_op_queue", source=SOURCE)

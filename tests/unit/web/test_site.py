@@ -1,0 +1,107 @@
+"""What each URL answers, without sockets."""
+
+import gzip
+import logging
+
+import pytest
+
+from plumbline.metrics.exposition import Exposition, SkipHook
+from plumbline.metrics.spec import Kind, MetricSpec, Samples
+from plumbline.web.routes import Request, Response, Site
+from support.fake_collectors import fake
+
+MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
+
+
+class Headers(dict[str, str]):
+    """As email.message.Message: whatever the case."""
+
+    def get(self, name: str, /) -> str | None:  # type: ignore[override]
+        return next((value for key, value in self.items() if key.lower() == name.lower()), None)
+
+
+def collect(_skip: SkipHook) -> Samples:
+    return [(MTU, ("eth0",), 1500)]
+
+
+def site(*, ready: str | None = None, page: str = "<p>fine</p>") -> Site:
+    exposition = Exposition([fake("link", (MTU,), collect)], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
+    return Site(exposition, status=lambda: page, ready=lambda: ready)
+
+
+def get(target: str, method: str = "GET", ready: str | None = None, **headers: str) -> Response:
+    named = Headers({name.replace("_", "-"): value for name, value in headers.items()})
+    return site(ready=ready).respond(Request(method, target, named))
+
+
+def test_metrics_as_text_by_default() -> None:
+    response = get("/metrics")
+    assert (response.status, response.content_type) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert b'\nplumbline_nic_mtu_bytes{device="eth0"} 1500\n' in response.body
+    assert "Content-Encoding" not in dict(response.headers)
+
+
+def test_metrics_as_openmetrics_and_compressed() -> None:
+    response = get("/metrics", accept="application/openmetrics-text;version=1.0.0", accept_encoding="gzip")
+    assert response.content_type == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert dict(response.headers)["Content-Encoding"] == "gzip"
+    assert gzip.decompress(response.body).endswith(b"# EOF\n")
+
+
+@pytest.mark.parametrize("query", ["name[]=plumbline_nic_mtu_bytes", "name%5B%5D=plumbline_nic_mtu_bytes&name[]=x"])
+def test_names(query: str) -> None:
+    assert get(f"/metrics?{query}").body.splitlines()[2:] == [b'plumbline_nic_mtu_bytes{device="eth0"} 1500']
+
+
+def test_a_name_that_does_not_exist_is_an_empty_page() -> None:
+    assert get("/metrics?name[]=up").body == b""
+
+
+def test_too_many_names() -> None:
+    assert get("/metrics?" + "name[]=a&" * 2000).status == 400
+
+
+def test_health_and_readiness() -> None:
+    assert (get("/-/healthy").status, get("/-/healthy").body) == (200, b"healthy\n")
+    assert (get("/-/ready").status, get("/-/ready").body) == (200, b"ready\n")
+    waiting = get("/-/ready", ready="the first collection")
+    assert (waiting.status, waiting.body) == (503, b"not ready: the first collection\n")
+    assert get("/-/healthy", ready="the first collection").status == 200
+
+
+def test_the_status_page_can_run_no_script_and_survives_any_text() -> None:
+    response = site(page="<p>\udcff ü</p>").respond(Request("GET", "/", Headers()))
+    assert response.body == "<p>\\udcff ü</p>".encode()
+    assert response.content_type == "text/html; charset=utf-8"
+    assert dict(response.headers)["Content-Security-Policy"].startswith("default-src 'none'; style-src")
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status", "text"),
+    [
+        ("GET", "/favicon.ico", 404, b"nothing here; there are /, /metrics, /-/healthy, /-/ready\n"),
+        ("GET", "/metrics/", 404, b"nothing here"),
+        ("GET", "http://[::1/metrics", 400, b"the URL can't be read\n"),
+        ("POST", "/metrics", 405, b"use GET or HEAD\n"),
+        ("DELETE", "/", 405, b"use GET or HEAD\n"),
+        ("POST", "/x", 404, b"nothing here"),
+    ],
+)
+def test_errors(method: str, target: str, status: int, text: bytes) -> None:
+    response = get(target, method)
+    assert response.status == status
+    assert response.body.startswith(text)
+    assert (dict(response.headers).get("Allow") == "GET, HEAD") == (status == 405)
+
+
+def test_absolute_targets_are_understood() -> None:
+    assert get("http://proxy:1/-/healthy").body == b"healthy\n"
+
+
+def test_until_the_host_has_been_read_there_are_no_metrics() -> None:
+    for target in ("/metrics", "/metrics?name[]=plumbline_nic_mtu_bytes", "/-/ready"):
+        response = get(target, ready="the first page")
+        assert (response.status, response.body) == (503, b"not ready: the first page\n")
+        assert ("Retry-After", "1") in response.headers
+    assert get("/-/healthy", ready="the first page").status == 200
+    assert get("/", ready="the first page").status == 200
