@@ -31,6 +31,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "pool of the cluster, where the map is asked": ("pool_id",),
     "node: TCP": (),
     "node: kernel settings": (),
+    "node: pressure": (),
     THEMSELVES: (),
 }
 """What series are counted by: the values of these labels on the metrics of the collectors that name the row."""

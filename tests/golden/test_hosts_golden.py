@@ -206,7 +206,7 @@ def storage_node(tmp_path: Path) -> str:
         Target("canary", "disk", "nvme", WRITE.id, "write", WRITE.config_hash()),
         Target("fio-randread", "disk", "ssd", FIO.id, "read", FIO.config_hash()),
     )
-    roots = tree(tmp_path / "host", "disks-storage-node", "disk-queues", "net-software-links")
+    roots = tree(tmp_path / "host", "disks-storage-node", "disk-queues", "net-software-links", "pressure-linux-6.18")
     given = parts(roots, ixgbe_network(), canaries=(canary(),), probes=(fio(),))
     given = dataclasses.replace(given, latency=disk_latency)
     given.network.refresh()
