@@ -1,1 +1,1 @@
-"""What has no domain: files that are ours, files that people name, the kernel's files, threads."""
+"""Building blocks without a domain: files, processes, threads, the scheduler, units, the terminal."""

@@ -1,8 +1,8 @@
-"""Questions that may never be answered, above all a file that somebody named: it may lie on a mount that hangs.
+"""Calls that may never return, above all reading a file named by the administrator: its mount may hang.
 
-A read that waits in the kernel can't be interrupted. It waits in a thread of its own; who asked is told after a while
-that there is no answer, and the thread ends when it gets one, or with the process. While it waits, the same question
-is answered at once with "still no answer": one thread at most is left behind for each file.
+A read that waits in the kernel can't be interrupted, so it runs in its own thread. After a timeout the caller gets an
+error; the thread ends when the read returns, or with the process. Until then the same question fails at once with
+"still no answer", so at most one thread is left behind for each file.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from plumbline.core import threads
 T = TypeVar("T")
 
 WITHIN_S = 5.0
-"""A file server that is well answers in milliseconds, one that changes over takes some seconds."""
+"""A healthy file server answers in milliseconds; one that fails over takes some seconds."""
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 class Beside(Generic[T]):
-    """One question at a time in a thread of its own; the answer is fetched when it suits. ``ready`` is called then."""
+    """Runs one call at a time in its own thread; the caller fetches the answer later. ``ready`` is called when the
+    answer or the exception is there."""
 
     def __init__(self, ready: Callable[[], object]) -> None:
         self._ready = ready
@@ -36,11 +37,11 @@ class Beside(Generic[T]):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing was asked whose answer has not been fetched."""
+        """Whether no call is pending and no answer waits to be fetched."""
         return self._thread is None
 
     def ask(self, ask: Callable[[], T], *, name: str) -> None:
-        """Begin; only while :attr:`idle`."""
+        """Start the call; only allowed while :attr:`idle`."""
 
         def run() -> None:
             try:
@@ -52,7 +53,7 @@ class Beside(Generic[T]):
         self._thread = threads.start("read", run, of=name)
 
     def fetch(self) -> T | None:
-        """The answer, or ``None`` where there is none yet; what the question raised is raised."""
+        """The answer, or ``None`` if there is none yet. Raises what the call raised."""
         if self._thread is None or self._thread.is_alive():
             return None
         answer, error = self._answer, self._error
@@ -62,8 +63,8 @@ class Beside(Generic[T]):
         return answer
 
 
+# Path that did not answer in time → the thread that still waits for it.
 _UNANSWERED: dict[str, threading.Thread] = {}
-"""What got no answer in time → the thread of this process that waits for it still."""
 
 
 class _Question(Generic[T]):
@@ -99,10 +100,10 @@ class _Question(Generic[T]):
 def ask_in_time(
     what: str, ask: Callable[[], T], within_s: float = WITHIN_S, *, late: Callable[[T], object] = lambda _: None
 ) -> T:
-    """The answer of ``ask``, or what it raises; :class:`TimeoutError` where it does not come ``within_s`` seconds.
+    """The answer of ``ask``, or what it raises; :class:`TimeoutError` if it takes longer than ``within_s`` seconds.
 
-    ``what``: a path. At once while an earlier question about the same is unanswered. ``late``: what is to be done with
-    an answer that nobody waits for any more.
+    ``what`` is a path. While an earlier call for the same path is unanswered, the timeout is raised at once. ``late``
+    receives an answer that comes after the timeout.
     """
     if (waiting := _UNANSWERED.get(what)) is not None and waiting.is_alive():
         raise TimeoutError(errno.ETIMEDOUT, "still no answer; does what it lies on hang?", what)
@@ -116,24 +117,24 @@ def ask_in_time(
 
 
 def read_named(path: str | Path, limit: int, *, within_s: float = WITHIN_S) -> bytes:
-    """The content of a regular file that somebody named: configuration, certificate, baseline, key.
+    """The content of a regular file named by the administrator: configuration, certificate, baseline, key.
 
-    :class:`OSError` with ``strerror`` a person can act on: also for what is no regular file (a FIFO would wait for a
-    writer, a device has no end), is longer than ``limit`` bytes (EFBIG), or does not answer (:class:`TimeoutError`).
+    Raises :class:`OSError` with an actionable ``strerror``, also for anything but a regular file (a FIFO would wait for
+    a writer, a device has no end), for more than ``limit`` bytes (EFBIG), and :class:`TimeoutError` for no answer.
     """
     name = os.fspath(path)
     return ask_in_time(name, lambda: _read(name, limit), within_s)
 
 
 def stat_named(path: str | Path, *, within_s: float = WITHIN_S) -> os.stat_result:
-    """Of a file that somebody named; :class:`OSError` as :func:`read_named`."""
+    """``stat`` of a file named by the administrator; raises :class:`OSError` as :func:`read_named` does."""
     name = os.fspath(path)
     return ask_in_time(name, lambda: _possible(name, os.stat), within_s)
 
 
 @contextmanager
 def in_memory(data: bytes) -> Iterator[str]:
-    """A path for a library that reads files only (OpenSSL): of what was read already, so that it can't block."""
+    """A path to ``data`` in memory, for a library that only reads files (OpenSSL), so that its read can't block."""
     descriptor = os.memfd_create("plumbline", os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(descriptor), "wb") as file:
@@ -144,7 +145,7 @@ def in_memory(data: bytes) -> Iterator[str]:
 
 
 def _read(name: str, limit: int) -> bytes:
-    _check_regular(_possible(name, os.stat), name)  # first: to open a device may be to use it (a watchdog, a tape)
+    _check_regular(_possible(name, os.stat), name)  # first: opening a device can trigger it (a watchdog, a tape)
     fd = os.open(name, _FLAGS)
     try:
         _check_regular(os.fstat(fd), name)
@@ -169,5 +170,5 @@ def _check_regular(found: os.stat_result, name: str) -> None:
 def _possible(name: str, call: Callable[[str], T]) -> T:
     try:
         return call(name)
-    except ValueError:  # a NUL, half a surrogate
+    except ValueError:  # a NUL or a lone surrogate in the name
         raise OSError(errno.EINVAL, "no file can have this name", name) from None

@@ -1,10 +1,10 @@
-"""How long to wait before the next try. Light: workers import it."""
+"""How long to wait before the next attempt. Light: workers import it."""
 
 from __future__ import annotations
 
 
 class Backoff:
-    """A second after the first failure, twice as long after each further one, a minute at most."""
+    """Delays between attempts: 1 s after the first failure, doubled after each further one, at most 60 s."""
 
     FIRST_S, LAST_S = 1.0, 60.0
 
@@ -12,16 +12,16 @@ class Backoff:
         self._next_s = self.FIRST_S
 
     def failed(self) -> float:
-        """Seconds to wait now."""
+        """Record a failure; the seconds to wait before the next attempt."""
         now_s = self._next_s
         self._next_s = min(self.LAST_S, 2 * now_s)
         return now_s
 
     def settled(self) -> None:
-        """It works: the next failure is a first one."""
+        """Record a success: the next failure counts as the first again."""
         self._next_s = self.FIRST_S
 
     def lasted(self, seconds: float) -> None:
-        """Something that failed at once is no success; what lived for a minute is."""
+        """Count a run as a success only if it lasted at least a minute."""
         if seconds >= self.LAST_S:
             self.settled()

@@ -1,6 +1,6 @@
-"""Giving up capabilities once what needed them is done: capset(2), prctl(2), capabilities(7).
+"""Dropping capabilities that are no longer needed: capset(2), prctl(2), capabilities(7).
 
-Capabilities belong to a thread: what is given up here is given up by this thread and by those it starts afterwards.
+Capabilities belong to a thread: dropping one affects this thread and those it starts afterwards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CAP_SETPCAP = 8
 
 
 class Capability(IntEnum):
-    """Those that parts of the daemon can make use of, by their numbers in linux/capability.h."""
+    """Capabilities that parts of the daemon can use, by their numbers in linux/capability.h."""
 
     SYS_RAWIO = 17
     SYS_ADMIN = 21
@@ -30,7 +30,7 @@ class Capability(IntEnum):
 
     @property
     def label(self) -> str:
-        """As capabilities(7) writes it."""
+        """The name as in capabilities(7)."""
         return f"CAP_{self.name}"
 
 
@@ -60,11 +60,10 @@ NEVER_USED = frozenset(
         40,  # CHECKPOINT_RESTORE
     }
 )
-"""What no part of the daemon and nothing that it starts can make use of, by number: root's, where it runs as root. Not
-here: what reading keyrings, sockets and other users' files takes (DAC_*, FOWNER, CHOWN), what ends and orders processes
-(KILL, SYS_NICE, SYS_RESOURCE, SETUID, SETGID, SETPCAP), what networks are asked with (NET_ADMIN, NET_RAW,
-NET_BIND_SERVICE), IPC_LOCK, which loading BPF took before Linux 5.11, and PERFMON, BPF, SYS_RAWIO and SYS_ADMIN, which
-have names above."""
+"""Capabilities, by number, that neither the daemon nor anything it starts can use; root has them. Not listed because
+something needs them: DAC_*, FOWNER, CHOWN (reading keyrings, sockets and other users' files), KILL, SYS_NICE,
+SYS_RESOURCE, SETUID, SETGID, SETPCAP (ending and prioritising processes), NET_ADMIN, NET_RAW, NET_BIND_SERVICE (network
+queries), IPC_LOCK (loading BPF before Linux 5.11), and PERFMON, BPF, SYS_RAWIO and SYS_ADMIN, named above."""
 
 
 class _Header(ctypes.Structure):
@@ -80,7 +79,7 @@ class _Sets(ctypes.Structure):
 
 
 def effective(roots: Roots) -> frozenset[Capability]:
-    """Of :class:`Capability` those this thread has in force; none where /proc doesn't tell."""
+    """The :class:`Capability` members in this thread's effective set; empty if /proc can't be read."""
     try:
         text = read_kernel(roots.proc / "thread-self" / "status").decode("ascii", "replace")
     except OSError:
@@ -89,19 +88,19 @@ def effective(roots: Roots) -> frozenset[Capability]:
 
 
 def parse_effective(status: str) -> frozenset[Capability]:
-    """From the ``CapEff`` line of ``/proc/<pid>/status``."""
+    """The effective set from the ``CapEff`` line of ``/proc/<pid>/status``."""
     match = re.search(r"^CapEff:\s*([0-9a-f]{1,16})$", status, re.MULTILINE)
     mask = int(match[1], 16) if match else 0
     return frozenset(each for each in Capability if mask >> each & 1)
 
 
 def give_up(wanted: Iterable[int]) -> frozenset[int]:
-    """Drop these from the effective, permitted, inheritable, ambient and bounding sets; those that were held.
+    """Drop ``wanted`` from the effective, permitted, inheritable, ambient and bounding sets; returns those held before.
 
-    All sets but the bounding one change in a single call, the ambient set with them because the kernel keeps it below
-    both others; so there is no state in between. :class:`PlumblineError` where the kernel refuses that call. The
-    bounding set can only be narrowed with CAP_SETPCAP: without it no program could bring the capability back either,
-    but one that has it as a file capability.
+    One call changes all sets but the bounding one, so there is no intermediate state; the ambient set follows because
+    the kernel keeps it within the permitted and inheritable sets. :class:`PlumblineError` if the kernel refuses that
+    call. Narrowing the bounding set needs CAP_SETPCAP; without it only a program with the capability as a file
+    capability could regain it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     header, sets = _Header(_VERSION_3, 0), (_Sets * 2)()

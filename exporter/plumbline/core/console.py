@@ -1,7 +1,7 @@
-"""Lines, tables and progress on the terminal, for everything that prints there.
+"""Lines, tables and progress bars for every command that prints to the terminal.
 
-On a terminal tables are drawn and wrapped to its width; into a pipe or a file they are plain text in aligned columns,
-one row a line, so that ``grep`` and ``less -S`` work. The daemon never imports this: it never loads ``rich``.
+A terminal gets drawn tables, wrapped to its width; a pipe or file gets plain text in aligned columns, one row a line,
+so that ``grep`` and ``less -S`` work. The daemon never imports this module, so it never loads ``rich``.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from rich.text import Text
 from plumbline.core.escape import visible
 
 Cell = str | Text | Sequence[Text]
-"""Of several texts each is a line of its own; in a pipe commas stand between them."""
+"""A sequence prints one text a line on a terminal, separated by commas in a pipe."""
 
 
 def make_console(file: IO[str] | None = None) -> Console:
-    """A console for ``file`` (standard output); rich sees by itself whether it is a terminal, and NO_COLOR."""
+    """A console for ``file`` (default: standard output); rich itself detects a terminal and honours NO_COLOR."""
     return Console(file=file or sys.stdout, highlight=False, markup=False, emoji=False)
 
 
 def line(console: Console, text: str, style: str = "") -> None:
-    """One line, wrapped on a terminal only."""
+    """Print one line; it wraps only on a terminal."""
     console.print(Text(clean(text), style=style), soft_wrap=not console.is_terminal)
 
 
 def table(
     console: Console, heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, wraps: Mapping[str, int] | None = None
 ) -> None:
-    """Drawn on a terminal, aligned columns anywhere else; a :class:`Text` keeps its colour where there is one."""
+    """Print a table: drawn on a terminal, aligned columns elsewhere; a :class:`Text` keeps its colour on a terminal."""
     if console.is_terminal:
         console.print(drawn(heads, rows, wraps=wraps))
         return
@@ -48,7 +48,7 @@ def table(
 
 
 def drawn(heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, wraps: Mapping[str, int] | None = None) -> Table:
-    """The table of a terminal. ``wraps``: the only columns that wrap, with their least width (all of them)."""
+    """The table for a terminal. ``wraps``: the columns that may wrap → their minimum width; by default all may."""
     made = Table(box=None, pad_edge=False, header_style="dim")
     for head in heads:
         whole = wraps is not None and head not in wraps
@@ -61,7 +61,7 @@ def drawn(heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, wraps: Mappin
 
 
 def clean(text: str) -> str:
-    """Names come from files and devices: nothing in them may steer the terminal."""
+    """Make a name from a file or device safe to print: it can't send control sequences to the terminal."""
     return visible(text.replace("\N{NO-BREAK SPACE}", " "))
 
 
@@ -75,22 +75,22 @@ def _text(cell: Cell, between: str = "\n") -> Text:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far something is. ``done``: from 0 to 1; without it, ``lasts_s`` lets the bar go by the clock."""
+    """The state of a task. ``done`` is 0 to 1; without it the bar advances by the clock towards ``lasts_s`` seconds."""
 
     text: str
     done: float | None = None
     lasts_s: float | None = None
     more: str = ""
-    """Behind the bar."""
+    """Text after the bar."""
     line: str = ""
-    """For a pipe, once for each ``text`` (the text)."""
+    """Printed in a pipe, once for each ``text``; defaults to ``text``."""
 
 
 @contextmanager
 def progress(console: Console, begin: str, *, piped: bool = True) -> Iterator[Callable[[Step], None]]:
-    """A bar on a terminal; anywhere else a line for each new text, or nothing where it is not ``piped``.
+    """A progress bar on a terminal; elsewhere a line for each new text, or nothing if not ``piped``.
 
-    What is yielded may be called from any thread.
+    The yielded function may be called from any thread.
     """
     if not console.is_terminal:
         yield _Lines(console) if piped else lambda _step: None
@@ -119,7 +119,7 @@ class _Bar(Progress):
         self.update(self._TASK, description=clean(step.text), more=clean(step.more))
 
     def get_renderable(self) -> ConsoleRenderable | RichCast | str:
-        """Asked before each redraw."""
+        """Called by rich before each redraw."""
         done = self._step.done
         if done is None and self._step.lasts_s:
             done = min(0.99, (time.monotonic() - self._began) / self._step.lasts_s)
@@ -129,7 +129,7 @@ class _Bar(Progress):
 
 
 class _Lines:
-    """For pipes and files: nothing that moves."""
+    """Progress in pipes and files: one line for each new text."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._last = console, ""
@@ -138,4 +138,4 @@ class _Lines:
         if step.text != self._last:
             self._last = step.text
             line(self._console, step.line or step.text)
-            self._console.file.flush()  # a pipe is read by somebody who waits for it
+            self._console.file.flush()  # the reader of a pipe waits for the line

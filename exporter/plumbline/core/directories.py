@@ -1,4 +1,4 @@
-"""Taking away a directory or a link that is known, and nothing that has come to stand under its name."""
+"""Removing a known directory or symbolic link, and nothing that has since replaced it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from plumbline.core.renaming import rename_new
 
 
 def remove_directory(directory: OwnDirectory) -> None:
-    """Remove this very directory, which is empty; :class:`FileRefused` where its name leads to another by now."""
+    """Remove this empty directory; :class:`FileRefused` if its name leads to another directory by now."""
     known = os.fstat(directory.fd)
     _remove(Path(directory.name), lambda found: os.path.samestat(found, known), os.rmdir)
 
 
 def remove_link(path: Path) -> None:
-    """Remove a symbolic link; :class:`FileRefused` where it is none by now."""
+    """Remove a symbolic link; :class:`FileRefused` if the path is not a symbolic link by now."""
     _remove(path, lambda found: stat.S_ISLNK(found.st_mode), os.unlink)
 
 
 def _remove(path: Path, is_it: Callable[[os.stat_result], bool], remove: Callable[..., None]) -> None:
-    """Rename it, look at what was taken, and put back what is another."""
+    """Rename it first, check what was renamed, and rename it back if it is the wrong one."""
     parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     taken = temporary_name("old")
     try:

@@ -1,4 +1,4 @@
-"""Text that can steer no terminal and forge no line of a log: names of devices, images and files come from anybody."""
+"""Escaping of untrusted names (devices, images, files), so that they can't steer a terminal or forge a log line."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import logging
 
 
 def visible(text: str) -> str:
-    r"""Characters that are not to be seen as ``\x1b`` or ``\u202e``; the rest as it is."""
+    r"""Escape characters that are not printable (``\x1b``, ``\u202e``); the rest stays."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def excerpt(text: str, most: int = 300) -> str:
-    """The beginning of what a tool said, for a message: visible, ``most`` characters when written out."""
+    """The beginning of a tool's output for a message: escaped, at most ``most`` characters."""
     return visible(text[:most])[:most]
 
 
 class VisibleFormatter(logging.Formatter):
-    """A record is one line; but for the lines of a traceback."""
+    """Formats a record as one line, apart from the lines of a traceback."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (logging's name)
         """See :meth:`logging.Formatter.formatMessage`."""

@@ -1,4 +1,4 @@
-"""Whether files changed since they were last taken: edited, replaced, removed, or there at last."""
+"""Detecting that files changed since they were last read: edited, replaced, removed or created."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from plumbline.core.answers import stat_named
 
 T = TypeVar("T")
 Signature = tuple[int, int, int]
-"""Of a file's content: modification time in ns, size, inode."""
+"""Identifies a file's content: modification time in ns, size, inode."""
 
 
 class FileWatch:
-    """``files`` tells which; it may tell others each time. What there is at construction counts as taken.
+    """Watches the paths that ``files`` returns, which may differ from call to call. Their state at construction counts
+    as read.
 
-    Every method asks file systems, and waits for one that hangs as :mod:`.answers` does: not for the main loop.
+    Every method calls ``stat`` and waits for a mount that hangs (see :mod:`.answers`): not for the main loop.
     """
 
     def __init__(self, files: Callable[[], Iterable[Path]]) -> None:
@@ -25,11 +26,11 @@ class FileWatch:
 
     @property
     def changed(self) -> bool:
-        """Whether anything is to be taken."""
+        """Whether a file changed since the last :meth:`take`."""
         return self._now() != self._taken
 
     def take(self, read: Callable[[], T]) -> T:
-        """What ``read`` makes of them; what is written meanwhile is a change still to be taken."""
+        """Call ``read`` and mark the files as read. A file written during the call still counts as changed."""
         before = self._now()
         found = read()
         self._taken = {file: before.get(file, now) for file, now in self._now().items()}

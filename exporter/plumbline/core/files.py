@@ -1,12 +1,12 @@
-"""The one way to open, mark, lock, read, replace and delete files of ours.
+"""Opening, marking, locking, reading, replacing and deleting Plumbline's own files. Nothing else does it.
 
-Everything goes through the descriptor of a directory that is ours: it belongs to the user who runs this and nobody else
-may write in it. Once it is open, a link or another directory put in its place changes nothing. A file counts as ours
-when it is a plain file with one name and belongs to that user; a caller that needs more proof looks at the content
-(``is_ours``). What is not ours is neither written to, moved over nor removed.
+Every access goes through the descriptor of an own directory: one that belongs to the current user and that nobody else
+may write to. Once it is open, replacing the directory by a link or another directory has no effect. A file is ours if
+it is a regular file with one name (no hard links) and belongs to that user; a caller that needs more proof checks the
+content (``is_ours``). Anything else is never written to, replaced or removed.
 
-A canary's worker imports this module, so it keeps to light modules (see :mod:`plumbline.probes.guard`). Every call here
-may block for as long as the disk below does.
+A canary's worker imports this module, so it imports only light modules (see :mod:`plumbline.probes.guard`). Every call
+may block as long as the disk below does.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ import time
 from plumbline.core.refusals import refused
 from plumbline.core.renaming import exchange, rename_new
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # the same as typing's, without loading typing
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _TEMPORARY = ".plumbline-"
+# How often to retry a step after another process interfered.
 _TRIES = 100
-"""How often a step is tried again that another process got in between of."""
 
 
 class OwnDirectory:
-    """A directory of ours, open until :meth:`close`. ``name`` is what it was opened by, for messages.
+    """A directory of ours, open until :meth:`close`. ``name`` is the path it was opened by, for messages.
 
-    Names in it are text as :func:`os.fsdecode` makes it, so that one that is not UTF-8 works. Failures of the system
-    are :class:`OSError`, what is not ours is :class:`FileRefused`. Any thread may call any method.
+    File names are text as :func:`os.fsdecode` returns it, so names that are not UTF-8 work. System failures raise
+    :class:`OSError`, files that are not ours :class:`FileRefused`. Any thread may call any method.
     """
 
     __slots__ = ("_owner", "fd", "name")
@@ -45,10 +45,10 @@ class OwnDirectory:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str], *, owner: int | None = None, follow: bool = False) -> OwnDirectory:
-        """Open a directory that is there. ``owner``: whose it must be, where it is not the effective user's.
+        """Open an existing directory. ``owner``: the user id it must belong to, by default the effective user.
 
-        ``follow``: the last component may be a symbolic link of root's or of that user (systemd's ``DynamicUser=``
-        makes one); what counts is the directory it leads to.
+        ``follow``: the last component may be a symbolic link that belongs to root or that user (systemd's
+        ``DynamicUser=`` makes one); the checks then apply to its target.
         """
         name = os.fspath(path).rstrip("/") or "/"
         owner = os.geteuid() if owner is None else owner
@@ -65,7 +65,7 @@ class OwnDirectory:
 
     @classmethod
     def make(cls, path: str | os.PathLike[str], mode: int = 0o700, *, follow: bool = False) -> OwnDirectory:
-        """Make its last component, where that is missing, and open it."""
+        """Create the last component if it is missing, and open it."""
         try:  # contextlib is not light  # noqa: SIM105
             os.mkdir(path, mode)  # not through pathlib  # noqa: PTH102
         except FileExistsError:
@@ -74,15 +74,15 @@ class OwnDirectory:
 
     @classmethod
     def named(cls, path: str | os.PathLike[str], *, owner: int | None = None) -> OwnDirectory:
-        """A directory that a person named for a file of ours. Whose it is, who else may write there and which links
-        lead to it is for that person to decide; the rules for the files in it are the same. ``owner``: whose they must
-        be, where it is not the effective user."""
+        """Open a directory the administrator named for a file of ours. Its owner, its mode and links on the way are the
+        administrator's choice; the files in it follow the usual rules. ``owner``: the user id they must belong to, by
+        default the effective user."""
         name = os.fspath(path).rstrip("/") or "/"
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         return cls(fd, name, os.geteuid() if owner is None else owner)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the descriptor."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -96,26 +96,26 @@ class OwnDirectory:
         self.close()
 
     def same(self) -> bool:
-        """Whether its name still leads to this very directory."""
+        """Whether the path still leads to this directory."""
         try:
             return os.path.samestat(os.stat(self.name), os.fstat(self.fd))  # noqa: PTH116
         except OSError:
             return False
 
     def where(self, name: str) -> str:
-        """The path of ``name`` in it, for messages."""
+        """The path of ``name`` in this directory, for messages."""
         return f"{self.name}/{name}"
 
     def names(self) -> list[str]:
-        """What is in it, sorted."""
-        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)  # with a position of its own
+        """The names in this directory, sorted."""
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)  # has its own read position
         try:
             return sorted(os.listdir(fd))  # noqa: PTH208
         finally:
             os.close(fd)
 
     def holds(self, name: str) -> bool:
-        """Whether a file of ours has this name; :class:`FileRefused` where something else has it."""
+        """Whether a file of ours has this name; :class:`FileRefused` if something else has it."""
         try:
             os.close(self.open(name))
         except FileNotFoundError:
@@ -123,13 +123,13 @@ class OwnDirectory:
         return True
 
     def open(self, name: str, flags: int = os.O_RDONLY, *, create: bool = False) -> int:
-        """A descriptor of a file of ours; ``create`` makes it, empty, where it is missing. Never cuts it short."""
+        """A descriptor of a file of ours. ``create`` makes an empty one if it is missing. Never truncates."""
         if flags & (os.O_CREAT | os.O_TRUNC):
             raise ValueError("no O_CREAT and no O_TRUNC: what is there is looked at before anything happens to it")
         _plain(name)
         for _ in range(_TRIES):
             try:
-                # opening a device or a pipe can already do something
+                # opening a device or a pipe can already have an effect
                 self._check(os.stat(name, dir_fd=self.fd, follow_symlinks=False), name)
                 fd = os.open(name, flags | _SAFE, dir_fd=self.fd)
             except FileNotFoundError:
@@ -152,7 +152,7 @@ class OwnDirectory:
         raise refused("changing", self.where(name))
 
     def read(self, name: str, limit: int) -> bytes:
-        """The whole file, of at most ``limit`` bytes."""
+        """The whole file. :class:`FileRefused` if it is longer than ``limit`` bytes."""
         fd = self.open(name)
         try:
             return read_whole(fd, limit, self.where(name))
@@ -160,7 +160,7 @@ class OwnDirectory:
             os.close(fd)
 
     def create(self, name: str, data: bytes, *, mode: int = 0o600) -> None:
-        """A new file, whole or not at all, on disk when this returns. :class:`FileExistsError` where one is."""
+        """Create a file atomically; it is on disk on return. :class:`FileExistsError` if the name is taken."""
         _plain(name)
         new, fd = self._write(data, mode)
         try:
@@ -181,13 +181,13 @@ class OwnDirectory:
         is_ours: Callable[[int], bool] | None = None,
         keep: str = "",
     ) -> str:
-        """A new file in the place of ``name`` or where nothing is, whole or not at all, on disk when this returns.
+        """Create or replace ``name`` atomically; the new file is on disk on return.
 
-        ``is_ours`` is asked about the file that is there. The new one is exchanged with it, and what came out is looked
-        at again: if somebody put another file there in between, it is put back. The old one is removed, or with
-        ``keep`` has this name from then on, with ``-1``, ``-2`` … after it where that is taken; the name is returned.
-        Where the file system can't exchange (see :mod:`.renaming`), a file put there in that instant is lost without
-        ``keep``, and with it there is a moment without a file.
+        ``is_ours`` checks the existing file. The new file is exchanged with it, and the old one checked again: if
+        another process put a different file there in between, that file is put back. The old file is removed, or
+        renamed to ``keep`` if given (plus ``-1``, ``-2`` … if that is taken); its new name is returned, or ``""``.
+        On a file system that can't exchange (see :mod:`.renaming`), a file put there at that instant is lost without
+        ``keep``; with ``keep`` there is no file for a moment.
         """
         self._look(name, is_ours)
         new, fd = self._write(data, mode)
@@ -221,14 +221,14 @@ class OwnDirectory:
         return kept
 
     def rename(self, name: str, new: str) -> None:
-        """Give a file of ours another name, never over anything: :class:`FileExistsError`."""
+        """Rename a file of ours. :class:`FileExistsError` if the new name is taken."""
         _plain(new)
         self._look(name, None, missing=False)
         rename_new(name, new, self.fd)
         os.fsync(self.fd)
 
     def set_aside(self, name: str) -> str:
-        """Rename a damaged file of ours to the first free ``NAME.damaged-N``; its new name."""
+        """Rename a damaged file of ours to the first free ``NAME.damaged-N``; returns the new name."""
         number = 1
         while True:
             try:
@@ -239,10 +239,10 @@ class OwnDirectory:
                 return aside
 
     def remove(self, name: str, is_ours: Callable[[int], bool] | None = None) -> None:
-        """Remove a file of ours; ``is_ours`` is asked about it. :class:`FileNotFoundError` where there is none.
+        """Remove a file of ours, after ``is_ours`` has checked it. :class:`FileNotFoundError` if it is missing.
 
-        It is renamed first, and what was taken is looked at again: if somebody put another file there in between, it is
-        put back.
+        The file is renamed first and checked again: if another process put a different file there in between, that file
+        is put back.
         """
         self._look(name, is_ours, missing=False)
         taken = temporary_name("old")
@@ -255,9 +255,9 @@ class OwnDirectory:
         os.unlink(taken, dir_fd=self.fd)
 
     def lock(self, name: str) -> int:
-        """A descriptor that holds the lock (flock(2)) on a file of ours, which is made where it is missing.
+        """A descriptor that holds the lock (flock(2)) on a file of ours, which is created if it is missing.
 
-        :class:`BlockingIOError` where another holds it. The lock ends when the descriptor and its copies are closed.
+        :class:`BlockingIOError` if another process holds it. The lock lasts until the descriptor and its copies close.
         """
         for _ in range(_TRIES):
             fd = self.open(name, os.O_RDWR, create=True)
@@ -268,7 +268,7 @@ class OwnDirectory:
             except BaseException:
                 os.close(fd)
                 raise
-            os.close(fd)  # removed between the two
+            os.close(fd)  # removed between open and lock
         raise refused("changing", self.where(name))
 
     def _check(self, found: os.stat_result, name: str) -> None:
@@ -283,7 +283,7 @@ class OwnDirectory:
             raise refused("owner", where, f"belongs to user {found.st_uid}")
 
     def _look(self, name: str, is_ours: Callable[[int], bool] | None, *, missing: bool = True) -> None:
-        """Refuse what is not a file of ours. ``missing``: there need be none."""
+        """Refuse anything but a file of ours. ``missing``: it may be missing."""
         try:
             fd = self.open(name)
         except FileNotFoundError:
@@ -297,7 +297,7 @@ class OwnDirectory:
             os.close(fd)
 
     def _write(self, data: bytes, mode: int) -> tuple[str, int]:
-        """A new file under a name of its own, on disk; nothing is left of it where that fails."""
+        """Write a temporary file and sync it to disk; remove it if that fails. Returns its name and descriptor."""
         name = temporary_name("new")
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFE, 0o600, dir_fd=self.fd)
         try:
@@ -313,7 +313,7 @@ class OwnDirectory:
         return name, fd
 
     def _let_go(self, taken: str, fd: int, name: str, is_ours: Callable[[int], bool] | None, keep: str) -> str:
-        """After an exchange: remove what came out of ``name`` or keep it, or put it back where it is not ours."""
+        """After an exchange: remove or keep the old file, or put it back if it is not ours."""
         try:
             self._look(taken, is_ours, missing=False)
             if keep:
@@ -321,13 +321,13 @@ class OwnDirectory:
             os.unlink(taken, dir_fd=self.fd)
             return ""
         except BaseException as error:
-            # somebody may have taken ours away from there as well: then what is there now is theirs, too
+            # if another process has also replaced our new file, the one there now isn't ours either: don't touch it
             if not self._is(name, fd) or not exchange(taken, name, self.fd):
                 raise refused("not-ours", self.where(taken), f"was put in the place of {name} and is kept") from error
             raise
 
     def _keep(self, name: str, keep: str) -> str:
-        """Give what ``name`` leads to the first free name: ``keep``, or that with a number."""
+        """Rename ``name`` to ``keep``, or to the first free ``keep-N``; returns the new name."""
         for number in range(_TRIES):
             new = f"{keep}-{number}" if number else keep
             try:
@@ -344,16 +344,16 @@ class OwnDirectory:
             return False
 
     def _remove_exactly(self, name: str, fd: int) -> None:
-        """Remove our own temporary file, and nothing else that stands under its name."""
+        """Remove our own temporary file, but not a file that has replaced it."""
         try:
             if self._is(name, fd):
                 os.unlink(name, dir_fd=self.fd)
         except OSError:
-            pass  # the first error is the one to report
+            pass  # report the first error, not this one
 
 
 def check_directory(found: os.stat_result, name: str, owner: int) -> None:
-    """Refuse a directory in which others than ``owner`` may write: they could put anything under our names."""
+    """Refuse a directory that users other than ``owner`` may write to: they could replace our files."""
     if found.st_uid != owner:
         raise refused("owner", name, f"belongs to user {found.st_uid}")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -361,7 +361,7 @@ def check_directory(found: os.stat_result, name: str, owner: int) -> None:
 
 
 def read_whole(fd: int, limit: int, where: str) -> bytes:
-    """What is in an open regular file, from its beginning, of at most ``limit`` bytes."""
+    """The content of an open regular file from its start. :class:`FileRefused` beyond ``limit`` bytes."""
     too_large = refused("too-large", where, f"is larger than {limit} bytes")
     if os.fstat(fd).st_size > limit:
         raise too_large
@@ -370,27 +370,28 @@ def read_whole(fd: int, limit: int, where: str) -> bytes:
     while part := os.pread(fd, min(2**20, limit + 1 - at), at):
         parts.append(part)
         at += len(part)
-        if at > limit:  # it grows
+        if at > limit:  # the file grows
             raise too_large
     return b"".join(parts)
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file has a name that only this module gives: what a process left that was killed while writing."""
+    """Whether only this module gives such a name: a leftover of a process that was killed while writing."""
     middle = name[len(_TEMPORARY) : -4]
     ours = name.startswith(_TEMPORARY) and name.endswith((".new", ".old")) and len(middle) == 16
     return ours and all(each in "0123456789abcdef" for each in middle)
 
 
 def is_interrupted_write(fd: int, beginnings: tuple[bytes, ...], *, idle_s: float = -math.inf) -> bool:
-    """Whether it begins as one of ours; or as far as it goes, and nobody has written to it for ``idle_s`` seconds."""
+    """Whether the file starts with one of ``beginnings``, or holds only part of one and was last written to more than
+    ``idle_s`` seconds ago."""
     text = os.pread(fd, 200, 0)
     part = any(each.startswith(text) for each in beginnings)
     return text.startswith(beginnings) or (part and time.time() - os.fstat(fd).st_mtime > idle_s)
 
 
 def temporary_name(kind: str) -> str:
-    """A new one; ``kind`` is ``new`` or ``old``."""
+    """A new temporary name; ``kind`` is ``new`` or ``old``."""
     return f"{_TEMPORARY}{os.urandom(8).hex()}.{kind}"
 
 

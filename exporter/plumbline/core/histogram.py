@@ -1,4 +1,4 @@
-"""Classic histograms as plain values: what readers, probes and metrics exchange."""
+"""Classic histograms as plain values, exchanged by readers, probes and metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HistogramValue:
 
 
 def added(histograms: Sequence[HistogramValue]) -> HistogramValue:
-    """All in one; at least one, and all with the same edges."""
+    """The sum of at least one histogram; all must have the same edges."""
     return HistogramValue(
         edges=histograms[0].edges,
         cumulative=[sum(counts) for counts in zip(*(one.cumulative for one in histograms), strict=True)],
@@ -31,8 +31,8 @@ def added(histograms: Sequence[HistogramValue]) -> HistogramValue:
 
 
 def difference(before: HistogramValue, after: HistogramValue) -> HistogramValue | None:
-    """What was counted in between; ``None`` where the edges are others or a bucket went back: another series, or the
-    same one begun anew."""
+    """What was counted between the two; ``None`` if the edges differ or a bucket decreased, because then it is another
+    series or the counter was reset."""
     if before.edges != after.edges:
         return None
     grown = [new - old for new, old in zip(after.cumulative, before.cumulative, strict=True)]

@@ -1,7 +1,8 @@
-"""The command line of a process that runs one module of ours, apart from the daemon and from the environment.
+"""The command line of a process that runs one module of ours, isolated from the daemon and the environment.
 
-``-I``: no environment, no current directory; ``-S``: no site packages either, so that only the standard library and
-light modules of ours are there: 15 ms instead of 100, and a tenth of the memory. Light itself: workers import it.
+``-I`` ignores the environment and the current directory. ``-S`` also leaves out site packages, so that only the
+standard library and our light modules are importable: start-up takes 15 ms instead of 100, and a tenth of the memory.
+Light: workers import it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# before everything else in the path: the code that started it, not another version that is installed, too
+# our code comes first in the path, so that another installed version is not used
 _BOOTSTRAP = (
     "import sys; sys.path.insert(0, sys.argv[1]); from importlib import import_module; "
     "sys.exit(import_module(sys.argv[2]).main(sys.argv[3:]))"
@@ -20,7 +21,7 @@ _CODE = str(Path(__file__).resolve().parents[2])
 def argv_of(
     module: str, *arguments: str, site_packages: bool = False, interpreter: str = sys.executable
 ) -> tuple[str, ...]:
-    """What calls ``main(arguments)`` of ``module``, by its full name. Arguments can be read by everybody on the
-    host: no secret among them."""
+    """The command that calls ``main(arguments)`` of ``module`` (its full name). Everybody on the host can read the
+    arguments, so pass no secret."""
     switches = ("-I",) if site_packages else ("-I", "-S")
     return (interpreter, *switches, "-c", _BOOTSTRAP, _CODE, module, *arguments)

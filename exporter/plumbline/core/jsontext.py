@@ -1,8 +1,9 @@
 r"""Structs as JSON and back, for any text and any input.
 
-Names of disks and files need not be UTF-8; Python holds their odd bytes as lone surrogates, which JSON can't carry.
-Such a character is written as NUL and its four hexadecimal digits (``sd\xff``: ``"sd\u0000dcff"``), and NUL itself as
-``\u00000000``. An earlier release reads that as a name like any other.
+
+Names of disks and files need not be UTF-8. Python holds the undecodable bytes as lone surrogates, which JSON can't
+carry. Such a character is written as NUL and its four hexadecimal digits (``sd\xff``: ``"sd\u0000dcff"``), NUL itself
+as ``\u00000000``. An earlier release reads the result as an ordinary name.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ def encode(value: msgspec.Struct) -> bytes:
 
 
 def decode(data: bytes, kind: type[T]) -> T:
-    """What :func:`encode` made; :class:`msgspec.DecodeError` for all else."""
+    """The struct that :func:`encode` wrote; :class:`msgspec.DecodeError` for any other input."""
     try:
         value = msgspec.json.decode(data, type=kind)
         if b"\\u0000" in data:
             value = msgspec.convert(_each_text(msgspec.to_builtins(value, str_keys=True), _read), kind, str_keys=True)
-    except UnicodeDecodeError as error:  # a damaged byte in a text; msgspec lets it through as it is
+    except UnicodeDecodeError as error:  # invalid UTF-8 in a text; msgspec lets this error through
         raise msgspec.DecodeError(str(error)) from error
     except RecursionError:
         raise msgspec.DecodeError("nested too deeply") from None
@@ -52,7 +53,7 @@ def _read(text: str) -> str:
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """The same tree with every text changed, keys as well."""
+    """The same tree with ``change`` applied to every text, including keys."""
     match value:
         case str():
             return change(value)

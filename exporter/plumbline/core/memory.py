@@ -1,8 +1,8 @@
-"""What a process of ours may hold: a server that a worker talks to must not be able to fill the host's memory. Light.
+"""Memory limits for our processes: a server that a worker talks to must not be able to fill the host's memory. Light.
 
-RLIMIT_DATA, not RLIMIT_AS (setrlimit(2)): glibc reserves 64 MiB of addresses for each of its arenas, of which there are
-up to eight a CPU, so that a limit of addresses would depend on the machine. Since Linux 4.7 the data limit counts every
-private writable page, thread stacks too.
+RLIMIT_DATA, not RLIMIT_AS (setrlimit(2)): glibc reserves 64 MiB of address space for each arena, up to eight a CPU, so
+an address-space limit would depend on the machine. Since Linux 4.7 the data limit counts every private writable page,
+thread stacks included.
 """
 
 import ctypes
@@ -11,22 +11,22 @@ import resource
 _M_ARENA_MAX = -8  # malloc.h
 
 LIBRADOS = 2 << 30
-"""Bytes: seven times what a canary with all its threads has (stacks above all)."""
+"""Bytes: seven times what a canary uses with all its threads (mostly stacks)."""
 
 
 def limit_memory(most: int) -> None:
-    """Of this process, from now on: ``malloc`` fails beyond ``most`` bytes. Never raises a limit that is lower."""
+    """Limit this process: ``malloc`` fails beyond ``most`` bytes. Never raises a lower limit."""
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     if hard == resource.RLIM_INFINITY or hard > most:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def share_one_heap() -> None:
-    """Of all threads; call it before there is a second one. The interpreter's lock lets one of them work at a time.
+    """Use one malloc arena for all threads; call it before starting a second thread. The GIL runs one thread at a time.
 
-    With an arena for each of many short-lived threads the daemon grows for an hour, by a quarter.
+    With an arena for each of many short-lived threads the daemon would grow for an hour, by a quarter.
     """
     try:  # contextlib is not light  # noqa: SIM105
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     except AttributeError:
-        pass  # a C library that has no arenas
+        pass  # a C library without arenas

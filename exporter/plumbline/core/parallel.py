@@ -1,7 +1,7 @@
-"""Questions that may never be answered, asked side by side and given up after a while.
+"""Calls that may never return, made in parallel and abandoned after a timeout.
 
-A read that waits for a dead disk, for a lock in the kernel or for a name server can't be interrupted: its thread is
-left with it, and ends when it is answered or with the process.
+A read that waits for a dead disk, a kernel lock or a name server can't be interrupted: its thread is left behind, and
+ends when the read returns or with the process.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Item = TypeVar("Item")
 def ask_side_by_side(
     asks: Mapping[K, Callable[[], T]], within_s: float, *, what: str = "ask"
 ) -> tuple[dict[K, T], frozenset[K]]:
-    """The answers there are within ``within_s`` seconds for all together, and who is silent still.
+    """The answers that came within ``within_s`` seconds altogether, and the keys of those still unanswered.
 
-    A question that raises is in neither; that is logged as a mistake. ``what``: what the threads are for.
+    A call that raises is in neither; the exception is logged. ``what`` names the purpose of the threads.
     """
     found: dict[K, T] = {}
 
@@ -36,12 +36,12 @@ def ask_side_by_side(
     asked = {key: threads.start(what, partial(one, key), of=str(key)) for key in asks}
     for thread in asked.values():
         thread.join(max(0.0, deadline - time.monotonic()))
-    answered = dict(found)  # who is late may write to the other
+    answered = dict(found)  # late threads may still write to the original
     return answered, frozenset(key for key, thread in asked.items() if thread.is_alive() and key not in answered)
 
 
 def in_turn(items: Sequence[Item], do: Callable[[Item], T], at_once: int, *, what: str) -> Iterator[T]:
-    """``do`` of each item in their order, ``at_once`` of them under way together; the first error ends it."""
+    """The results of ``do`` in the order of ``items``, ``at_once`` of them in parallel; the first error ends it."""
     left = deque(enumerate(items))
     done: list[SimpleQueue[tuple[T] | Exception]] = [SimpleQueue() for _ in items]
 
@@ -49,7 +49,7 @@ def in_turn(items: Sequence[Item], do: Callable[[Item], T], at_once: int, *, wha
         while left:
             try:
                 index, item = left.popleft()
-            except IndexError:  # another took the last one
+            except IndexError:  # another thread took the last item
                 return
             try:
                 done[index].put((do(item),))

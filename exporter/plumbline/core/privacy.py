@@ -1,11 +1,11 @@
-"""What is in memory stays there: no core file, no tracing by other processes of the same user.
+"""Keeping the process's memory private: no core file, no tracing by other processes of the same user.
 
-A core would hold the TLS key, passwords under way, S3 and Ceph keys. The limit RLIMIT_CORE alone doesn't do: core(5)
-has it that a core piped to a program (systemd-coredump, apport) is not bound by it. PR_SET_DUMPABLE 0 does, and with it
-ptrace(2) and /proc/<pid>/mem take CAP_SYS_PTRACE (prctl(2)). exec sets it anew, so each program of ours that holds a
-secret calls this for itself; the limit is inherited by all of them. Light: workers import it.
+A core would hold the TLS key, passwords in use, S3 and Ceph keys. RLIMIT_CORE alone is not enough: by core(5) a core
+piped to a program (systemd-coredump, apport) ignores the limit. PR_SET_DUMPABLE 0 prevents it, and then ptrace(2) and
+/proc/<pid>/mem need CAP_SYS_PTRACE (prctl(2)). exec resets it, so each program of ours that holds a secret calls this
+itself; the limit is inherited by all of them. Light: workers import it.
 
-The price: no core and no debugger of the same user for whoever hunts a crash; root still has both.
+The price: a user who hunts a crash gets no core and no debugger under the same user; root still has both.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ _PR_SET_DUMPABLE = 4
 
 
 def keep_memory_private() -> None:
-    """For this process, from now on."""
+    """Apply both to this process, from now on."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -1,13 +1,13 @@
-"""Child processes: :class:`Child` starts and ends one, :class:`ProcessRunner` runs a command with everything bounded.
+"""Child processes: :class:`Child` starts and ends one, :class:`ProcessRunner` runs a command within fixed limits.
 
-Bounded are time, output, priority and what a command leaves behind. It gets ``LC_ALL=C``, no stdin, its own session
-and process group, umask 077, low CPU and I/O priority and the kernel's promise to kill it when the daemon dies
-(``launch.py``). It ends by itself, by its timeout, by too much output or by :meth:`ProcessRunner.stop`; in each case
-the whole process group is gone when ``run`` returns, with one exception that no program can change: a process in
-uninterruptible sleep (a hung disk) outlives SIGKILL. ``run`` then returns after a bounded wait with
-``returncode=None``, and the process is reaped when the disk lets go of it.
+Limited are time, output, priority and what a command leaves behind. It gets ``LC_ALL=C``, no stdin, its own session
+and process group, umask 077, low CPU and I/O priority, and the kernel kills it when the daemon dies (``launch.py``). It
+ends by itself, by its timeout, by too much output or by :meth:`ProcessRunner.stop`; in each case the whole process
+group is gone when ``run`` returns, with one exception that no program can avoid: a process in uninterruptible sleep (a
+hung disk) outlives SIGKILL. ``run`` then returns after a bounded wait with ``returncode=None``, and the process is
+reaped when the disk answers.
 
-What leaves the group by ``setsid`` is not followed; fio's job processes do that, so fio runs with threads.
+A process that leaves the group by ``setsid`` is not followed; fio's job processes do that, so fio runs with threads.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from typing import IO, Protocol
 
 from plumbline.errors import Unavailable
 
-_POLL_S = 0.05  # how soon an exit or a stop is noticed; at 20 wake-ups a second not measurable as load
-_END_POLL_S = 0.01  # the same once it is to end, which is seldom and soon over
+_POLL_S = 0.05  # how soon an exit or a stop is noticed; 20 wake-ups a second cause no measurable load
+_END_POLL_S = 0.01  # the same while it is being ended, which is rare and short
 _TERM_GRACE_S = 2.0  # between SIGTERM and SIGKILL after a timeout
-_STOP_GRACE_S = 0.3  # the same when the daemon itself is to end, which has two seconds in all
+_STOP_GRACE_S = 0.3  # the same when the daemon itself stops, which may take two seconds in all
 _KILL_WAIT_S = 0.5  # after SIGKILL only a process in uninterruptible sleep is still there
 _DRAIN_S = 0.5  # for output still in the pipes after the exit
 _CHUNK = 65536
@@ -41,10 +41,11 @@ MAX_OUTPUT_BYTES = 1 << 20
 
 
 class Child:
-    """One process: in a session and a process group of its own, umask 077, without stdin. One thread at a time ends it.
+    """One process in its own session and process group, umask 077, without stdin. Only one thread at a time may end it.
 
-    ``tied``: through ``launch.py``, so that it dies with the *thread* that starts it. The environment is ``env``, or
-    ``LC_ALL=C`` alone; ``keep_fds`` stay open in it. :class:`OSError` with a sentence when it can't be started.
+    ``tied`` starts it through ``launch.py``, so that it dies with the *thread* that started it. The environment is
+    ``env``, by default only ``LC_ALL=C``; ``keep_fds`` stay open in it. :class:`OSError` with a message if it can't
+    be started.
     """
 
     def __init__(
@@ -81,24 +82,24 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended. That does not reap it: its number must stay its own while the group is signalled."""
+        """Whether it has ended. Does not reap it: the pid must stay reserved while the group is signalled."""
         try:
             return (
                 self._process.returncode is not None
                 or os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
             )
-        except ChildProcessError:  # another thread has reaped it just now
+        except ChildProcessError:  # another thread has just reaped it
             return True
 
     def signal(self, number: signal.Signals) -> None:
-        """To the whole group, until it is reaped."""
+        """Send a signal to the whole group; no effect once the child is reaped."""
         if self._process.returncode is None:
-            # PermissionError: every member that is left belongs to somebody else (a set-uid helper)
+            # PermissionError: every member left belongs to another user (a set-uid helper)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
     def wait(self, limit_s: float, *, pause: Callable[[float], object] = time.sleep) -> bool:
-        """Whether it ends within ``limit_s``; ``pause`` passes the time."""
+        """Whether it ends within ``limit_s``; ``pause`` waits between polls."""
         deadline = time.monotonic() + limit_s
         while not self.ended:
             if time.monotonic() >= deadline:
@@ -113,17 +114,17 @@ class Child:
         killed_within_s: float = _KILL_WAIT_S,
         pause: Callable[[float], object] = time.sleep,
     ) -> bool:
-        """Make the whole group end: SIGTERM and ``grace_s``, if any, then SIGKILL. False: it hangs in the kernel."""
+        """End the whole group: SIGTERM and ``grace_s`` if not 0, then SIGKILL. False if it hangs in the kernel."""
         if grace_s and not self.ended:
             self.signal(signal.SIGTERM)
             self.wait(grace_s, pause=pause)
-        # The leader is at most a zombie that still owns the group's number, so this reaches its children and
-        # nobody else. Children that outlived the leader have no more business either.
+        # The leader is at most a zombie that still owns the group's number, so this reaches only its group. Children
+        # that outlive the leader are killed too.
         self.signal(signal.SIGKILL)
         return self.wait(killed_within_s, pause=pause) and self.reap() is not None
 
     def reap(self) -> int | None:
-        """The exit status, minus the signal's number if one ended it; ``None`` while it is there."""
+        """The exit status, negative for a signal's number; ``None`` while it runs."""
         return self._process.poll()
 
 
@@ -133,19 +134,19 @@ class Completed:
 
     argv: tuple[str, ...]
     returncode: int | None
-    """Exit status, minus the signal number if a signal ended it, ``None`` if it outlived SIGKILL or never began."""
+    """Exit status, negative for a signal's number, ``None`` if it outlived SIGKILL or was never started."""
     stdout: bytes = b""
     stderr: bytes = b""
     duration_s: float = 0.0
     timed_out: bool = False
     cancelled: bool = False
-    """Ended (or not begun) because of ``stop``."""
+    """Ended (or not started) because of ``stop``."""
     truncated: bool = False
-    """Ended because it wrote more than the cap; the output holds the first part."""
+    """Ended because it wrote more than the limit; the output holds the first part."""
 
 
 class Runner(Protocol):
-    """What a probe needs to run commands."""
+    """The interface that probes use to run commands."""
 
     def run(
         self,
@@ -155,19 +156,18 @@ class Runner(Protocol):
         keep_fds: Sequence[int] = (),
         max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> Completed:
-        """Run ``argv`` to its end, inside ``timeout_s`` plus a few seconds for killing it.
+        """Run ``argv`` to its end, within ``timeout_s`` plus a few seconds for killing it.
 
-        ``keep_fds`` stay open in the command (a lock that must outlive us as long as the command does). Raises
-        :class:`Unavailable` when it can't be started.
+        ``keep_fds`` stay open in the command (a lock that must outlive us as long as the command runs). Raises
+        :class:`Unavailable` if it can't be started.
         """
         ...
 
 
 class ProcessRunner:
-    """The real thing. Safe to call from several threads; each call runs its own command.
+    """Runs real processes. Safe to call from several threads; each call runs its own command.
 
-    ``env`` is the environment to take ``PATH`` and ``HOME`` from; the rest of it is withheld, and so are ambient
-    capabilities unless ``keep_capabilities``.
+    Commands get only ``PATH`` and ``HOME`` from ``env``, and ambient capabilities only with ``keep_capabilities``.
     """
 
     def __init__(
@@ -185,13 +185,13 @@ class ProcessRunner:
         self._abandoned: list[Child] = []
 
     def within(self, stopping: threading.Event) -> Runner:
-        """The same runner for one run of a probe: commands started through it end when ``stopping`` is set, too."""
+        """The same runner for one run of a probe: its commands also end when ``stopping`` is set."""
         runner = copy(self)
         runner._stops = (*self._stops, stopping)
         return runner
 
     def stop(self) -> None:
-        """End every command under way within a second, and begin no other. For good: the daemon is ending."""
+        """End every running command within a second and start no more. Final: the daemon is stopping."""
         self._stops[0].set()
 
     def stuck(self) -> tuple[int, ...]:
@@ -199,7 +199,7 @@ class ProcessRunner:
         return tuple(child.pid for child in self._left_behind())
 
     def holds(self, argv: Sequence[str]) -> bool:
-        """Whether a command of exactly these words outlived SIGKILL and is still in the kernel."""
+        """Whether a command with exactly this argv outlived SIGKILL and still hangs in the kernel."""
         return any(child.command == tuple(argv) for child in self._left_behind())
 
     def run(
@@ -232,7 +232,7 @@ class ProcessRunner:
             with _Pipes(child, max_output_bytes) as pipes:
                 return self._follow(child, pipes, started=started, timeout_s=timeout_s)
         except BaseException:
-            # an interrupt or a mistake of ours must not leave it running
+            # an interrupt or a bug of ours must not leave the process running
             child.signal(signal.SIGKILL)
             self._abandon(child)
             raise
@@ -277,7 +277,7 @@ class ProcessRunner:
 
 
 class _Pipes:
-    """Both outputs of a process, read without blocking and kept up to a cap; beyond it they are thrown away."""
+    """Both outputs of a process, read without blocking and kept up to a limit; the rest is discarded."""
 
     def __init__(self, child: Child, cap: int) -> None:
         self.stdout, self.stderr = bytearray(), bytearray()
@@ -301,11 +301,11 @@ class _Pipes:
 
     @property
     def open(self) -> bool:
-        """Whether someone may still write."""
+        """Whether a process may still write."""
         return bool(self._selector.get_map())
 
     def read(self, wait_s: float) -> None:
-        """Take what is there, or wait up to ``wait_s`` for it."""
+        """Read available output, or wait up to ``wait_s`` for it."""
         for key, _ in self._selector.select(wait_s):
             try:
                 chunk = os.read(key.fd, _CHUNK)
@@ -321,12 +321,12 @@ class _Pipes:
 
 
 def named_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """What a tool gets of ``env``: ``PATH`` and ``HOME``; and ``LC_ALL=C``, so that it speaks English."""
+    """The environment for a tool: ``PATH`` and ``HOME`` from ``env``, and ``LC_ALL=C`` for English messages."""
     return {key: env[key] for key in ("PATH", "HOME") if key in env} | {"LC_ALL": "C"}
 
 
 def _launched(command: Sequence[str], *, keep_capabilities: bool) -> tuple[str, ...]:
-    """``command`` as ``launch.py`` starts it: it dies with the thread that started it, and works below everything."""
+    """``command`` started by ``launch.py``: it dies with the starting thread, and runs at the lowest priority."""
     launch = str(Path(__file__).with_name("launch.py"))
     capabilities = "keep" if keep_capabilities else "drop"
     return (sys.executable, "-I", "-S", launch, str(os.getpid()), capabilities, *command)

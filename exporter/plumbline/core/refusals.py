@@ -1,9 +1,10 @@
-"""What is said of a file that is not ours, or not what it should be."""
+"""Messages for files that are not ours or not as required."""
 
 from __future__ import annotations
 
 from plumbline.errors import FileRefused
 
+# By reason: what is wrong, and what to do.
 _WHAT = {
     "changing": ("changes while it is opened", "end the program that replaces it"),
     "copies": ("stands there too often, numbered", "move some of them away"),
@@ -15,11 +16,10 @@ _WHAT = {
     "symlink": ("is a symbolic link", "remove it, or name what it leads to"),
     "too-large": ("is too large", "move it away"),
 }
-"""By reason: what is wrong, and what to do."""
 
 
 def refused(reason: str, where: str, what: str = "") -> FileRefused:
-    """The refusal for a reason of :data:`_WHAT`. Of a name that is not UTF-8 the odd bytes are written out."""
+    """The error for a reason in :data:`_WHAT`; bytes of the name that are not UTF-8 are escaped."""
     usual, advice = _WHAT[reason]
     shown = where.encode("utf-8", "backslashreplace").decode()
     return FileRefused(reason, f"{shown}: {what or usual}; {advice}")

@@ -1,4 +1,4 @@
-"""renameat2(2): rename without replacing, and exchange two names; both in one step of the file system."""
+"""renameat2(2): rename without replacing, and exchange two names, each atomically."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import errno
 import os
 
 _NOREPLACE, _EXCHANGE = 1, 2
+# Errors from a kernel or file system (NFS, 9p, some FUSE) that does not support a flag.
 _LACKING = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
-"""What a kernel or a file system (NFS, 9p, some FUSE) says that does not know a flag."""
 
 
 def rename_new(name: str, new: str, directory: int) -> None:
-    """Rename inside ``directory``, never over anything: :class:`FileExistsError`.
+    """Rename inside ``directory``; :class:`FileExistsError` if ``new`` exists.
 
-    Where the file system lacks the flag, the name is looked at first: what this user puts there in between is replaced.
-    (Hard links would close that gap and open another: FUSE goes on telling of two names for a while.)
+    On a file system without the flag the name is checked first; a file this user creates in between is replaced. (Hard
+    links would close that gap but open another: FUSE goes on reporting two names for a while.)
     """
     if _renameat2(name, new, directory, _NOREPLACE):
         return
@@ -27,12 +27,12 @@ def rename_new(name: str, new: str, directory: int) -> None:
 
 
 def exchange(name: str, other: str, directory: int) -> bool:
-    """Exchange what two names in ``directory`` lead to. False, and nothing done, where the file system can't."""
+    """Exchange two names in ``directory``. False, with nothing changed, if the file system can't."""
     return _renameat2(name, other, directory, _EXCHANGE)
 
 
 def _renameat2(name: str, new: str, directory: int, flag: int) -> bool:
-    """Whether it was done; False where the flag is not known here. Every other failure is an :class:`OSError`."""
+    """Whether it was done; False if the flag is not supported. Raises :class:`OSError` for any other failure."""
     import ctypes  # not light, and seldom needed  # noqa: PLC0415
 
     try:

@@ -1,4 +1,4 @@
-"""Where the kernel's and the system's trees stand. Only ``daemon/wiring.py`` knows that they stand under ``/``."""
+"""The roots of the kernel's and the system's trees. Only ``daemon/wiring.py`` knows that they are under ``/``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Injectable roots, as node_exporter's ``--path.*`` flags.
+    """Injectable roots, like node_exporter's ``--path.*`` flags.
 
-    A container that mounts the host's trees elsewhere points these there; tests point them at fixtures.
+    A container that mounts the host's trees elsewhere sets them accordingly; tests set them to fixtures.
     """
 
     proc: Path
@@ -18,7 +18,7 @@ class Roots:
     dev: Path
     udev: Path  # udev's runtime database, /run/udev
     etc: Path  # Ceph's configuration
-    var: Path  # Ceph's configuration where cephadm made it
+    var: Path  # Ceph's configuration on hosts that cephadm manages
 
     @classmethod
     def under(cls, root: Path) -> Roots:

@@ -1,8 +1,8 @@
-"""Periodic jobs outside the scrape: one sequential loop a job, so that none overlaps itself or delays another.
+"""Periodic jobs outside the scrape: one loop and thread a job, so that none overlaps itself or delays another.
 
 Whatever may block (a command, a slow disk, a cluster) runs here. A tick that comes while the job still runs is
-dropped, not queued: after a stall the next run starts at the next regular tick. Starts are splayed by host, so that
-a fleet restarted at once does not probe at once.
+dropped, not queued: after a stall the next run starts at the next regular tick. Start times are splayed by host, so
+that hosts restarted at the same time do not all probe at the same time.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _DAY_S = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to be done every ``interval_s`` seconds, first after ``first_delay_s``.
+    """Runs every ``interval_s`` seconds, first after ``first_delay_s``.
 
-    ``run`` gets an event that is set when the job must end at once, and ``cancel`` is called then (for what can't
-    watch an event); an exception it raises is logged and the next tick tries again. ``config`` is compared at
-    :meth:`Scheduler.replace`: a job equal in name, interval and config keeps its loop and phase.
+    ``run`` gets an event that is set when the job must end at once; ``cancel`` is called then too, for work that can't
+    watch an event. An exception from ``run`` is logged and the next tick tries again. :meth:`Scheduler.replace`
+    compares ``config``: a job equal in name, interval and config keeps its loop and phase.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Job:
     run: Callable[[threading.Event], None] = field(compare=False)
     config: object = None
     next_after: Callable[[float], float] | None = field(default=None, compare=False)
-    """Instead of the interval: the first moment of a calendar after a moment, both Unix seconds."""
+    """Replaces the interval: returns the first calendar time after a given time, both Unix seconds."""
     cancel: Callable[[], None] = field(default=lambda: None, compare=False)
 
 
@@ -50,7 +50,7 @@ def next_tick(previous: float, interval_s: float, now: float) -> float:
 
 
 def splay(host: str, job: str, width_s: float) -> float:
-    """A start delay in [0, ``width_s``) seconds: always the same for a host and job, evenly spread over hosts."""
+    """A start delay in [0, ``width_s``) seconds: constant for a host and job, evenly spread over hosts."""
     digest = hashlib.sha256(f"{host}\0{job}".encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64 * width_s
 
@@ -81,7 +81,7 @@ class _Loop:
 
     @property
     def owes(self) -> bool:
-        """Whether a run that was due at once, or asked for, has not ended."""
+        """Whether a run that was due at once, or requested, has not ended."""
         awaited = not (self._ran or self.job.first_delay_s)
         return awaited or self._wake.is_set() or self.started_at is not None  # in this order, see _begin
 
@@ -95,7 +95,7 @@ class _Loop:
         if self.job.next_after is not None:
             self._follow(self.job.next_after)
             return
-        # after a mistake of this loop it goes on a whole interval later, as the first start is over
+        # when this loop is restarted after an error it waits a whole interval, because the first start is over
         self.due = due = self._clock() + (self.job.first_delay_s if self.due is None else self.job.interval_s)
         while not self._cancel.is_set():
             kicked = self._wake.wait(max(0.0, due - self._clock()))
@@ -107,10 +107,10 @@ class _Loop:
                 self.due = due = next_tick(due, self.job.interval_s, self._clock())
 
     def _follow(self, next_after: Callable[[float], float]) -> None:
-        """Start when the moment has come. It is looked at again each minute, because the wall clock may be set.
+        """Start at each calendar time. Checked again each minute, because the wall clock may be set.
 
-        A moment that was passed over by more than two looks (the machine slept, the clock was set) is left out; one
-        that a clock set back brings again within a day has been.
+        A time missed by more than two checks (the machine slept, the clock was set) is skipped; one that comes again
+        within a day because the clock was set back is not run twice.
         """
         ran = -math.inf
         moment = next_after(self._wall())
@@ -130,7 +130,7 @@ class _Loop:
             moment = next_after(ran if 0 < ran - now < _DAY_S else now)
 
     def _begin(self) -> None:
-        self.started_at = self._clock()  # before the bell is put off: at no moment does nothing seem to be owed
+        self.started_at = self._clock()  # before clearing the event, so that ``owes`` is never false in between
         self._wake.clear()
 
     def _run(self) -> None:
@@ -153,7 +153,7 @@ class Scheduler:
         self._lock = threading.Lock()
 
     def replace(self, jobs: Iterable[Job]) -> None:
-        """Run exactly ``jobs``: equal ones go on undisturbed, the rest is cancelled, new ones start."""
+        """Run exactly ``jobs``: equal ones continue undisturbed, the others are cancelled, new ones start."""
         wanted = {job.name: job for job in jobs}
         with self._lock:
             for name, loop in list(self._loops.items()):
@@ -166,30 +166,30 @@ class Scheduler:
                     loop.start()
 
     def kick(self, name: str) -> None:
-        """Run a job now, besides its ticks; nothing happens when it is unknown or already running to be rerun."""
+        """Run a job now, in addition to its ticks; no effect if it is unknown or a rerun is already requested."""
         loop = self._loops.get(name)
         if loop:
             loop.kick()
 
     def owing(self) -> frozenset[str]:
-        """Jobs of which a run that was due at once, or asked for by :meth:`kick`, has not ended."""
+        """Names of jobs with a run due at once, or requested by :meth:`kick`, that has not ended."""
         with self._lock:
             return frozenset(name for name, loop in self._loops.items() if loop.owes)
 
     def in_flight(self, name: str) -> float | None:
-        """Seconds since the job's run began; ``None`` while it waits for its tick."""
+        """Seconds since the job's current run began; ``None`` if it is not running."""
         loop = self._loops.get(name)
         started = loop.started_at if loop else None
         return None if started is None else max(0.0, self._clock() - started)
 
     def next_start(self, name: str) -> float | None:
-        """Seconds until the job's next start; ``None`` while it runs, or when nobody knows."""
+        """Seconds until the job's next start; ``None`` while it runs or if the time is not known."""
         loop = self._loops.get(name)
         due = loop.due if loop and loop.started_at is None else None
         return None if due is None else max(0.0, due - self._clock())
 
     def stop(self, timeout_s: float) -> list[str]:
-        """Cancel everything and wait at most ``timeout_s`` altogether; the names of jobs that did not end."""
+        """Cancel all jobs and wait at most ``timeout_s`` altogether; returns the names of jobs that did not end."""
         with self._lock:
             loops, self._loops = self._loops, {}
         for loop in loops.values():

@@ -1,4 +1,4 @@
-"""One computation for all who asked before it began: a crowd costs no more than two of them."""
+"""One computation shared by all callers that asked before it began: concurrent callers cause at most two."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 class Shared(Generic[T]):
-    """Calls ``compute`` for one caller at a time. What is handed out never began before it was asked for.
+    """Calls ``compute`` for one caller at a time. A caller never gets a result whose computation began before its call.
 
-    ``wait_s``: how long a caller waits for another's computation; -1: as long as it takes.
+    ``wait_s``: how long a caller waits for another's computation; -1: without limit.
     """
 
     def __init__(
@@ -24,9 +24,9 @@ class Shared(Generic[T]):
         self._made: tuple[float, T] | None = None
 
     def __call__(self) -> T:
-        """The answer; what ``compute`` raises is raised here, and computed anew for the next.
+        """The result. What ``compute`` raises is raised here; the next caller computes anew.
 
-        :class:`TimeoutError` when another's computation takes too long to wait for.
+        :class:`TimeoutError` if another caller's computation takes longer than ``wait_s``.
         """
         asked = self._clock()
         if not self._lock.acquire(timeout=self._wait_s):

@@ -1,4 +1,4 @@
-"""A reading that is taken in the background and shown by the scrape: one slot, the latest value, its age watched."""
+"""A reading taken in the background and shown by the scrape: one slot with the latest value and its age."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class Slot(Generic[T]):
-    """What ``read`` gave last. One thread refreshes (a :class:`.scheduler.Job`), any may look.
+    """Holds the latest result of ``read``. One thread refreshes (a :class:`.scheduler.Job`), any thread may read.
 
-    ``last`` is the latest value there was, however old it is and whatever has failed since; ``tried``: it was read
-    once, or could not be.
+    ``last`` is the latest successful value, however old and whatever has failed since; ``tried`` says whether ``read``
+    has returned or failed at least once.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Slot(Generic[T]):
         stale_after_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``what`` names the reading in errors; older than ``stale_after_s`` it is a fault and no value."""
+        """``what`` names the reading in errors. A value older than ``stale_after_s`` raises an error instead."""
         self._read, self._what, self._stale_after_s, self._clock = read, what, stale_after_s, clock
         self._began_s: float | None = None
         self._slot: tuple[float, T | PlumblineError] | None = None
@@ -36,7 +36,7 @@ class Slot(Generic[T]):
         self.tried = False
 
     def refresh(self, _cancel: threading.Event | None = None) -> None:
-        """Read anew; an error on purpose is kept in place of the value."""
+        """Read anew; a :class:`PlumblineError` is kept in place of the value."""
         result: T | PlumblineError
         self._began_s = self._clock() if self._began_s is None else self._began_s
         try:
@@ -47,7 +47,7 @@ class Slot(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The latest value, or the error there was instead; :class:`PlumblineError` when it has grown stale."""
+        """The latest value. Raises the error that replaced it, or :class:`PlumblineError` if it is stale."""
         slot, began_s = self._slot, self._began_s
         age_s = self._clock() - (slot[0] if slot else self._clock() if began_s is None else began_s)
         if age_s > self._stale_after_s:
@@ -58,5 +58,5 @@ class Slot(Generic[T]):
             yet = "have not been read yet" if began_s is None else f"have not answered yet, for {age_s:.0f} s"
             raise Unavailable(f"{self._what} {yet}")
         if isinstance(slot[1], PlumblineError):
-            raise slot[1].with_traceback(None)  # raised once a scrape: it must not collect tracebacks
+            raise slot[1].with_traceback(None)  # raised at every scrape: it must not accumulate tracebacks
         return slot[1]

@@ -1,7 +1,7 @@
-"""The one way to start a thread in this package: one that ends by a mistake is noticed, said and counted.
+"""The only way to start a thread in this package: a thread that ends by an exception is logged and counted.
 
-Python prints what ended a thread and goes on without it: a job that never runs again, a port that nobody accepts on.
-A thread that is to live (``until``) is started again; one with a single task has said what went wrong.
+Python prints the exception and goes on without the thread: a job never runs again, a port accepts no connections. A
+long-lived thread (``until``) is restarted; one with a single task only reports what went wrong.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from plumbline.core.backoff import Backoff
 
 
 class Threads:
-    """Starts threads, and counts those that failed by what they are for."""
+    """Starts threads, and counts failed ones by purpose."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, backoff: Callable[[], Backoff] = Backoff):
-        """``clock``: monotonic seconds. ``backoff``: how long until a thread is started again."""
+        """``clock``: monotonic seconds. ``backoff``: makes the delays before a thread is restarted."""
         self._clock, self._backoff = clock, backoff
         self._lock = threading.Lock()
         self._failures: dict[str, int] = {}
 
     @property
     def failures(self) -> Mapping[str, int]:
-        """What threads were started for → how often one of them ended by a mistake."""
+        """Purpose of a thread → how often one ended by an exception."""
         with self._lock:
             return dict(self._failures)
 
@@ -38,11 +38,11 @@ class Threads:
         until: threading.Event | None = None,
         died: Callable[[Exception], object] | None = None,
     ) -> threading.Thread:
-        """Run ``target`` in a daemon thread. ``RuntimeError`` where the system gives no more threads.
+        """Run ``target`` in a daemon thread. ``RuntimeError`` if the system can't start another thread.
 
-        ``name`` says what it is for, and is a label's value: one of few. ``of``: which one, for the log and debuggers.
-        With ``until`` the target is called again after a mistake, until that is set or it returns. ``died`` is told of
-        a mistake instead of the log.
+        ``name`` is the purpose and becomes a label value, so use few different ones. ``of``: which one, for the log and
+        debuggers. With ``until`` the target is called again after an exception, until that event is set or the target
+        returns. ``died`` is called with an exception instead of logging it; the target then isn't called again.
         """
         full = f"{name}-{of}" if of else name
         with self._lock:
@@ -65,7 +65,7 @@ class Threads:
             began = self._clock()
             try:
                 target()
-            except Exception as error:  # noqa: BLE001  (this is where it is noticed)
+            except Exception as error:  # noqa: BLE001  (the purpose of this function)
                 with self._lock:
                     self._failures[name] += 1
                 if died is not None:
@@ -95,5 +95,5 @@ def _say(thread: str, error: Exception, failed: int, again_s: float | None) -> N
 
 
 PROCESS = Threads()
-"""Of this process, whose threads they all are: what starts one deep below need not be handed this from the top."""
+"""This process's threads. Global, so that code deep below the top can start one without being handed this object."""
 start = PROCESS.start

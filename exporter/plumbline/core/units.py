@@ -1,7 +1,7 @@
-"""Figures as people read them, the same on the status page, on the terminal and in the reports.
+"""Formatting of values for people, the same on the status page, on the terminal and in the reports.
 
-Base units with SI prefixes: 1 MB is 10⁶ bytes, as on a disk's label, in site files and on the dashboards. What a
-document printed in MiB stays as printed; see :mod:`plumbline.baseline.units`.
+Base units with SI prefixes: 1 MB is 10⁶ bytes, as on a disk's label, in site files and on the dashboards. A document
+that prints MiB keeps it; see :mod:`plumbline.baseline.units`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), 
 
 
 def si(value: float, unit: str, digits: int = 3) -> str:
-    """``8.33 ms``, ``44.2 MB/s``, ``28 k/s``; ``unit`` is the base unit."""
+    """``8.33 ms``, ``44.2 MB/s``, ``28 k/s``. ``unit`` is the base unit."""
     if not value:
         return f"0 {unit}" if unit != "1/s" else "0"
     scale, prefix = next(((s, p) for s, p in _SI if abs(value) >= s * 0.9995), _SI[-1])
@@ -24,14 +24,14 @@ def si(value: float, unit: str, digits: int = 3) -> str:
 
 
 def base_text(value: float, unit: str) -> str:
-    """The figure in its base unit without a prefix: ``0.00833 s``, ``4,351,590 B/s``, ``28,000 1/s``."""
+    """The value in its base unit without a prefix: ``0.00833 s``, ``4,351,590 B/s``, ``28,000 1/s``."""
     if unit == "s":
         return f"{Decimal(f'{value:.4g}'):f} s"
     return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
 
 
 def duration_text(seconds: float) -> str:
-    """``3 d 4 h``, ``5 h 12 min``, ``12 min``, ``40 s``: two units, the second left out where it is none."""
+    """``3 d 4 h``, ``5 h 12 min``, ``12 min``, ``40 s``: two units, without the second if it is zero."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
@@ -48,9 +48,9 @@ def seconds_text(seconds: float) -> str:
 
 
 def figure_text(figure: str, value: float) -> str:
-    """A value of a baseline's figure, with a no-break space: ``163 µs``, ``202 MB/s``, ``4,100 IOPS``.
+    """A value of a baseline figure, with a no-break space: ``163 µs``, ``202 MB/s``, ``4,100 IOPS``.
 
-    ``figure`` is ``iops``, ``throughput`` or else a latency; ``value`` is in base units.
+    ``figure`` is ``iops``, ``throughput`` or a latency; ``value`` is in base units.
     """
     if figure == "iops":
         return _unbroken(f"{value:,.0f} IOPS" if value >= 100 else f"{value:.3g} IOPS")
@@ -58,14 +58,14 @@ def figure_text(figure: str, value: float) -> str:
 
 
 def factor_text(ratio: float) -> str:
-    """``1.9``, ``12``: two digits are what a person compares by."""
+    """``1.9``, ``12``: two digits are enough for a comparison."""
     return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:,.0f}"
 
 
 def degradation_text(figure: str, ratio: float | None, tolerance_ratio: float | None) -> str:
     """A degradation ratio in words: ``as accepted``, ``1.9× slower``, ``2.0× less``; empty without a ratio.
 
-    Without a tolerance nothing was accepted: within 5 % it is ``about the same``.
+    Without a tolerance nothing was accepted, so a ratio within 5 % is ``about the same``.
     """
     if ratio is None:
         return ""
