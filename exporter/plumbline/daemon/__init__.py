@@ -1,1 +1,1 @@
-"""The daemon: what it is made of, and its life from start to reload to stop."""
+"""The daemon: its parts, and its life from start to reload to stop."""

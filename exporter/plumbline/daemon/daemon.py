@@ -1,9 +1,9 @@
-"""The daemon's life from start to reload to stop; what it is made of is put together in ``daemon/wiring.py``.
+"""The daemon's life from start to reload to stop; ``daemon/wiring.py`` builds its parts.
 
 scrape    sources.read_x() → Reading → collectors.samples() → exposition → server
 probes    probing (canary processes, scheduled jobs) → state → collectors
-reload    new file → checked → planned → applied; whatever fails before "applied" leaves the old one running, and all
-          before it is done beside the main loop: a file may lie on a mount that hangs
+reload    new file → checked → planned → applied; a failure before "applied" keeps the running configuration. Everything
+          before it happens outside the main loop: a file may be on a mount that hangs
 """
 
 from __future__ import annotations
@@ -63,25 +63,25 @@ from plumbline.web.server import Server
 log = logging.getLogger("plumbline")
 
 JUDGE_EVERY_S = 60.0
-"""Settings change once a month and what grows is remembered for an hour: a minute late is early enough."""
+"""Settings change once a month, and growth is judged over an hour, so a minute's delay does not matter."""
 FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 7.0
-"""After the start there is a page of metrics, whatever hangs; of that, what the slow tier is waited for; the rest is
-what collectors may take altogether."""
+"""After the start a page of metrics comes within the first limit, whatever hangs. The second is the part of it
+spent waiting for the slow tier; the rest is the limit for all collectors together."""
 CHECK_WITHIN_S = 10.0
-"""What `plumbline check` waits for facts at each of its looks; a disk that hangs must not hang it."""
+"""How long each look of `plumbline check` waits for facts; a disk that hangs must not make the command hang."""
 SERVER_STOPS_WITHIN_S = 1.0
-"""It ends on SIGTERM at once, on SIGKILL half a second later."""
+"""The iperf3 server stops on SIGTERM at once, on SIGKILL half a second later."""
 FINDINGS = "findings"
 RELOAD_CHECK_EVERY_S = 2.0
-"""A look at a few files' times; soon enough that whoever saved one need not wait."""
+"""Only checks the times of a few files; short, so that a saved change takes effect soon."""
 PLAN_ANEW_EVERY_S = 60.0
-"""At most so often for OSDs that come and go: each time the cluster is asked."""
+"""The shortest time between plans for OSDs that come and go: each plan queries the cluster."""
 STOP_WITHIN_S = 1.6
-"""What the parts get to end; SIGTERM promises two seconds altogether."""
+"""How long the parts may take to stop; SIGTERM promises two seconds altogether."""
 
 
 def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, overrides: Overrides) -> int:
-    """Run the daemon until SIGTERM or SIGINT; the exit code. A start that can't succeed raises one clear error."""
+    """Run the daemon until SIGTERM or SIGINT; returns the exit code. Raises one clear error if it can't start."""
     share_one_heap()
     environment = dict(os.environ)
     catalogue = load_catalogue()
@@ -98,7 +98,7 @@ def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Ro
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What `plumbline check` found. ``blind``: what failed or hangs and why; what it knows was not judged."""
+    """The result of `plumbline check`. ``blind``: what failed or hung → why; nothing that depends on it was judged."""
 
     host: str
     findings: tuple[Finding, ...]
@@ -107,9 +107,9 @@ class Examined:
 
 
 def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, wait_s: float) -> Examined:
-    """Look at this host twice, ``wait_s`` apart, and judge it, with or without a daemon running beside.
+    """Look at this host twice, ``wait_s`` seconds apart, and judge it, whether or not a daemon runs.
 
-    Only reads: nothing is started, locked or written. :class:`Unavailable` when nothing at all could be judged.
+    Only reads: starts, locks and writes nothing. :class:`Unavailable` if nothing at all could be judged.
     """
     catalogue = load_catalogue()
     config = read_config(config_file, Overrides(), catalogue, collectors=NAMES)
@@ -123,7 +123,7 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     hung: set[str] = set()
     for pause_s in (0.0, wait_s):
         time.sleep(pause_s)
-        # what hangs is left behind, and its slot says so by itself: to ask it again would only hang the next look, too
+        # a job that hung is not run again: its slot reports that, and a rerun would only delay the next look too
         asked = {name: run for name, run in jobs.items() if name not in hung}
         hung |= set(ask_side_by_side(asked, CHECK_WITHIN_S, what="look")[1])
         snapshot = wired.exposition.scrape()
@@ -136,19 +136,19 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
 
 
 class Daemon:
-    """One daemon: :meth:`run` returns when it has been told to stop."""
+    """One daemon: :meth:`run` returns after a request to stop."""
 
     def __init__(self, config: Config, world: World, store: StateStore, *, reread: Callable[[], Config]) -> None:
         self._reread, self._store, self._world = reread, store, world
         self._signals = Signals()
         self._beside = Beside[Callable[[], object]](self._signals.wake)
-        """What reads files; its answer is what to do in the main loop."""
+        """Runs work that may block; its answer is what to do next in the main loop."""
         self._began_s = self._page_from_s = math.inf
-        """Monotonic: the start, and from when there is a page of metrics."""
+        """Monotonic seconds: the start, and when the page of metrics becomes available."""
         self._reload_error = ""
         self._network_server: IperfServer | None = None
         self._named_files = named(config)
-        """Those of a configuration that was refused, too: they may be mended."""
+        """Includes the files of a refused configuration, because they may be corrected."""
         self._planned_for: object = None
         self._files = FileWatch(lambda: world.files(self._named_files))
         self._guard = make_guard(web_file(config))
@@ -164,12 +164,12 @@ class Daemon:
     # --- life
 
     def run(self) -> int:
-        """Serve until told to stop; 0."""
+        """Serve until asked to stop; returns 0."""
         self._began_s = time.monotonic()
         self._signals.install()
         keep_memory_private()
         given_up = self._wired.give_up_capabilities()  # before a second thread: capabilities belong to threads
-        self._server.start()  # first: a port in use must be known before a probe touches the disk
+        self._server.start()  # first: a port in use must be detected before a probe touches the disk
         if given_up:
             log.info("%s", given_up)
         self._tell_the_door()
@@ -185,10 +185,10 @@ class Daemon:
                 _start_events(each)
             self._await_facts()
             self._apply(self._wired.running)
-            kick(CEPH)  # now it is known whether a probe needs it
-            kick(DISK_PRESENCE)  # by now it can tell serial numbers
+            kick(CEPH)  # only now is it known whether a probe needs it
+            kick(DISK_PRESENCE)  # only now are serial numbers known
             self._page_from_s = self._began_s + FIRST_PAGE_WITHIN_S
-            kick(FINDINGS)  # last: at first it waits for all that is owed
+            kick(FINDINGS)  # last: its first run waits for all other due jobs
             url = f"{'https' if self._guard.encrypts else 'http'}://{self._server.address}"
             print(f"plumbline {__version__}: status page {url}/  metrics {url}/metrics", flush=True)
             self._loop()
@@ -198,7 +198,7 @@ class Daemon:
         return 0
 
     def _look(self, cancel: threading.Event) -> None:
-        """Judge the host as it is now; the first time, once the slow tier has been read. Then there are metrics."""
+        """Judge the host. The first run waits until the slow tier has been read; after it, metrics are served."""
         first = self._not_ready_because() is not None
         if first:
             self._await_readings(cancel)
@@ -212,7 +212,7 @@ class Daemon:
                 log.info("the first page of metrics is there after %.1f s", self._page_from_s - self._began_s)
 
     def _await_readings(self, cancel: threading.Event) -> None:
-        """Until every other job has run once; what hangs is named, and the first page comes without it."""
+        """Wait until every other job has run once. Jobs that hang are logged, and the first page omits them."""
         left = self._housekeeping.owing() - {FINDINGS}
         deadline = self._began_s + FIRST_READINGS_WITHIN_S
         while left and time.monotonic() < deadline and not cancel.wait(0.02):
@@ -226,7 +226,7 @@ class Daemon:
             self._housekeeping.kick(job)
 
     def _await_facts(self) -> None:
-        """The first scrape should be whole; but a disk that hangs must not hang the start, nor a stop during it."""
+        """Wait for the facts, so that the first scrape is complete; a hung disk must not block the start or a stop."""
         deadline = time.monotonic() + FACTS_WITHIN_S
         while not (self._wired.watch.facts_read or self._signals.stop) and time.monotonic() < deadline:
             self._signals.wait(0.02)
@@ -270,11 +270,11 @@ class Daemon:
     # --- configuration
 
     def _look_for_changes(self, *, whatever: bool) -> Callable[[], object]:
-        """Read the files if they changed, or ``whatever`` they are; what to do about it. Beside the main loop."""
+        """Read the files if they changed, or always with ``whatever``; returns what to do next. May block."""
         return self._files.take(self._read_anew) if whatever or self._files.changed else lambda: None
 
     def _read_anew(self) -> Callable[[], object]:
-        """Whatever is wrong with the files leaves everything as it was."""
+        """Prepare the new configuration. An error in the files changes nothing."""
         try:
             config = self._reread()
             self._named_files = named(config)
@@ -298,13 +298,13 @@ class Daemon:
             self._server.use(guard)
             self._tell_the_door()
         self._apply(running)
-        self._housekeeping.kick(LINK_FACTS)  # it may name Ceph's devices anew
+        self._housekeeping.kick(LINK_FACTS)  # the new configuration may name other devices for Ceph
         self._kick((CEPH, CEPH_MAP))
         self._reload_error = ""
         log.info("configuration reloaded")
 
     def _follow_disks(self) -> None:
-        """Plan again when disks or OSDs came or went: some probes are one for each of them."""
+        """Plan again when disks or OSDs appear or disappear: some probes exist once for each of them."""
         if not (self._wired.watch.facts_read and self._beside.idle):
             return
         disks = (frozenset(each.name for each in self._wired.watch.disks), dict(self._wired.watch.storage.osds))
@@ -314,7 +314,8 @@ class Daemon:
         self._plan_anew("disks changed", level=logging.DEBUG if first else logging.INFO)
 
     def _plan_anew(self, because: str, *, level: int = logging.INFO) -> None:
-        """The configuration in force may mean something else here by now. No reload: the file may be half edited."""
+        """Plan the active configuration again, because it may apply to other devices by now. Does not read the file,
+        which may be half edited."""
         config = self._wired.running.config
 
         def plan() -> Callable[[], object]:
@@ -336,7 +337,7 @@ class Daemon:
         self._wired.collect()
 
     def _serve_network(self, config: NetworkServerConfig | None) -> None:
-        """Keep the server that ``config`` wants, and no other."""
+        """Run the server that ``config`` asks for, and no other."""
         plan = None if config is None else ServerPlan.of(config)
         if self._network_server is not None and self._network_server.plan != plan:
             self._network_server.stop(SERVER_STOPS_WITHIN_S)

@@ -1,4 +1,4 @@
-"""From a page to what the checks judge: the readings that its series were made of."""
+"""From a page to the input of the checks: the readings behind its series."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOTHING = Readings()
 
 
 def readings_of(page: Snapshot) -> Readings:
-    """What each collector read for this page; empty for those that are off, failed or had nothing."""
+    """What each collector read for this page; empty for collectors that are off, failed or had nothing."""
     cpus, squeezes = softnet.COLLECTOR.reading(page) or (None, _NOTHING.squeezes)
     bonds, churns = bond.COLLECTOR.reading(page) or (_NOTHING.bonds, _NOTHING.churns)
     relations, roles = topology.COLLECTOR.reading(page) or (_NOTHING.relations, _NOTHING.roles)

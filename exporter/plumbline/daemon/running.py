@@ -1,4 +1,4 @@
-"""A configuration and what it means on this host: everything that can fail, before anything changes."""
+"""A configuration applied to this host: everything that can fail is prepared here, before anything changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plumbline.web.guard import files_of
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What a configuration became; replaced whole at a reload."""
+    """A prepared configuration; a reload replaces it as a whole."""
 
     config: Config
     plan: ProbingPlan
@@ -29,7 +29,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a configuration is prepared with, the same for the daemon's whole life."""
+    """The surroundings that a configuration is prepared with; constant for the daemon's life."""
 
     config_file: Path | None
     storage: Path
@@ -39,7 +39,7 @@ class World:
     host: str
 
     def prepare(self, config: Config, disks_before: tuple[BlockDevice, ...] = ()) -> Running:
-        """Plan and baselines; :class:`ConfigError` or :class:`BaselineError` for what can't be."""
+        """Make plan and baselines; raises :class:`ConfigError` or :class:`BaselineError` if that is not possible."""
         plan = make_plan(
             config,
             storage=self.storage,
@@ -59,16 +59,16 @@ class World:
         return Running(config, plan, book, time.time())
 
     def files(self, others: Iterable[Path]) -> list[Path]:
-        """Every file that a reload reads; ``others``: :func:`named` ones."""
+        """Every file that a reload reads; ``others``: the result of :func:`named`."""
         own = [self.config_file] if self.config_file else []
         return [self.storage / RECORDED, *others, *own]
 
 
 def named(config: Config) -> tuple[Path, ...]:
-    """The files that a configuration names: of baselines, and of what guards the door."""
+    """The files that a configuration names: baselines, and what controls access to the web server."""
     return (*map(Path, config.baseline.files), *files_of(web_file(config)))
 
 
 def web_file(config: Config) -> Path | None:
-    """The web configuration file; ``None``: everybody may come in, unencrypted."""
+    """The web configuration file; ``None``: access is open to everybody and unencrypted."""
     return Path(config.web.config_file) if config.web.config_file else None

@@ -1,7 +1,7 @@
-"""Signals for a loop that waits: asked for in a handler that takes no lock, noticed through a pipe.
+"""Signals for a loop that waits: recorded by handlers that take no lock, noticed through a pipe.
 
-A ``threading.Event`` can't do this: its lock is not reentrant, so a handler that interrupts ``wait`` at the wrong
-instruction and calls ``set`` waits for itself, for ever. ``signal.set_wakeup_fd`` writes in the C handler instead.
+``threading.Event`` can't do this: its lock is not reentrant, so a handler that interrupts ``wait`` at the wrong
+instruction and calls ``set`` deadlocks. ``signal.set_wakeup_fd`` writes in the C handler instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import FrameType
 
 
 class Signals:
-    """``stop`` (SIGTERM, SIGINT) and ``reload`` (SIGHUP), set as they arrive. For the main thread only."""
+    """Sets ``stop`` (SIGTERM, SIGINT) and ``reload`` (SIGHUP) on arrival. For the main thread only."""
 
     def __init__(self) -> None:
         self.stop = False
@@ -24,27 +24,27 @@ class Signals:
         self._ready.register(self._read_fd, select.POLLIN)
 
     def install(self) -> None:
-        """From now on the signals are ours."""
-        # a full pipe means that a wake-up is waiting already: nothing is lost
+        """Install the signal handlers."""
+        # a full pipe means that a wake-up is already pending: nothing is lost
         signal.set_wakeup_fd(self._write_fd, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._ask_stop)
         signal.signal(signal.SIGINT, self._ask_stop)
         signal.signal(signal.SIGHUP, self._ask_reload)
 
     def wait(self, timeout_s: float) -> None:
-        """Until a signal, at most ``timeout_s``; at once when one has come since the last call."""
+        """Wait for a signal, at most ``timeout_s``; returns at once if one came since the last call."""
         self._ready.poll(timeout_s * 1000)
         with contextlib.suppress(BlockingIOError):
             while os.read(self._read_fd, 4096):
                 pass
 
     def wake(self) -> None:
-        """End a :meth:`wait`; for any thread."""
-        with contextlib.suppress(OSError):  # full: a wake-up is waiting already; closed: nobody waits any more
+        """End a :meth:`wait`; any thread may call it."""
+        with contextlib.suppress(OSError):  # full: a wake-up is already pending; closed: nobody waits any more
             os.write(self._write_fd, b"\0")
 
     def close(self) -> None:
-        """The handlers stay: a second SIGTERM must not interrupt the stopping. The pipe goes."""
+        """Close the pipe. The handlers stay: a second SIGTERM must not interrupt the shutdown."""
         signal.set_wakeup_fd(-1)
         os.close(self._read_fd)
         os.close(self._write_fd)

@@ -1,6 +1,6 @@
-"""What reads, probes and judges, built in one explicit order: each part knows those before it.
+"""Builds the parts that read, probe and judge, in one explicit order: each part knows only those before it.
 
-The daemon keeps it going; `plumbline check` looks with it twice, and starts, locks and writes nothing.
+The daemon runs them continuously; `plumbline check` looks twice, and starts, locks and writes nothing.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from plumbline.sources.kernel.vantage import Vantage, read_vantage
 log = logging.getLogger("plumbline")
 
 FACTS_WITHIN_S = 3.0
-"""What the first look at them may take before the daemon goes on without."""
+"""How long the daemon waits for the first facts before it continues without them."""
 CEPH, CEPH_EVERY_S = "ceph", 15.0
-"""The cluster's state for the metrics, asked for only where a probe needs the cluster."""
+"""The cluster's state for the metrics; queried only if a probe needs the cluster."""
 FINGERPRINT, FINGERPRINT_EVERY_S = "fingerprint", 600.0
-"""It changes with updates, and starts processes: minutes late is early enough."""
+"""It changes with updates, and reading it starts processes, so a delay of minutes does not matter."""
 
 
 class Wiring:
-    """The parts. ``running`` is the configuration in force: a reload replaces it whole, and every part asks for it."""
+    """The parts. ``running`` is the active configuration: a reload replaces it as a whole, and every part reads it."""
 
     def __init__(self, world: World, config: Config, store: StateStore, *, state: Callable[[], DaemonState]) -> None:
         roots, environment = world.roots, world.environment
@@ -92,30 +92,30 @@ class Wiring:
         )
 
     def config(self) -> Config:
-        """The configuration in force."""
+        """The active configuration."""
         return self.running.config
 
     def collect(self, *, daemon: bool = True) -> None:
-        """From now on, what the configuration leaves switched on; without a daemon, only what says something then."""
+        """Activate the collectors that the configuration enables; without a daemon only those that then have data."""
         config = self.config()
         wanted = [each for each in registry.collectors(config) if daemon or not each.needs_daemon]
         self.exposition.replace(wanted, registry.configured(self._parts, config, self.running.book))
 
     def give_up_capabilities(self) -> str:
-        """All that no collector goes on needing; in words."""
+        """Drop the capabilities that no collector still needs; returns a message for the log."""
         return self.watch.use_capabilities(registry.capabilities(self.config()))
 
     def slow_tier(self) -> list[Job]:
-        """What is read outside the scrape: the daemon's jobs, and what `plumbline check` does once each look."""
+        """Jobs that read outside the scrape: periodic in the daemon, once each look in `plumbline check`."""
         return [*self.watch.jobs(), Job(CEPH, CEPH_EVERY_S, 0.0, self.ceph.refresh)]
 
     def jobs(self) -> list[Job]:
-        """What only the daemon reads, too."""
+        """The slow tier and the jobs that only the daemon runs."""
         fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
         return [*self.slow_tier(), *self.ceph_map.jobs(), fingerprint]
 
     def take(self, running: Running) -> None:
-        """Another configuration: the parts follow it."""
+        """Apply another configuration to all parts."""
         self.running = running
         config = running.config
         self.watch.configured()
@@ -123,7 +123,7 @@ class Wiring:
         self.probing.apply(running.plan, running.book.bounds(), config.gates)
 
     def fingerprint(self) -> Fingerprint:
-        """What this node consists of; empty where it is not read yet, or that hangs: nothing is compared then."""
+        """The parts of this node; empty if not read yet or if that hangs, and then nothing is compared."""
         try:
             return self._fingerprint.value
         except PlumblineError:
@@ -135,7 +135,7 @@ class Wiring:
         return self.judge.findings
 
     def _look_at_cluster(self) -> ClusterView:
-        """:class:`Unavailable` where no probe needs it: a node that has a cluster need not let us ask for it."""
+        """:class:`Unavailable` if no probe needs the cluster: a node with a cluster may not grant us access to it."""
         if not self.probing.needs_cluster:
             raise Unavailable("no probe here needs a Ceph cluster")
         try:
@@ -145,12 +145,12 @@ class Wiring:
 
 
 def no_daemon() -> DaemonState:
-    """Where none runs."""
+    """Raises :class:`Unavailable`; for use without a daemon."""
     raise Unavailable("no daemon runs")
 
 
 def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) -> str:
-    """The ``vantage`` label: as configured, or as it looks. Fixed for the daemon's life, as the machine's is."""
+    """The ``vantage`` label: as configured, otherwise detected. Fixed for the daemon's life, as the machine's is."""
     if config.vantage is not None:
         return config.vantage
     look: dict[str, Callable[[], tuple[Vantage, str]]] = {

@@ -1,1 +1,1 @@
-"""From a collector's samples to the bytes of a page."""
+"""From a collector's samples to the bytes of a metrics page."""

@@ -1,7 +1,7 @@
-"""Collecting for a scrape: every collector guarded, and scrapes that wait for their turn sharing one collection.
+"""Collecting for a scrape: every collector is guarded, and concurrent scrapes share one collection.
 
 The scrape is the hot path. It never waits for a device or a command: collectors read the kernel's counters or the
-latest value that the scheduler left. Rendering is :mod:`plumbline.metrics.rendering`'s work.
+latest value that the scheduler stored. :mod:`plumbline.metrics.rendering` renders the result.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class ScrapeTimeout(PlumblineError):
 class Exposition:
     """All collectors of the daemon, and the ``host`` that they read.
 
-    ``clock`` gives monotonic seconds. ``process`` gives prometheus_client's families about this process
-    (``ProcessCollector.collect``). ``wait_s``: how long a request waits for a collection that another one began;
-    a little less than Prometheus's own scrape timeout. ``page_within_s``: what collectors may take before the one at
-    work is left behind (:mod:`.scrape`).
+    ``clock`` returns monotonic seconds. ``process`` returns prometheus_client's families about this process
+    (``ProcessCollector.collect``). ``wait_s``: how long a request waits for a collection that another one began; a
+    little less than Prometheus's own scrape timeout. ``page_within_s``: how long the collectors may take before the
+    running one is abandoned (:mod:`.scrape`).
     """
 
     def __init__(
@@ -57,17 +57,17 @@ class Exposition:
         self._process_failed = False
         self._wait_s = wait_s
         self._shared = Shared(self._collect, wait_s=wait_s)
-        self._lock = threading.Lock()  # guards the two below
+        self._lock = threading.Lock()  # guards _plan and _retired
         self._plan = _Plan((), {})
-        self._retired: dict[str, GuardedCollector] = {}  # switched off by a reload; their counters go on when back
+        self._retired: dict[str, GuardedCollector] = {}  # switched off by a reload; counters continue when on again
         self._self_metrics = self_metrics.SelfMetrics()
         self.replace(collectors, host)
 
     def replace(self, collectors: Iterable[Collector[H, Any]], host: H) -> None:
-        """Take these collectors of this host from the next collection on; the one under way ends with the old ones.
+        """Use these collectors and this host from the next collection on; a running collection keeps the old ones.
 
-        Counters of skipped items go on. Two collectors of one name, or two different metrics of one name, are a
-        ``ValueError``, and the old collectors stay.
+        Counters of skipped items continue. Raises ``ValueError``, and keeps the old collectors, for two collectors with
+        the same name or two different metrics with the same name.
         """
         new = tuple(collectors)
         shared = _check(new)
@@ -90,9 +90,9 @@ class Exposition:
         return tuple(by_name[name] for name in sorted(by_name))
 
     def scrape(self) -> Snapshot:
-        """A collection that began after the question: who changes something and then asks sees it.
+        """A collection that began after this call, so it shows any change made before the call.
 
-        All who come while one is under way share the next. :class:`ScrapeTimeout` when it takes too long.
+        All callers that arrive during a collection share the next one. :class:`ScrapeTimeout` if it takes too long.
         """
         try:
             return self._shared()
@@ -136,7 +136,7 @@ class Exposition:
 
 
 class _Plan:
-    """The collectors in force; ``shared`` are the metrics that several of them declare."""
+    """The active collectors; ``shared`` names the metrics that several of them declare."""
 
     __slots__ = ("guards", "shared")
 
@@ -150,7 +150,7 @@ def _joined(first: Family, second: Family) -> Family:
 
 
 def _check(collectors: tuple[Collector[Any, Any], ...]) -> frozenset[str]:
-    """The names of metrics that several collectors declare; ``ValueError`` where names clash."""
+    """The names of metrics that several collectors declare; ``ValueError`` if names clash."""
     for name, count in Counter(each.name for each in collectors).items():
         if count > 1:
             raise ValueError(f"{count} collectors are named {name}")
@@ -177,7 +177,7 @@ def _check(collectors: tuple[Collector[Any, Any], ...]) -> frozenset[str]:
 
 
 def _written_names(spec: MetricSpec) -> tuple[str, ...]:
-    """Every name that a spec puts into an exposition: its samples' and, in OpenMetrics, its family's."""
+    """Every name that a spec writes into an exposition: of its samples and, in OpenMetrics, of its family."""
     if spec.kind is Kind.COUNTER:
         return (spec.name, spec.name.removesuffix("_total"))
     if spec.kind is Kind.HISTOGRAM:

@@ -1,7 +1,7 @@
-"""One collector, guarded: all of its samples, checked, or none of them; and never an exception.
+"""Guarding one collector: it yields all of its samples, checked, or none, and never raises.
 
-The checks that cost something (label counts, text, duplicates) run only when the series differ from the last
-collection's. On a quiet host that is one comparison of lists a family.
+The costly checks (label counts, text, duplicates) run only when the series differ from the last collection's. On a
+quiet host that is one list comparison a family.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from plumbline.metrics.snapshot import CollectorHealth, Family, Snapshot
 from plumbline.metrics.spec import Kind, MetricSpec, Samples
 
 H = TypeVar("H")
-"""What a collector reads from: the host as the daemon knows it."""
+"""The source a collector reads from: the host as the daemon knows it."""
 R = TypeVar("R")
-"""What a collector reads."""
+"""What a collector's ``read`` returns."""
 
 SkipHook: TypeAlias = Callable[[str, str], None]
-"""``(item, reason)``: one port or disk left out; ``reason`` is a short label value, the item goes to the log."""
+"""``(item, reason)``: one skipped port or disk; ``reason`` is a short label value, the item goes to the log."""
 
 Labels: TypeAlias = tuple[str, ...]
 
 ITEM_REASONS = ("malformed", "unreadable", "vanished")
-"""Why a collector that reads item by item (ports, disks) may leave one out; for its ``skip_reasons``."""
+"""Why a collector that reads item by item (ports, disks) may skip one; for its ``skip_reasons``."""
 
 _PLAIN = frozenset({int, float})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SILENT = "silent"
-_MAX_REASONS = 16  # a reason is a label value: a collector that puts a device name there must not grow without bound
+_MAX_REASONS = 16  # a reason is a label value: a collector that puts a device name there must not grow without limit
 
 
 @dataclass(frozen=True, slots=True)
 class Collector(Generic[H, R]):
-    """One named source of samples: ``read`` asks the host, ``samples`` maps what it said.
+    """One named source of samples: ``read`` queries the host, ``samples`` maps the reading to samples.
 
-    ``samples`` yields samples of ``specs`` only. Both may raise :class:`Unavailable` (normal) or anything else (a
-    fault); in both cases none of the samples is shown. ``read`` returns a value that stays as it is (tuples, frozen
-    readings): it is kept, and judged later. ``skip_reasons`` start at 0, because a counter that is born at 1 has no
+    ``samples`` yields only samples of ``specs``. Both may raise :class:`Unavailable` (normal) or anything else (a
+    fault); either way none of the samples is shown. ``read`` returns an immutable value (tuples, frozen readings),
+    because it is kept and judged later. ``skip_reasons`` start at 0, because a counter that first appears at 1 shows no
     increase. ``listed=False``: the exporter's own figures, guarded but without health series.
     """
 
@@ -54,21 +54,21 @@ class Collector(Generic[H, R]):
     skip_reasons: tuple[str, ...] = ()
     listed: bool = True
     origin: str = ""
-    """Where the figures come from, in Markdown; for the reference."""
+    """The origin of the figures, in Markdown, for the reference."""
     sized_by: tuple[str, ...] = ()
     """The rows of the sizing table that count its series."""
     capabilities: frozenset[Capability] = frozenset()
-    """What it goes on needing after the start."""
+    """Capabilities it still needs after the start."""
     needs_daemon: bool = False
-    """Whether it has nothing to say in a look at the host without a daemon."""
+    """Whether it has no data when the host is checked without a daemon."""
 
     def reading(self, snapshot: Snapshot) -> R | None:
-        """What this collector read for ``snapshot``; ``None`` where it is off, failed or had nothing."""
+        """The reading behind ``snapshot``; ``None`` if the collector is off, failed or had nothing."""
         return cast("R | None", snapshot.readings.get(self.name))
 
 
 class Collected(NamedTuple):
-    """What one collector gave. ``reading`` is ``None``, and ``families`` empty, where it failed or had nothing."""
+    """The result of one collector. After a failure, or without data, ``reading`` is ``None`` and ``families`` empty."""
 
     health: CollectorHealth
     families: list[Family]
@@ -76,7 +76,7 @@ class Collected(NamedTuple):
 
 
 class GuardedCollector:
-    """A collector with its memory: skips counted, state logged, series seen last. For one thread at a time."""
+    """A collector with its state: skip counters, last logged state, last series. For one thread at a time."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class GuardedCollector:
         logger: logging.Logger,
         before: GuardedCollector | None = None,
     ) -> None:
-        """``before`` is the collector of the same name that this one replaces: its counters and state go on."""
+        """``before``: the collector of the same name that this one replaces; its counters and state continue."""
         self.collector: Collector[Any, Any] = collector
         self._host = host
         self._clock = clock
@@ -100,7 +100,7 @@ class GuardedCollector:
             self._skipped.setdefault(reason, 0)
 
     def run(self, taken: dict[str, set[Labels]]) -> Collected:
-        """Collect once. ``taken`` holds, for each metric that several collectors share, the series already shown."""
+        """Collect once. ``taken``: for each metric that several collectors share, the series already shown."""
         began = self._clock()
         families: list[Family] = []
         reading: object = None
@@ -112,7 +112,7 @@ class GuardedCollector:
         except Unavailable as error:
             reading, families, available, reason = None, [], False, str(error)
             self._note("unavailable", error)
-        except Exception as error:  # noqa: BLE001  (a broken collector must not take the others with it)
+        except Exception as error:  # noqa: BLE001  (a broken collector must not affect the others)
             reading, families, success = None, [], False
             reason = str(error) if isinstance(error, PlumblineError) else f"{type(error).__name__}: {error}"
             self._note(f"failed: {type(error).__name__}", error)
@@ -122,8 +122,8 @@ class GuardedCollector:
         return Collected(health, families, reading)
 
     def silent(self, for_s: float, *, new: bool) -> CollectorHealth:
-        """Instead of :meth:`run`, while an earlier run of it has not ended. ``new``: this page was the first to wait
-        for it and logs that; a later one may come while it answers, and would log it after "works again"."""
+        """Replaces :meth:`run` while an earlier run has not ended. ``new``: this page was the first to wait for it, so
+        it logs that; a later page could log it after "works again", if the run has just ended."""
         reason = f"no answer for {for_s:.0f} s: a read hangs in the kernel; see dmesg"
         if new:
             self._note(_SILENT, PlumblineError(reason))
@@ -164,7 +164,7 @@ class GuardedCollector:
         skipped.add((item, reason))
 
     def _note(self, state: str, error: Exception | None = None) -> None:
-        """Log a change of state, once."""
+        """Log each change of state once."""
         if state == self._state:
             return
         before, self._state = self._state, state
@@ -181,12 +181,12 @@ class GuardedCollector:
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    raw: list[Labels]  # as the collector gave them
+    raw: list[Labels]  # as the collector returned them
     labels: tuple[Labels, ...]  # checked, every text valid Unicode
 
 
 def _claim(families: Iterable[Family], taken: dict[str, set[Labels]]) -> None:
-    """Take the series of shared metrics; one that another collector has shown already is a ``ValueError``."""
+    """Record the series of shared metrics; ``ValueError`` if another collector has already shown one of them."""
     claims = [(taken[family.spec.name], family) for family in families if family.spec.name in taken]
     for others, family in claims:
         twice = others.intersection(family.labels)
@@ -197,7 +197,7 @@ def _claim(families: Iterable[Family], taken: dict[str, set[Labels]]) -> None:
 
 
 def _checked_labels(spec: MetricSpec, rows: Iterable[Labels]) -> tuple[Labels, ...]:
-    """The label sets as printable text; ``ValueError`` for a wrong count, a wrong type or the same set twice."""
+    """The label sets as printable text; ``ValueError`` for a wrong count, a wrong type or a repeated set."""
     count = len(spec.labels)
     checked = []
     for row in rows:
@@ -215,9 +215,9 @@ def _clean(row: Labels) -> bool:
 
 
 def _printable(value: str) -> str:
-    r"""Lone surrogates written out: the undecodable byte 0xFF of a name as ``\xff``.
+    r"""Lone surrogates escaped: the undecodable byte 0xFF of a name becomes ``\xff``.
 
-    Not U+FFFD, which would make one series of two names that differ in such a byte only.
+    U+FFFD would merge two names that differ only in such a byte into one series.
     """
     return _SURROGATE.sub(_written_out, value)
 
@@ -229,7 +229,7 @@ def _written_out(match: re.Match[str]) -> str:
 
 
 def _checked_values(spec: MetricSpec, values: list[float | HistogramValue]) -> Sequence[float | HistogramValue]:
-    """Numbers for counters and gauges (truth values become 0 and 1), histograms for histograms, or ``ValueError``."""
+    """Numbers for counters and gauges (booleans become 0 and 1), histograms for histograms, else ``ValueError``."""
     kinds = set(map(type, values))
     if spec.kind is Kind.HISTOGRAM:
         for value in values:

@@ -1,9 +1,9 @@
-"""Which format and which encoding a scraper gets, by RFC 9110's ``Accept`` and ``Accept-Encoding``.
+"""Choosing format and encoding for a scraper by RFC 9110's ``Accept`` and ``Accept-Encoding``.
 
-Prometheus 2.42 asks ``application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,
+Prometheus 2.42 sends ``application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,
 text/plain;version=0.0.4;q=0.5,*/*;q=0.1``; Prometheus 3 adds ``text/plain;version=1.0.0`` and, to both, an
-``escaping`` scheme for names outside ``[a-zA-Z0-9_:]``. We have no such names: the schemes differ in nothing here,
-except ``dots``, which rewrites underscores too and is therefore answered with ``underscores``.
+``escaping`` scheme for names outside ``[a-zA-Z0-9_:]``. We have no such names, so the schemes make no difference,
+except ``dots``, which also rewrites underscores and is therefore answered with ``underscores``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from plumbline.metrics.rendering import Format
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _UTF8_ESCAPINGS = ("allow-utf-8", "underscores", "values")
-_MAX_HEADER = 4096  # longer ones are answered with the default instead of being taken apart
+_MAX_HEADER = 4096  # a longer header gets the default and is not parsed
 
 _QUOTED_COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The format to render and what to say it is."""
+    """The format to render and the content type to send."""
 
     form: Format
     content_type: str
@@ -31,10 +31,10 @@ class Answer:
 
 @lru_cache(maxsize=64)
 def choose_format(accept: str) -> Answer:
-    """The best offer for an ``Accept`` header; text 0.0.4 when it is empty or wants nothing we have.
+    """The best offer for an ``Accept`` header; text 0.0.4 if it is empty or accepts nothing we offer.
 
-    Among equally wanted ones the first in the header wins, as Go's clients do it. Nobody gets a 406: a person with
-    curl or a browser reads text whatever the header says.
+    Among equal qualities the first in the header wins, as in Go's clients. There is no 406: a person with curl or a
+    browser reads text whatever the header says.
     """
     ranked = sorted(_elements(accept), key=lambda element: -element.quality)  # stable
     for element in ranked:
@@ -46,7 +46,7 @@ def choose_format(accept: str) -> Answer:
 
 @lru_cache(maxsize=64)
 def accepts_gzip(accept_encoding: str) -> bool:
-    """True when gzip is named, or ``*`` stands for it, and not with ``q=0``."""
+    """True if gzip, or ``*`` in its place, is accepted with a quality above 0."""
     qualities = {element.name: element.quality for element in _elements(accept_encoding)}
     named = qualities.get("gzip", qualities.get("x-gzip"))
     return (qualities.get("*", 0.0) if named is None else named) > 0
@@ -74,7 +74,7 @@ def _elements(header: str) -> list[_Element]:
 
 
 def _quality(text: str) -> float:
-    """RFC 9110's qvalue; what is none counts as 0: a client that can't say how much it wants this gets another."""
+    """RFC 9110's qvalue; an invalid one counts as 0, so that the client gets another format."""
     return float(text) if re.fullmatch(r"0(?:\.\d{0,3})?|1(?:\.0{0,3})?", text) else 0.0
 
 
@@ -94,7 +94,7 @@ def _offer(element: _Element) -> Answer | None:
 
 
 def _escaping(element: _Element) -> str:
-    """``; escaping=…`` for a client that knows of it, nothing for one that does not."""
+    """``; escaping=…`` for a client that sent ``escaping``, otherwise empty."""
     asked = element.parameters.get("escaping")
     if asked is None:
         return ""

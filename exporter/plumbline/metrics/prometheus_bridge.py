@@ -1,4 +1,4 @@
-"""Our metrics in anybody's ``prometheus_client`` registry: for embedding, and to prove our renderer by theirs."""
+"""Our metrics in a ``prometheus_client`` registry: for embedding, and to check our renderer against theirs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from plumbline.metrics.spec import Kind, MetricSpec, le_text
 
 
 class PrometheusClientBridge(PrometheusCollector):
-    """Register it in a ``CollectorRegistry``. ``process_*`` is left out: registries have a collector for that."""
+    """Register it in a ``CollectorRegistry``. ``process_*`` is left out: registries have their own collector for it."""
 
     def __init__(self, exposition: Exposition) -> None:
         self._exposition = exposition
 
     def describe(self) -> Iterator[Metric]:
-        """Every family that can appear, without samples and without I/O, so that ``name[]`` and clashes work."""
+        """Every family that can appear, without samples and I/O, so that ``name[]`` and clash detection work."""
         for spec in self._exposition.specs:
             yield _empty(spec)
 

@@ -1,15 +1,15 @@
-r"""A snapshot as text: Prometheus text format 0.0.4 and OpenMetrics 1.0.0.
+r"""Rendering a snapshot as Prometheus text format 0.0.4 or OpenMetrics 1.0.0.
 
 https://prometheus.io/docs/instrumenting/exposition_formats/ and https://prometheus.io/docs/specs/om/open_metrics_spec/.
-Sample lines are the same bytes in both; the formats differ in the names and escaping of ``# HELP`` and ``# TYPE``
-and in ``# EOF``::
+Sample lines are identical in both; the formats differ in the names and escaping of ``# HELP`` and ``# TYPE`` and in
+``# EOF``::
 
     # HELP plumbline_softnet_dropped_total Frames dropped …       # HELP plumbline_softnet_dropped Frames dropped …
     # TYPE plumbline_softnet_dropped_total counter                # TYPE plumbline_softnet_dropped counter
     plumbline_softnet_dropped_total{cpu="0"} 0                    plumbline_softnet_dropped_total{cpu="0"} 0
 
-What never changes between scrapes, everything of a line but its value, is kept from the last one; what the last
-one did not have is dropped, so the cache is never larger than one page.
+The cache keeps everything of a line but its value from one scrape to the next. It drops what the last scrape did not
+have, so it is never larger than one page.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _EOF = "# EOF\n"
 
 
 class Format(Enum):
-    """Exposition formats. Text 1.0.0 is 0.0.4 plus quoted UTF-8 names; none of ours needs quoting."""
+    """Exposition formats. Text 1.0.0 is 0.0.4 plus quoted UTF-8 names; none of our names needs quoting."""
 
     TEXT = "text"
     OPENMETRICS = "openmetrics"
 
 
 class Renderer:
-    """Renders snapshots; may be shared by threads."""
+    """Renders snapshots. Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cache: dict[str, _Block] = {}
 
     def render(self, snapshot: Snapshot, form: Format, names: frozenset[str] | None = None) -> bytes:
-        """The whole page, or only what ``names`` asks for: names of families or of samples."""
+        """The whole page, or only the families or samples named in ``names``."""
         with self._lock:
             pages = [self._family(family, form, names) for family in snapshot.families]
             if names is None:
@@ -76,7 +76,7 @@ class Renderer:
 
 
 class _Block:
-    """The lines of one family with holes where the values go: ``_parts`` is text, value, text, value, …, text."""
+    """The lines of one family with gaps for the values: ``_parts`` is text, value, text, value, …, text."""
 
     def __init__(self, family: Family, prefixes: Sequence[str]) -> None:
         self._spec = family.spec
@@ -98,8 +98,8 @@ class _PlainBlock(_Block):
 
     def lines(self, values: Sequence[float | HistogramValue]) -> str:
         numbers = cast("Sequence[float]", values)
-        # repr is the shortest text that reads back as the same float; only NaN, the infinities and integers beyond
-        # a float's range need another one, and a finite sum says that there are none
+        # repr gives the shortest text that reads back as the same float; only NaN, the infinities and integers beyond
+        # a float's range need another text, and a finite sum rules them out
         self._parts[1::2] = list(map(repr if _all_finite(numbers) else number_text, numbers))
         return "".join(self._parts)
 
@@ -131,7 +131,7 @@ def number_text(value: float) -> str:
     """A sample value: ``NaN``, ``+Inf``, ``-Inf``, or the shortest text that reads back as the same number."""
     try:
         number = float(value)
-    except OverflowError:  # an integer beyond 1.8e308 is infinite to every reader
+    except OverflowError:  # every reader takes an integer beyond 1.8e308 for infinite
         number = inf if value > 0 else -inf
     if isnan(number):
         return "NaN"
@@ -141,25 +141,25 @@ def number_text(value: float) -> str:
 
 
 def label_text(value: str) -> str:
-    """A label value between its quotes."""
+    """A label value, escaped for its place between quotes."""
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
 def family_name(spec: MetricSpec, form: Format) -> str:
-    """What ``# HELP`` and ``# TYPE`` call a metric: OpenMetrics names a counter without ``_total``."""
+    """The name in ``# HELP`` and ``# TYPE``: OpenMetrics names a counter without ``_total``."""
     return spec.name.removesuffix("_total") if form is Format.OPENMETRICS else spec.name
 
 
 def _head(spec: MetricSpec, form: Format) -> str:
     name = family_name(spec, form)
     text = spec.help.replace("\\", r"\\").replace("\n", r"\n")
-    if form is Format.OPENMETRICS:  # which escapes quotes in help too; the text format does not
+    if form is Format.OPENMETRICS:  # escapes quotes in help too; the text format does not
         text = text.replace('"', r"\"")
     return f"# HELP {name} {text}\n# TYPE {name} {spec.kind}\n"
 
 
 def _braces(family: Family) -> Iterator[str]:
-    """``{device="eth0",direction="receive"}`` for each series, or nothing without labels."""
+    """``{device="eth0",direction="receive"}`` for each series, or an empty text without labels."""
     names = family.spec.labels
     for values in family.labels:
         inner = ",".join(f'{name}="{label_text(value)}"' for name, value in zip(names, values, strict=True))
@@ -182,7 +182,7 @@ def _histograms(values: Iterable[float | HistogramValue]) -> Iterator[HistogramV
 
 
 def _wanted(spec: MetricSpec, names: frozenset[str] | None) -> frozenset[str] | None:
-    """Which of the family's sample names ``names`` asks for; ``None``: all of them."""
+    """The sample names of the family that ``names`` selects; ``None``: all of them."""
     if names is None or not names.isdisjoint((spec.name, spec.name.removesuffix("_total"))):
         return None
     if not _is_histogram(spec):
@@ -191,14 +191,14 @@ def _wanted(spec: MetricSpec, names: frozenset[str] | None) -> frozenset[str] | 
 
 
 def _only(lines: str, names: frozenset[str]) -> str:
-    # split at "\n", the only line end of the formats: str.splitlines knows others, which labels may contain
+    # split at "\n", the only line end of the formats: str.splitlines also splits at others, which labels may contain
     kept = [line for line in lines.split("\n") if line.partition("{")[0].partition(" ")[0] in names]
     return "".join(f"{line}\n" for line in kept)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fixed(PrometheusCollector):
-    """Families already collected, in the shape ``generate_latest`` wants."""
+    """Families already collected, in the shape that ``generate_latest`` expects."""
 
     metrics: Sequence[Metric]
 

@@ -1,9 +1,9 @@
-"""One page's work within its time: collectors run one after another, and one that does not answer is left behind.
+"""Collecting one page within its time limit: collectors run in sequence, and one that hangs is abandoned.
 
-A read of ``/proc`` or ``/sys`` may wait for a lock in the kernel that somebody holds for minutes (a driver that resets
-its card under ``rtnl_lock``), and nothing can end that wait. So the collectors run in a thread of the collection's
-own. When the page's time is up, the collector at work counts as failed, its thread stays with it, and the rest goes on
-in another. Until it has answered it is not asked again: there is at most one such thread a collector.
+A read of ``/proc`` or ``/sys`` may wait for a kernel lock that is held for minutes (a driver that resets its card under
+``rtnl_lock``), and nothing can interrupt that wait. So the collectors run in their own thread. When the page's time is
+up, the running collector counts as failed and keeps its thread, and the rest continues in another thread. The collector
+is not run again until it has returned, so at most one such thread exists for each collector.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from plumbline.core import threads
 from plumbline.metrics.guard import Collected, GuardedCollector, Labels
 
 PAGE_WITHIN_S = 4.0
-"""What all collectors of a page may take together; a quiet host needs a hundredth. After one that does not answer the
-rest gets half of that, then a quarter …: where several hang, the page still comes within Prometheus's own 10 s."""
+"""Time limit for all collectors of a page; a quiet host needs a hundredth of it. After one hangs, the rest gets half of
+it, then a quarter, and so on: even if several hang, the page comes within Prometheus's own 10 s."""
 AT_LEAST_S = 0.1
-"""What is left for the rest in any case."""
+"""The least time the rest gets."""
 
 
 class Collecting:
     """Runs guarded collectors, for one page at a time."""
 
     def __init__(self, *, clock: Callable[[], float], page_within_s: float = PAGE_WITHIN_S) -> None:
-        """``clock``: monotonic seconds, for how long a collector has been silent."""
+        """``clock``: monotonic seconds; measures how long a collector has hung."""
         self._clock, self._page_within_s = clock, page_within_s
-        self._silent: dict[str, float] = {}  # collector → since when; its thread takes it out when it is back
+        self._silent: dict[str, float] = {}  # hung collector → since when; its thread removes it on return
 
     def run(self, guards: Sequence[GuardedCollector], shared: Iterable[str]) -> list[Collected]:
-        """What each gave, in their order. ``shared``: the metrics that several of them declare."""
+        """The result of each collector, in their order. ``shared``: the metrics that several of them declare."""
         found: dict[str, Collected] = {}
         known = dict(self._silent)
         silent = dict(known)
@@ -41,7 +41,7 @@ class Collecting:
             done = batch.run(within_s)
             found |= {guard.collector.name: each for guard, each in zip(left, done, strict=False)}
             left = left[len(done) :]
-            if left:  # the first of them does not answer
+            if left:  # the first of them hangs
                 silent[left.pop(0).collector.name] = batch.began
             within_s = max(AT_LEAST_S, within_s / 2)
         now = self._clock()
@@ -53,7 +53,7 @@ class Collecting:
 
 
 class _Batch:
-    """Some collectors in a thread of their own, until one of them takes too long."""
+    """Some collectors in their own thread, until one of them takes too long."""
 
     def __init__(
         self,
@@ -63,19 +63,19 @@ class _Batch:
         clock: Callable[[], float],
     ) -> None:
         self._guards, self._taken, self._silent, self._clock = guards, taken, silent, clock
-        self._lock = threading.Lock()  # between the thread and who gives it up
+        self._lock = threading.Lock()  # between the thread and the caller that abandons it
         self._ended = threading.Event()
         self._collected: list[Collected] = []
         self._given_up = False
         self.began = clock()
-        """When the collector at work began."""
+        """When the running collector began."""
         self._error: BaseException | None = None
 
     def run(self, within_s: float) -> list[Collected]:
-        """What was collected in time, all of it or up to the collector that does not answer."""
+        """What was collected in time: everything, or everything before the collector that hangs."""
         try:
             threads.start("collect", self._work)
-        except RuntimeError:  # the system gives no more threads
+        except RuntimeError:  # the system can't start another thread
             self._work()
         if not self._ended.wait(within_s):
             with self._lock:
@@ -96,14 +96,14 @@ class _Batch:
                         del self._silent[guard.collector.name]
                         return
                     self._collected.append(collected)
-        except BaseException as error:  # noqa: BLE001  (whoever waits for the page is told)
+        except BaseException as error:  # noqa: BLE001  (raised again in the thread that waits for the page)
             self._error = error
         finally:
             self._ended.set()
 
 
 def _taken(collected: Iterable[Collected], shared: Iterable[str]) -> dict[str, set[Labels]]:
-    """The series of shared metrics that are on the page already."""
+    """The series of shared metrics that are already on the page."""
     taken: dict[str, set[Labels]] = {name: set() for name in shared}
     for each in collected:
         for family in each.families:

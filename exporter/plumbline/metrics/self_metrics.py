@@ -1,4 +1,4 @@
-"""The exporter's figures about itself: which build it is, and how each collector fared."""
+"""The exporter's metrics about itself: its build, and how each collector fared."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SelfMetrics:
         self._reasons: tuple[tuple[str, ...], ...] = ()
 
     def families(self, healths: Sequence[CollectorHealth]) -> list[Family]:
-        """The families for these collectors, in the order of :data:`SPECS`; no collectors leave only the build."""
+        """The families for these collectors, in the order of :data:`SPECS`; without collectors only the build."""
         names = tuple((health.name,) for health in healths)
         reasons = tuple((health.name, reason) for health in healths for reason in health.skipped)
         if names != self._names:

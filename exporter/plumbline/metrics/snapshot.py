@@ -1,4 +1,4 @@
-"""What one collection gave: the samples by family, and how each collector fared. Plain data, rendered elsewhere."""
+"""The result of one collection: the samples by family, and how each collector fared. Plain data, rendered elsewhere."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Family:
     """All series of one metric: ``values[i]`` belongs to the label values ``labels[i]``.
 
-    Checked: as many label values as ``spec.labels``, valid Unicode, no label set twice. ``labels`` is the same
-    object from collection to collection as long as the series are the same, so that renderers can cache by it.
+    Checked: as many label values as ``spec.labels``, valid Unicode, no repeated label set. ``labels`` is the same
+    object from collection to collection while the series stay the same, so that renderers can cache by it.
     """
 
     spec: MetricSpec
@@ -28,7 +28,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class CollectorHealth:
-    """How one collector fared. ``reason`` is empty, or why it is unavailable or failed, in one line."""
+    """How one collector fared. ``reason`` says in one line why it is unavailable or failed; otherwise it is empty."""
 
     name: str
     success: bool
@@ -36,16 +36,17 @@ class CollectorHealth:
     duration_s: float
     reason: str
     skipped: Mapping[str, int]
-    """Items (ports, disks) left out since the daemon started, by reason."""
+    """Number of items (ports, disks) skipped since the daemon started, by reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One collection. ``families`` are sorted by name, without empty ones."""
+    """One collection. ``families`` are sorted by name; empty ones are left out."""
 
     families: tuple[Family, ...]
     collectors: tuple[CollectorHealth, ...]
     foreign: tuple[Metric, ...] = ()
     """Families that ``prometheus_client`` itself collects: ``process_*``."""
     readings: Mapping[str, object] = field(default_factory=dict)
-    """What the families were made of, by collector; of those that gave any. ``Collector.reading`` gives them typed."""
+    """The readings behind the families, by collector; only of collectors that returned one. Use ``Collector.reading``
+    for typed access."""

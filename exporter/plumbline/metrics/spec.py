@@ -1,8 +1,8 @@
-"""The types every metric is made of. Each collector module owns its specs; the reference is generated from them.
+"""The types of all metrics. Each collector module owns its specs; the reference is generated from them.
 
-A *sample* is a plain tuple ``(spec, label values, value)``: ten thousand of them are made per scrape on a big
-host, and a tuple costs a tenth of an object. Values are base units, conversion from the kernel's units happens
-once, in the collector. ``None`` never becomes a sample: missing is no series, zero is measured zero.
+A *sample* is a plain tuple ``(spec, label values, value)``: a big host makes ten thousand of them per scrape, and a
+tuple costs a tenth of an object. Values are in base units; the collector converts from the kernel's units, once.
+``None`` never becomes a sample: missing is no series, zero is measured zero.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LABEL = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Kind(StrEnum):
-    """Metric type as the exposition formats name it."""
+    """Metric type, named as in the exposition formats."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -33,7 +33,7 @@ class MetricSpec:
     """One metric family. Compared and hashed by identity: a spec is a constant of its module.
 
     ``name`` is the full sample name (counters with ``_total``; histograms without a suffix), ``labels`` the label
-    names in the order in which samples give the values. A wrong spec raises ``ValueError`` at import.
+    names in the order of the values in samples. A wrong spec raises ``ValueError`` at import.
     """
 
     name: str
@@ -69,22 +69,22 @@ def histogram(name: str, text: str, labels: tuple[str, ...] = ()) -> MetricSpec:
 
 
 def declared(namespace: Mapping[str, object]) -> tuple[MetricSpec, ...]:
-    """The specs among a module's names, for the module of one collector: ``declared(globals())`` below the last."""
+    """The specs in a collector module's namespace. Call ``declared(globals())`` after the last spec."""
     return tuple(each for each in namespace.values() if isinstance(each, MetricSpec))
 
 
 def le_text(edge: float) -> str:
-    """A bucket edge as the ``le`` label says it, in every format: the canonical float of OpenMetrics (Go's ``%g``
-    with a decimal point): ``0.005``, ``1.0``, ``1e-05``, ``2.5e+06``, ``+Inf``.
+    """A bucket edge as the ``le`` label of every format: the canonical float of OpenMetrics (Go's ``%g`` with a decimal
+    point): ``0.005``, ``1.0``, ``1e-05``, ``2.5e+06``, ``+Inf``.
 
-    One text for all, because ``le`` is matched as a string: the renderer writes it, and whoever names an edge in a
-    label of its own has to write the same.
+    There is only one text, because ``le`` is matched as a string: the renderer and any label that names an edge must
+    write the same.
     """
     if edge == inf:
         return "+Inf"
     text = repr(float(edge))
     dot = text.find(".")
-    if edge > 0 and dot > 6:  # Go turns to exponents at 1e6 already, Python at 1e16
+    if edge > 0 and dot > 6:  # Go uses exponents from 1e6 on, Python from 1e16
         mantissa = f"{text[0]}.{text[1:dot]}{text[dot + 1 :]}".rstrip("0").rstrip(".")
         return f"{mantissa}e+{dot - 1:02d}"
     return text
@@ -95,7 +95,7 @@ Samples: TypeAlias = Iterable[Sample]
 
 
 def known(labels: tuple[str, ...], *values: tuple[MetricSpec, float | None]) -> Iterator[Sample]:
-    """A sample for each value that is not ``None``, all with these labels."""
+    """A sample for each value that is not ``None``, all with the same labels."""
     for spec, value in values:
         if value is not None:
             yield spec, labels, value
