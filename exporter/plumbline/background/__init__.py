@@ -1,1 +1,1 @@
-"""Jobs that read in the background and keep the last answer for the scrape."""
+"""Jobs that read in the background and keep the latest answer for the scrape."""

@@ -1,7 +1,7 @@
-"""What the cluster map says, asked in the background: the scrape reads what was told last.
+"""The cluster map, queried in the background: the scrape shows the latest answer.
 
-A process of its own asks every minute and ends (``probes/ceph_task.py``): what hangs is killed, and the session that
-renews the cluster's lock never waits for the manager.
+A separate process queries it every minute and exits (``probes/ceph_task.py``): if it hangs it is killed, and the
+session that renews the cluster's lock never waits for the manager.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from plumbline.sources.ceph.cephmap import CephMap, parse_cephmap
 log = logging.getLogger(__name__)
 
 CEPH_MAP, CEPH_MAP_EVERY_S = "ceph map", 60.0
-"""Capacity grows in days, and a host that dies is a minute's news."""
+"""Capacity changes over days, and a minute's delay is acceptable for a host that dies."""
 KEPT_S = 300.0
-"""So long the last map is shown when the cluster does not answer, or not wholly: a change of manager takes half a
-minute after a crash, and nothing is lost by it. Its age is exported."""
+"""How long to keep showing the last map when the cluster answers partly or not at all: a change of manager takes half a
+minute after a crash, and nothing is lost by it. The map's age is exported."""
 _QUESTIONS = 5
+# About 1 KiB an OSD.
 _MAX_BYTES = 64 << 20
-"""About 1 KiB an OSD."""
 _MAX_WORDS = 300
 
 
 class CephMapWatch:
-    """The slot, and the job that fills it. ``config`` gives the configuration in force, ``wall`` Unix seconds."""
+    """The slot and the job that fills it. ``config`` returns the active configuration, ``wall`` Unix seconds."""
 
     def __init__(
         self,
@@ -55,15 +55,15 @@ class CephMapWatch:
         self.map = Slot[CephMap](self._read, what="the cluster map's parts", stale_after_s=4 * CEPH_MAP_EVERY_S)
 
     def jobs(self) -> list[Job]:
-        """One, bounded by itself."""
+        """One job; it limits its own run time."""
         return [Job(CEPH_MAP, CEPH_MAP_EVERY_S, 0.0, self.map.refresh)]
 
     def stop(self) -> None:
-        """End the questions that are under way."""
+        """End the running queries."""
         self._processes.stop()
 
     def _read(self) -> CephMap:
-        """:class:`Unavailable` where it is not for this node to ask, or it has no cluster, or no key."""
+        """:class:`Unavailable` if this node is not to ask, has no cluster or has no key."""
         config = self._config()
         self._check(config)
         access = CephAccess.of(config.ceph)
@@ -108,7 +108,7 @@ class CephMapWatch:
         return parse_cephmap(answers, read_ts=asked_at)
 
     def _last(self, access: CephAccess) -> CephMap | None:
-        """The last map of this cluster, while it is fresh enough."""
+        """The last map of this cluster, if it is fresh enough."""
         if self._known is None or self._known[0] != access or self._wall() - self._known[1].read_ts > KEPT_S:
             return None
         return self._known[1]

@@ -1,10 +1,10 @@
-"""This host's :class:`~plumbline.baseline.fingerprint.Fingerprint`, read now. Not for a scrape: it starts processes.
+"""Reads this host's :class:`~plumbline.baseline.fingerprint.Fingerprint`. Not for a scrape: it starts processes.
 
-Every part is asked beside the others and given up after :data:`WITHIN_S`, so that a disk that hangs, or a cluster that
-does not answer, leaves the other parts known and nobody waiting.
+All parts are read in parallel and abandoned after :data:`WITHIN_S`, so a disk that hangs or a cluster that does not
+answer delays neither the other parts nor the caller.
 
-The driver's version stands in a port's line only where it is not the kernel's own (``ethtool -i`` repeats the kernel's
-release for drivers of its tree): an update of the kernel is one change, not one for each port.
+A port's line names the driver's version only if it differs from the kernel's release (``ethtool -i`` repeats that for
+in-tree drivers): a kernel update is then one change, not one for each port.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from plumbline.sources.net.portfacts import Transports
 T = TypeVar("T")
 
 WITHIN_S = 10.0
-"""For everything; a cluster that answers does so in one second, a program tells its version in a tenth."""
+"""For all parts together; a healthy cluster answers in one second, a program prints its version in a tenth."""
 _ASK_WITHIN_S = 8.0
 _MAX_ANSWER = 1 << 20
 
@@ -54,19 +54,19 @@ SETTINGS = (
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_wmem",
 )
-"""The kernel settings that the checks judge. Not all that are exported: some (tcp_mem, file-max) the kernel computes
-from its free memory at boot, and they would call every reboot a change."""
+"""The kernel settings that the checks judge. Not all exported ones: the kernel computes some (tcp_mem, file-max) from
+its free memory at boot, so every reboot would count as a change."""
 
+# Programs of Ceph's packages, the storage nodes' first. Not ``ceph``: it is Python and takes a second of CPU.
 _CEPH_PROGRAMS = ("ceph-osd", "rados")
-"""Of Ceph's packages, what runs on a storage node first. Not ``ceph``: it is Python and takes a second of CPU."""
 _CEPH_VERSION = re.compile(r"ceph version (\S+)")
 
 
 def read_fingerprint(roots: Roots, *, environment: Mapping[str, str], ceph: CephConfig | None = None) -> Fingerprint:
-    """All that can be told within :data:`WITHIN_S`; what can't stays empty.
+    """Everything that can be read within :data:`WITHIN_S`; the rest stays empty.
 
-    ``ceph``: where this node has a cluster and a key to it, the cluster is asked for the version of its OSDs, and
-    nobody else: what its packages say may differ (containers), and would look like a change.
+    ``ceph``: if this node has a cluster and a key, only the cluster is asked, for the version of its OSDs: the version
+    of the node's packages may differ (containers), and would look like a change.
     """
     runner = ProcessRunner(environment)
     kernel = sysfs.read_text(roots.proc / "sys/kernel/osrelease") or ""
@@ -93,8 +93,8 @@ def disks(devices: Iterable[BlockDevice]) -> dict[str, str]:
 def tuning(settings: SysctlReading, queues: Iterable[QueueSettings], devices: Iterable[BlockDevice]) -> str:
     """Twelve hex digits of SHA-256 over one line a setting, sorted.
 
-    Queues count by the class of their disk and without its name, each kind once: names move at a reboot, and one more
-    disk that is set as the others are is no change.
+    Queues count by the class of their disk, not by its name, and equal ones count once: names change at a reboot, and
+    another disk with the same settings is no change.
     """
     classes = {each.name: each.device_class or "unknown" for each in devices}
     lines = {f"{name}={' '.join(map(str, values))}" for name, values in settings.numbers.items()}
@@ -109,7 +109,7 @@ def tuning(settings: SysctlReading, queues: Iterable[QueueSettings], devices: It
 
 
 def nics(ports: Iterable[tuple[str, DriverInfo]], *, kernel: str) -> dict[str, str]:
-    """Port → driver, its version if that is its own, firmware."""
+    """Port → driver, its version if it differs from the kernel's, firmware."""
     return {
         name: " ".join(filter(None, (info.driver, info.version if info.version != kernel else "", info.firmware)))
         for name, info in ports
@@ -118,7 +118,7 @@ def nics(ports: Iterable[tuple[str, DriverInfo]], *, kernel: str) -> dict[str, s
 
 
 def parse_versions(said: Any) -> str:
-    """``ceph versions``, decoded: of the OSDs, or of all daemons where there are none; several in order.
+    """From decoded ``ceph versions``: the OSDs' version, or all daemons' if there are no OSDs; several are sorted.
 
     ``{"osd": {"ceph version 19.2.3 (<commit>) squid (stable)": 3}, "overall": {…}}`` → ``19.2.3``
     """
@@ -176,18 +176,18 @@ def _ports(route: Transport, ioctl: EthtoolTransport) -> list[tuple[str, DriverI
             try:
                 found.append((link.name, ethtool.driver_info(link.raw_name)))
             except PlumblineError:
-                continue  # a driver without ethtool has nothing to tell
+                continue  # a driver without ethtool support has no information
     return found
 
 
 def _side_by_side(asks: Mapping[Part, Callable[[], T]], within_s: float) -> dict[Part, T]:
-    """The answers there are in time."""
+    """The answers that came in time."""
 
     def one(part: Part) -> list[T]:
         try:
             return [asks[part]()]
         except (PlumblineError, OSError, ValueError):
-            return []  # what can't be told is not compared
+            return []  # a part that can't be read is not compared
 
     found, _ = ask_side_by_side({part: partial(one, part) for part in asks}, within_s)
     return {part: answer for part, answers in found.items() for answer in answers}

@@ -1,10 +1,10 @@
-"""Disks' health, asked one after the other on a slow cadence, so that no hung or sleeping disk spoils it for others.
+"""Disk health, queried disk by disk at long intervals, so that one hung or sleeping disk does not affect the others.
 
-Each disk is asked by a thread of its own, and the round goes on without a thread that does not come back: at most
-one per disk is ever stuck, it shows in ``in_flight_s``, and its disk is not asked again before it has returned.
+Each disk has its own thread, and the round continues if that does not return: at most one thread a disk is ever stuck,
+``in_flight_s`` shows it, and the disk is not queried again before the thread has returned.
 
-Threads, not processes, for NVMe: a process stuck in the kernel is no easier to end than a thread, and one more per
-disk and round is what a busy storage node should be spared. smartctl is a process anyway; its thread waits for it.
+NVMe uses threads, not processes: a process stuck in the kernel is no easier to end than a thread, and a busy storage
+node should be spared one process a disk and round. smartctl is a process anyway; its thread waits for it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from plumbline.sources.kernel.sysfs import read_bytes
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 15.0
-"""How often it is looked which disks are due."""
+"""How often to check which disks are due."""
 WITHIN_S = 15.0
-"""What a round waits for one disk: smartctl's ten seconds and what it takes to end it."""
+"""How long a round waits for one disk: smartctl's ten seconds plus the time to end it."""
 FACTS_WITHIN_S = 5.0
 REMEMBER_S = 7 * 86400.0
-"""How long a disk that has left is still reported as one that does not answer."""
+"""How long a removed disk is still reported as one that does not answer."""
 
 _CAP_SYS_RAWIO = 17
 _DISK = re.compile(r"sd[a-z]+|nvme[0-9]+n[0-9]+")
@@ -54,21 +54,21 @@ _TRANSPORTS = frozenset({"nvme", "sata", "sas", "scsi"})
 
 
 def asked(device: BlockDevice) -> bool:
-    """Real disks only: no hypervisor's, none made of software or of others, no LUN of a SAN, no USB stick.
+    """Whether to query this disk: real disks only: no virtual, software or network disks, SAN LUNs or USB sticks.
 
-    USB bridges are left out because some answer no question for the power mode, and would wake the disk.
+    USB bridges are left out because some can't report the power mode, so that a query would wake the disk.
     """
     return bool(_DISK.fullmatch(device.name)) and device.transport in _TRANSPORTS and device.device_class != "virtual"
 
 
 class _Disk:
-    """One disk: its thread when it is being asked, its last answer otherwise."""
+    """One disk: its thread while it is queried, and its last answer."""
 
     def __init__(self, device: BlockDevice) -> None:
         self.device = device
         self.seen_s = 0.0
         self.present = True
-        self.asked_s: float | None = None  # monotonic; begin of the last question
+        self.asked_s: float | None = None  # monotonic; start of the last query
         self.thread: threading.Thread | None = None
         self.answer: Answer | NoHealth | None = None
         self.success_at: float | None = None
@@ -80,7 +80,7 @@ class _Disk:
 
 
 class HealthWatch:
-    """:meth:`refresh` is a job's, :attr:`states` anybody's."""
+    """The health of all disks. A job calls :meth:`refresh`; any thread may read :attr:`states`."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class HealthWatch:
         self._looked = False
 
     def refresh(self, cancel: threading.Event) -> None:
-        """Ask every disk that is due, one after the other."""
+        """Query every disk that is due, one after the other."""
         try:
             present = self._present(cancel)
         except Unavailable as error:
@@ -125,7 +125,7 @@ class HealthWatch:
 
     @property
     def states(self) -> tuple[DiskState, ...]:
-        """Every disk that was ever asked and has not been gone for a week; :class:`Unavailable` if there is none."""
+        """Every disk that was ever queried and is not gone for a week; :class:`Unavailable` if there is none."""
         if not self._looked:
             raise Unavailable("disks have not been asked for their health yet")
         if not self._disks:
@@ -136,7 +136,7 @@ class HealthWatch:
         return tuple(state for state in states if state is not None)
 
     def _present(self, cancel: threading.Event) -> list[BlockDevice]:
-        """Disks to ask; the facts may still be being read by the job beside this one."""
+        """Disks to query; waits a while for the facts, which another job may still be reading."""
         deadline = self._clock() + FACTS_WITHIN_S
         while True:
             try:
@@ -165,14 +165,14 @@ class HealthWatch:
             answer = error
         except PlumblineError as error:
             answer = NoHealth(MALFORMED, str(error))
-        except Exception as error:  # noqa: BLE001  (one disk's odd answer must not end the others' round)
+        except Exception as error:  # noqa: BLE001  (one disk's unexpected answer must not end the round)
             answer = NoHealth(MALFORMED, f"{disk.device.name}: {type(error).__name__}: {error}")
         if isinstance(answer, DiskHealth):
             disk.success_at = self._wall()
         disk.answer = answer
 
     def _state(self, disk: _Disk) -> DiskState | None:
-        """``None`` before the first question is answered, or has waited too long."""
+        """``None`` until the first query is answered or has taken too long."""
         now, name, answer = self._clock(), disk.device.name, disk.answer
         since_s = 0.0 if disk.asked_s is None else now - disk.asked_s
         in_flight_s = since_s if disk.in_flight else 0.0
@@ -192,7 +192,7 @@ class HealthWatch:
         return DiskState(name, health, asleep, reason, message, disk.success_at, in_flight_s)
 
     def _note(self, disk: _Disk) -> None:
-        """Log a change of state, once."""
+        """Log each change of state once."""
         state = self._state(disk)
         if state is None or state.reason == disk.said:
             return
@@ -204,17 +204,17 @@ class HealthWatch:
 
 
 class DiskAsker:
-    """Asks real disks: NVMe controllers by ioctl, all others through smartctl. May be called from several threads."""
+    """Queries real disks: NVMe controllers by ioctl, all others through smartctl. Any thread may call it."""
 
     def __init__(self, roots: Roots, environment: Mapping[str, str]) -> None:
         self._roots = roots
         self.runner = ProcessRunner(environment, keep_capabilities=True)
-        # a user's PATH on Debian lacks the directory that smartctl is in
+        # on Debian, a user's PATH lacks the directory of smartctl
         self._path = f"{environment.get('PATH', '')}:/usr/sbin:/sbin".lstrip(":")
         self._limits: dict[tuple[str, str | None], Limits] = {}
 
     def __call__(self, device: BlockDevice) -> Answer:
-        """One disk's answer; see ``sources/nvme_smart.py`` and ``sources/smartctl.py`` for what it raises."""
+        """One disk's answer; see ``sources/nvme_smart.py`` and ``sources/smartctl.py`` for the exceptions."""
         if device.transport != "nvme":
             if not _may_send_ata(self._roots):
                 raise NoHealth(NO_PERMISSION, f"{device.name}: asking it takes CAP_SYS_RAWIO, see {DROP_IN}")
@@ -233,6 +233,6 @@ class DiskAsker:
 
 
 def _may_send_ata(roots: Roots) -> bool:
-    """Whether this process has CAP_SYS_RAWIO; without it smartctl takes the refusal for a disk in SLEEP."""
+    """Whether this process has CAP_SYS_RAWIO; without it smartctl mistakes the refusal for a disk in SLEEP."""
     match = re.search(rb"^CapEff:\s*([0-9a-f]{1,16})$", read_bytes(roots.proc / "self" / "status") or b"", re.MULTILINE)
     return match is None or bool(int(match[1], 16) >> _CAP_SYS_RAWIO & 1)

@@ -1,7 +1,7 @@
-"""Everything that is read of this host, but for the probes: readers for the scrape, and the jobs that fill their slots.
+"""Everything read from this host except the probes: readers for the scrape, and the jobs that fill their slots.
 
-The daemon runs the jobs on their ticks; `plumbline check` runs each once a look. What is reported of the host is the
-configuration's to say, so that is asked anew each time: it changes at a reload.
+The daemon runs the jobs at their intervals; `plumbline check` runs each once a look. The configuration decides what is
+reported; it is consulted each time, because a reload may change it.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from plumbline.sources.net.portfacts import Transports
 from plumbline.sources.net.roles import CLUSTER, PUBLIC, Configured
 
 KERNEL_WATCH_EVERY_S = 15.0
-"""Interrupt counters, squeezes and kernel settings: as long as a usual scrape interval, at least 10 s."""
+"""For interrupt counters, squeezes and kernel settings: a usual scrape interval; at least 10 s."""
 LINK_FACTS = "link facts"
 INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
-"""InfiniBand counters are read in the background: each asks the adapter's firmware."""
+"""InfiniBand counters are read in the background, because each read queries the adapter's firmware."""
 LATENCY, LATENCY_DISKS = "latency", "disk latencies"
 LATENCY_DISKS_EVERY_S = 15.0
-"""Requests that nobody notes are lost until then."""
+"""How often to look for new disks; requests that are not recorded until then are lost."""
 
 LINKS_CHANGED = (NETWORK_FACTS, LINK_FACTS)
 DISKS_CHANGED = (DISK_FACTS, DISK_USERS, DISK_PRESENCE, QUEUES, LATENCY_DISKS)
-"""Jobs to be kicked when the kernel says that something came or went."""
+"""Jobs to run when the kernel reports that a device appeared or disappeared."""
 
 
 class HostWatch:
-    """The readers. ``config`` gives the configuration in force."""
+    """The readers. ``config`` returns the active configuration."""
 
     def __init__(
         self, *, config: Callable[[], Config], store: StateStore, roots: Roots, environment: Mapping[str, str]
@@ -87,7 +87,7 @@ class HostWatch:
         )
 
     def jobs(self) -> list[Job]:
-        """What is read outside the scrape."""
+        """All jobs that read outside the scrape."""
         return [
             *self.facts.jobs(),
             Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self.links.refresh),
@@ -101,21 +101,21 @@ class HostWatch:
 
     @property
     def facts_read(self) -> bool:
-        """Whether all that labels are made of has been read, or could not be."""
+        """Whether everything that labels are made of has been read, or has failed."""
         return self.facts.read_once and self.storage.users.tried
 
     @property
     def disks(self) -> tuple[BlockDevice, ...]:
-        """All disks as last read; none before."""
+        """All disks as last read; empty before that."""
         try:
             return self.facts.devices
         except PlumblineError:
             return ()
 
     def use_capabilities(self, needed: Set[Capability]) -> str:
-        """Do what takes them, and give up all but the ``needed``; a reload can't have them back. Both in words.
+        """Do what needs capabilities, then drop all but the ``needed``; a reload can't regain them. Returns a message.
 
-        To be called while there is one thread: capabilities belong to threads.
+        Call it while there is only one thread: capabilities belong to threads.
         """
         if self._config().collectors.get(LATENCY, True):
             self.latency.open()
@@ -130,12 +130,12 @@ class HostWatch:
         return f"given up: {', '.join(names)}; kept: {kept}"
 
     def configured(self) -> None:
-        """The configuration has changed: let go of what it no longer wants."""
+        """After a change of configuration: release what it no longer needs."""
         if not self._config().collectors.get(LATENCY, True):
             self.latency.close()
 
     def stop(self) -> None:
-        """End the questions to disks that are under way."""
+        """End the running queries to disks."""
         self._asker.runner.stop()
 
     def keeps_nic(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The slow tier: facts of the host that rarely change, read by jobs beside the scrape."""
+"""The slow tier: facts of the host that rarely change, read by jobs outside the scrape."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from plumbline.sources.net.network import NetworkReader
 log = logging.getLogger(__name__)
 
 FACTS_EVERY_S = 300.0
-"""Facts that rarely change (rings, drivers, disk models) are read again this often, besides on kernel events."""
+"""How often facts that rarely change (rings, drivers, disk models) are read again, apart from kernel events."""
 NETWORK_FACTS, DISK_FACTS = "network facts", "disk facts"
 
 
 class HostFacts:
-    """What was read last, and the jobs that read it.
+    """The latest facts, and the jobs that read them.
 
-    Network and disks are read apart, so that a disk that hangs leaves the network's facts fresh.
+    Network and disks are read by separate jobs, so that a disk that hangs does not delay the network's facts.
     """
 
     def __init__(self, network: NetworkReader, roots: Roots) -> None:
@@ -30,7 +30,7 @@ class HostFacts:
         self._disks = Slot[tuple[BlockDevice, ...]](self._read_disks, what="the disks")
 
     def jobs(self) -> list[Job]:
-        """To be run at once and every few minutes, and kicked by their names on kernel events."""
+        """Jobs that run at once and every few minutes; kernel events kick them by name."""
         return [
             Job(NETWORK_FACTS, FACTS_EVERY_S, 0.0, self._ports.refresh),
             Job(DISK_FACTS, FACTS_EVERY_S, 0.0, self._disks.refresh),
@@ -38,12 +38,12 @@ class HostFacts:
 
     @property
     def read_once(self) -> bool:
-        """Whether everything has been read, or could not be."""
+        """Whether everything has been read, or has failed."""
         return self._ports.tried and self._disks.tried
 
     @property
     def devices(self) -> tuple[BlockDevice, ...]:
-        """All disks as last read; before that why there are none."""
+        """All disks as last read; before the first reading, raises why there is none."""
         return self._disks.value if self._disks.last is None else self._disks.last
 
     def _read_network(self) -> None:

@@ -1,6 +1,6 @@
-"""What is read outside the scrape every few seconds, because it is too much for one or needs two readings.
+"""Kernel readings taken every few seconds outside the scrape, because they take too long or need two samples.
 
-Interrupt counters, receive-loop squeezes, kernel settings. Each part fails for itself and keeps its error.
+Interrupt counters, receive-loop squeezes, kernel settings. Each part fails on its own and keeps its error.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ log = logging.getLogger(__name__)
 
 
 class KernelWatch:
-    """The latest of each. :meth:`refresh` is a job's; whatever it keeps is replaced whole, so anybody may look."""
+    """The latest of each. A job calls :meth:`refresh`; values are replaced as a whole, so any thread may read them."""
 
     def __init__(
         self, *, roots: Roots, clock: Callable[[], float], ticks_per_s: int, keep_nic: Callable[[str], bool]
     ) -> None:
-        """``clock`` gives monotonic seconds, ``ticks_per_s`` is ``os.sysconf("SC_CLK_TCK")``."""
+        """``clock`` returns monotonic seconds, ``ticks_per_s`` is ``os.sysconf("SC_CLK_TCK")``."""
         self.interrupts = IrqBalanceReader(roots=roots, clock=clock, keep=keep_nic)
         self.squeezes = SqueezeReader(roots=roots, ticks_per_s=ticks_per_s)
         self._sysctl = Slot[SysctlReading](
@@ -33,12 +33,12 @@ class KernelWatch:
         )
 
     def refresh(self, _cancel: threading.Event) -> None:
-        """Read all of it again."""
+        """Read all parts again."""
         self.interrupts.refresh()
         self.squeezes.refresh()
         self._sysctl.refresh()
 
     @property
     def sysctl(self) -> SysctlReading:
-        """The settings as last read; raises what reading them raised."""
+        """The latest settings; raises the error of the last reading if it failed."""
         return self._sysctl.value

@@ -1,8 +1,8 @@
-"""Whether mounts that depend on a server answer: asked in the background, by one child process a mount at a time.
+"""Whether mounts that depend on a server respond: checked in the background, by one child process for each mount.
 
-A mount whose server is gone may hold whoever asks in the kernel for ever. So the daemon itself never asks; it starts
-:mod:`~plumbline.probes.filesystem.mount_look` and looks whether that has ended. One that hangs is killed, and where
-even that does not end it, no second one is started beside it.
+A mount whose server is gone may block a caller in the kernel for ever, so the daemon itself never accesses it. It
+starts :mod:`~plumbline.probes.filesystem.mount_look` and polls whether that has ended. A process that hangs is
+killed, and if even that does not end it, no second one is started for the same mount.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from plumbline.probes.filesystem.mount_look import DEAD
 from plumbline.sources.kernel.mounts import Mount, MountState, is_remote, own_mounts
 
 MOUNTS, MOUNTS_EVERY_S = "mounts", 30.0
-"""Each look is two small processes and a question to a server; an alert wants two of them."""
+"""Each check is two small processes and a query to a server; an alert needs two checks."""
 ANSWER_WITHIN_S = 5.0
-"""A mount that answers does so within milliseconds, over the worst network within a second."""
+"""A healthy mount answers within milliseconds, over the worst network within a second."""
 MOUNTS_MAX = 64
-"""More are not asked: a container host may have hundreds, of the same servers."""
+"""Further mounts are not checked: a container host may have hundreds from the same servers."""
 _POLL_S = 0.02
 _ANSWER_MAX_BYTES = 4096
 
 
 class _Question:
-    """What is known of one mount, and the process that asks it, if one does."""
+    """The state of one mount, and the process that checks it, if one runs."""
 
     def __init__(self, mount: Mount) -> None:
         self.mount = mount
@@ -50,7 +50,7 @@ class _Question:
         )
 
     def take_answer(self) -> None:
-        """See whether the process has ended, and what it said."""
+        """If the process has ended, take its answer."""
         process = self.process
         if process is None or not process.ended:
             return
@@ -62,14 +62,14 @@ class _Question:
         self.process = None
 
     def kill(self) -> None:
-        """It waits where it may wait for ever; a wait that can be killed ends now."""
+        """Kill the process: a killable wait in the kernel ends then."""
         if self.process is not None and not self.killed:
             self.killed = True
             self.process.signal(signal.SIGKILL)
 
 
 class MountWatch:
-    """The state of every mount behind a server. :meth:`refresh` is a job's; any thread may look at ``states``."""
+    """The state of every mount from a server. A job calls :meth:`refresh`; any thread may read ``states``."""
 
     def __init__(self, roots: Roots, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._roots, self._clock = roots, clock
@@ -77,7 +77,7 @@ class MountWatch:
         self._leaving: list[_Question] = []
 
     def refresh(self, cancel: threading.Event) -> None:
-        """Ask every mount, and wait for the answers a few seconds; what hangs is looked at again next time."""
+        """Check every mount and wait a few seconds for the answers; a check that hangs is polled again next time."""
         self._questions.refresh()
         questions = self._questions.last or {}
         for each in (*self._leaving, *questions.values()):
@@ -89,7 +89,7 @@ class MountWatch:
         self._await(questions, cancel)
 
     def _look(self) -> dict[str, _Question]:
-        """By mount point; the same question as before for a mount that stayed."""
+        """Checks by mount point; a mount that stayed keeps its previous one."""
         known, now = self._questions.last or {}, dict[str, _Question]()
         for mount in own_mounts(self._roots):
             if not is_remote(mount.filesystem):
@@ -103,7 +103,7 @@ class MountWatch:
 
     @property
     def states(self) -> tuple[MountState, ...]:
-        """Every mount now; :class:`Unavailable` before the first look and where the kernel does not tell of mounts."""
+        """Every mount now; :class:`Unavailable` before the first check or if the kernel does not list mounts."""
         return tuple(self._state(each) for each in self._questions.value.values())
 
     def _state(self, question: _Question) -> MountState:
@@ -128,8 +128,8 @@ class MountWatch:
 
 
 def verdict(said: bytes) -> bool | None:
-    """Whether the mount is up by what :mod:`~plumbline.probes.filesystem.mount_look` printed; ``None`` where it may
-    not be asked."""
+    """Whether the mount is up, from the output of :mod:`~plumbline.probes.filesystem.mount_look`; ``None`` if it could
+    not be checked."""
     try:
         answer = json.loads(said)
         number = answer.get("errno", 0)

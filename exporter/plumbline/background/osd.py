@@ -1,4 +1,4 @@
-"""The OSDs of this host, asked in the background: the scrape reads what they answered last."""
+"""The OSDs of this host, queried in the background: the scrape shows their latest answers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from plumbline.core.slot import Slot
 from plumbline.sources.ceph.osds import TIMEOUT_S, OsdReading, OsdStore, osds_here, read_osds, read_stores
 
 OSDS, OSDS_EVERY_S = "osds", 15.0
-"""Histograms, heartbeats, blocked operations: as long as a usual scrape interval."""
+"""For histograms, heartbeats and blocked operations: a usual scrape interval."""
 OSD_STORES, OSD_STORES_EVERY_S = "osd stores", 300.0
-"""Fragmentation walks the OSD's free list and holds its lock meanwhile; settings change when somebody changes them."""
+"""Fragmentation walks the OSD's free list and holds its lock meanwhile; settings only change when an admin does it."""
 
 
 class OsdWatch:
-    """Both slots, and the jobs that fill them. ``patterns`` gives the globs in force."""
+    """Both slots and the jobs that fill them. ``patterns`` returns the active globs of admin sockets."""
 
     def __init__(self, patterns: Callable[[], Sequence[str]], *, timeout_s: float = TIMEOUT_S) -> None:
         self._patterns, self._timeout_s = patterns, timeout_s
@@ -27,7 +27,7 @@ class OsdWatch:
         )
 
     def jobs(self) -> list[Job]:
-        """Both are bounded by themselves."""
+        """Two jobs; each limits its own run time."""
         return [
             Job(OSDS, OSDS_EVERY_S, 0.0, self.osds.refresh),
             Job(OSD_STORES, OSD_STORES_EVERY_S, 0.0, self.stores.refresh),

@@ -1,8 +1,8 @@
-"""Which disks there are, and which there were: a disk that leaves stays visible for a week, over restarts.
+"""Present and former disks: a disk that disappears stays visible for a week, also across restarts.
 
-That is meant for disks that are built in: software devices and removable ones come and go. Listing ``/sys/block``
-asks no disk, so this goes on while the facts' reading hangs on one. A disk is known by name and serial number; before
-its facts are read, it is taken for the one that had its name last.
+Only built-in disks count: software devices and removable ones come and go. Listing ``/sys/block`` queries no disk, so
+it continues while reading the facts hangs on one. A disk is identified by name and serial number; before its facts are
+read, it is taken for the last disk of that name.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from plumbline.sources.disk.block import BlockDevice, list_real_disks
 
 DISK_PRESENCE, LOOK_EVERY_S = "disk presence", 15.0
 FORGET_AFTER_S = 7 * 86400.0
-"""Long enough for a weekend and for who was on holiday; a disk taken out on purpose does not bother for ever."""
+"""Covers a weekend and a holiday, but a disk removed on purpose is not reported for ever."""
 SAVE_EVERY_S = 3600.0
-"""Besides at every change: how much older `last seen` may be after a crash."""
+"""The state is also saved at every change. Limits how outdated `last seen` may be after a crash."""
 
 Key = tuple[str, str]
 
 
 class DiskPresence:
-    """Looks every few seconds; :attr:`seen` is replaced whole, so anybody may look at it."""
+    """Looks every few seconds; :attr:`seen` is replaced as a whole, so any thread may read it."""
 
     def __init__(
         self,
@@ -39,23 +39,23 @@ class DiskPresence:
         store: StateStore,
         wall: Callable[[], float],
     ) -> None:
-        """``facts`` may raise :class:`PlumblineError`: then there are none; ``keep`` says which names are wanted."""
+        """``facts`` may raise :class:`PlumblineError` if there are none; ``keep`` says which names are reported."""
         self._roots, self._facts, self._keep, self._store, self._wall = roots, facts, keep, store, wall
         self._saved_ts = 0.0
         self.seen: tuple[DiskSeen, ...] = ()
 
     def jobs(self) -> list[Job]:
-        """To be run every few seconds, and kicked when disks come or go."""
+        """One job that runs every few seconds and is kicked when disks appear or disappear."""
         return [Job(DISK_PRESENCE, LOOK_EVERY_S, 0.0, self.look)]
 
     def look(self, _cancel: threading.Event | None = None) -> None:
-        """List the disks, remember them."""
+        """List the disks and record them."""
         now = self._wall()
         listed = [name for name in list_real_disks(self._roots) if self._keep(name)]
         before = {
             (each.device, each.serial): each
             for each in self._store.disks
-            if self._keep(each.device)  # one that is excluded since is not missed
+            if self._keep(each.device)  # a disk that is excluded by now is not missing
         }
         serials = self._serials()
         present = set()
@@ -83,10 +83,10 @@ class DiskPresence:
 
 
 def remember(before: Mapping[Key, DiskRecord], present: set[Key], now: float) -> dict[Key, DiskRecord]:
-    """What is known after a look at ``now`` that found ``present``.
+    """The known disks after a look at ``now`` that found ``present``.
 
-    Forgotten are: who has been away for a week; who had no serial number while one of that name is here (udev told
-    the number later); and who is here under another name that it got since (names change with the order of finding).
+    Forgets a disk that has been away for a week; one without serial number if a disk of that name is present (udev
+    supplied the number later); and one that is present under a name it got later (names depend on detection order).
     """
     known = {
         key: msgspec.structs.replace(before[key], last_seen=now)
@@ -108,6 +108,6 @@ def remember(before: Mapping[Key, DiskRecord], present: set[Key], now: float) ->
 
 
 def _last_serial(name: str, records: Iterable[DiskRecord]) -> str | None:
-    """Of the disk that had the name last; ``None`` where none had it."""
+    """The serial number of the last disk of this name; ``None`` if there was none."""
     same = [record for record in records if record.device == name]
     return max(same, key=lambda record: record.last_seen).serial if same else None

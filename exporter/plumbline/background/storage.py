@@ -1,6 +1,6 @@
-"""What is read of the disk layer outside the scrape: each part in a slot of its own, by a job of its own.
+"""Readings of the disk layer outside the scrape: each part has its own slot and its own job.
 
-A disk that hangs holds back the one job that asked it; the others go on, and the scrape shows how old a slot is.
+A disk that hangs delays only the job that queried it; the others continue, and the scrape shows each slot's age.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ log = logging.getLogger(__name__)
 
 HEALTH = "disk health"
 DISK_USERS, DISK_USERS_EVERY_S = "disk users", 60.0
-"""Disks that come and go tell so; what is mounted or swapped to doesn't."""
+"""The kernel reports disks that appear or disappear, but not mounts or swap."""
 QUEUES, QUEUES_EVERY_S = "disk queues", 60.0
-"""A setting changes when somebody changes it: a minute late is early enough."""
+"""Settings only change when an admin does it, so a minute's delay does not matter."""
 PCIE, PCIE_EVERY_S = "pcie", 60.0
-"""Error counters want freshness, each pass costs the devices some hundred register reads; rules look back over five
-minutes and more, so that several passes lie within their window."""
+"""Error counters should be fresh, but each pass costs the devices some hundred register reads; rules look back five
+minutes or more, so their window covers several passes."""
 ARRAYS_EVERY_S = 15.0
-"""A rebuild's progress, a lost path: as long as a usual scrape interval."""
+"""For a rebuild's progress or a lost path: a usual scrape interval."""
 ZPOOL_EVERY_S = 60.0
-"""Each is a process; errors that are a minute old are early enough."""
+"""Each reading starts a process; errors may be a minute old."""
 
 
 class StorageWatch:
-    """The latest reading of each part. Every slot is replaced whole, so anybody may look.
+    """The latest reading of each part. Slots are replaced as a whole, so any thread may read them.
 
-    ``zpool`` runs the tool of that name; ``None``: it is not asked. Without ``health`` no disk is asked for its own.
+    ``zpool`` runs the tool of that name; with ``None`` it is not run. Without ``health`` no disk's health is queried.
     """
 
     def __init__(self, roots: Roots, *, zpool: ToolRunner | None = None, health: HealthWatch | None = None) -> None:
@@ -68,7 +68,7 @@ class StorageWatch:
         )
 
     def jobs(self) -> list[Job]:
-        """What keeps the slots filled; each job is bounded by itself."""
+        """The jobs that fill the slots; each limits its own run time."""
         stop_zpool = self._zpool_runner.stop if self._zpool_runner else lambda: None
         health = [Job(HEALTH, LOOK_EVERY_S, 0.0, self._health.refresh)] if self._health is not None else []
         return [
@@ -90,7 +90,7 @@ class StorageWatch:
 
     @property
     def health(self) -> tuple[DiskState, ...]:
-        """Every disk's health; :class:`Unavailable` where there is none to ask, or nobody asks."""
+        """Every disk's health; :class:`Unavailable` if there is no disk to query or health is not queried."""
         if self._health is None:
             raise Unavailable("nobody asks disks for their health")
         return self._health.states

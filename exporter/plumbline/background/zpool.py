@@ -1,7 +1,7 @@
-"""Asks ``zpool status`` of the pools that can answer, and leaves a pool that hangs alone.
+"""Runs ``zpool status`` for the pools that can answer, and leaves out suspended ones.
 
-The tool waits in the kernel for a pool whose devices are gone, where no signal reaches it. So a suspended pool is not
-asked for, and while one command still hangs no other is begun: one stuck process, not one a minute.
+For a pool whose devices are gone the tool waits in the kernel, where no signal reaches it. So a suspended pool is not
+queried, and no command is started while an earlier one hangs: one stuck process, not one a minute.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from plumbline.sources.disk.zpool_status import PoolStatus, parse_json, parse_te
 
 TIMEOUT_S = 10.0
 
+# OpenZFS 2.3 prints JSON, 0.8 prints exact counts, older versions round them.
 _FORMS: tuple[tuple[str, ...], ...] = (("-j", "--json-int"), ("-p",), ())
-"""OpenZFS 2.3 speaks JSON, 0.8 gives exact counts, older ones round them."""
 _USAGE = 2
 _NOT_FOUND = 127
 
 
 class ToolRunner(Runner, Protocol):
-    """A runner that knows what it had to leave behind."""
+    """A runner that knows which processes it had to abandon."""
 
     def stuck(self) -> tuple[int, ...]:
         """Process ids of earlier commands that outlived SIGKILL and are still there."""
         ...
 
     def stop(self) -> None:
-        """End what runs and begin nothing more."""
+        """End running commands and start no more."""
         ...
 
 
 class ZpoolStatus:
-    """For one thread at a time. ``runner`` runs nothing else."""
+    """For one thread at a time. ``runner`` must run nothing else."""
 
     def __init__(self, roots: Roots, runner: ToolRunner) -> None:
         self._roots, self._runner = roots, runner
         self._forms = _FORMS
 
     def read(self) -> tuple[PoolStatus, ...]:
-        """All pools but the suspended ones; none where there is no ZFS. :class:`Unavailable`: no tool, no right."""
+        """All pools except suspended ones; empty without ZFS. :class:`Unavailable`: no tool or no permission."""
         pools = [name for name, state in read_zfs(self._roots).pools.items() if state != SUSPENDED]
         if not pools:
             return ()
@@ -61,7 +61,7 @@ class ZpoolStatus:
         return parse_json(text) if "-j" in form else parse_text(text)
 
     def _ask(self, pools: list[str]) -> tuple[tuple[str, ...], Completed]:
-        """In the newest form that this version takes; it is remembered."""
+        """Run the newest form of the command that this version accepts, and remember it."""
         while True:
             form = self._forms[0]
             done = self._runner.run(("zpool", "status", *form, *pools), timeout_s=TIMEOUT_S)
