@@ -1,1 +1,1 @@
-"""What a user may write: typed, read strictly, with one clear line for every mistake."""
+"""The user's configuration: typed, strictly parsed, with one clear line for every error."""

@@ -1,7 +1,7 @@
-"""Secrets by systemd's credentials: ``credential:NAME`` in the configuration is a file that the service was handed.
+"""Secrets by systemd's credentials: ``credential:NAME`` in the configuration is a file that systemd gives the service.
 
-``LoadCredential=NAME:PATH`` in the unit lets root's file be read by this service and nobody else. systemd says where in
-``$CREDENTIALS_DIRECTORY`` (systemd.exec(5), "Credentials"); a container's runtime may do the same.
+``LoadCredential=NAME:PATH`` in the unit makes a file of root's readable for this service and nobody else. systemd
+passes the directory in ``$CREDENTIALS_DIRECTORY`` (systemd.exec(5), "Credentials"); a container may do so too.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from plumbline.config.types import CREDENTIAL, Strict
 T = TypeVar("T", bound=Strict)
 
 DIRECTORY = "/run/credentials/plumbline.service"
-"""Where they are for a command that root runs beside the service."""
+"""The directory of the credentials for a command that root runs outside the service."""
 
 
 def with_credentials(config: Config, environment: Mapping[str, str]) -> Config:
-    """``config`` with a path wherever a credential stands. Nothing is opened: what is missing is told by its reader."""
+    """``config`` with credentials replaced by paths. Opens nothing: the reader of a file reports that it is missing."""
     directory = environment.get("CREDENTIALS_DIRECTORY") or DIRECTORY
     return msgspec.structs.replace(
         config,
@@ -31,7 +31,7 @@ def with_credentials(config: Config, environment: Mapping[str, str]) -> Config:
 
 
 def is_handed(path: str) -> bool:
-    """Whether a file is systemd's copy, which only it writes."""
+    """Whether a file is systemd's copy, which only systemd writes."""
     return path.startswith(("/run/credentials/", CREDENTIAL))
 
 

@@ -1,8 +1,7 @@
-"""The configuration: strict YAML in, frozen structs out, one clear line for every mistake.
+"""The configuration: strict YAML parsed into frozen structs, with one clear line for every error.
 
 An unknown key, a wrong type or an impossible value raises :class:`ConfigError` with file, dotted key, value and
-reason; nothing is applied. Without a file the defaults below are the configuration: no root, no Ceph, no other
-program, loopback only.
+reason; nothing is applied. Without a file the defaults below apply: no root, no Ceph, no other program, loopback only.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from plumbline.config.yaml import MAX_CHARACTERS, convert, read_text, read_yaml
 from plumbline.errors import ConfigError
 
 DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
-"""Loopback, because no authentication is set; the port lies outside 9100-9999, which is fully allocated."""
+"""Loopback, because no authentication is set; the port is outside 9100-9999, which is fully allocated."""
 
 SCHEMA_VERSION = 1
-"""Raised when a key's meaning changes; a new key needs none: an older release says which key it does not know."""
+"""Incremented when a key's meaning changes. A new key needs no increment: an older release names the unknown key."""
 MIN_HEALTH_INTERVAL_S = 60.0
 MAX_CEPH_TIMEOUT_S = 30.0
-"""Half of the lease of the cluster's lock: it has to be renewed in time."""
+"""Half of the lease of the cluster's lock, which must be renewed in time."""
 
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def split_address(text: str) -> tuple[str, int]:
-    """``host:port`` or ``[v6]:port`` → host and port; ``:port`` means every address. ``ValueError`` otherwise."""
+    """``host:port`` or ``[v6]:port`` → host and port; ``:port`` means every address; otherwise ``ValueError``."""
     match = re.fullmatch(r"(?:\[(?P<six>[0-9a-fA-F:.%]+)\]|(?P<host>[^:\[\]]*)):(?P<port>\d{1,5})", text)
     if not match or int(match["port"]) > 65535:
         raise ValueError("expected host:port, for example 127.0.0.1:10047 or [::1]:10047")
@@ -49,15 +48,15 @@ def split_address(text: str) -> tuple[str, int]:
 
 
 class WebConfig(Strict, frozen=True):
-    """The HTTP side."""
+    """The web server."""
 
     listen_address: str = DEFAULT_LISTEN_ADDRESS
-    """``host:port``; ``[::1]:port`` for IPv6; port 0 takes a free one. Other than loopback, say who may come in."""
+    """``host:port``; ``[::1]:port`` for IPv6; port 0 picks a free one. If not loopback, configure who has access."""
     config_file: str | None = None
-    """TLS, client certificates, users and headers, in the format that exporters share (docs/web.md); read anew at a
-    reload, and when it or a certificate changes. As the flag ``--web.config.file``."""
+    """TLS, client certificates, users and headers, in the format shared by exporters (docs/web.md); read again at a
+    reload, and when it or a certificate changes. Same as the flag ``--web.config.file``."""
     max_requests: Annotated[int, Meta(ge=1, le=1000)] = 40
-    """Requests under way at once; one more gets 503. As node_exporter's flag of that name."""
+    """Concurrent requests; one more gets 503. Same as node_exporter's flag of that name."""
 
     def __post_init__(self) -> None:
         try:
@@ -67,19 +66,19 @@ class WebConfig(Strict, frozen=True):
 
 
 class DevicesConfig(Strict, frozen=True):
-    """Which devices are reported (regular expressions, matched against the whole name), and which are Ceph's."""
+    """Which devices are reported (regular expressions that match the whole name), and which are Ceph's."""
 
     disk_exclude: str = r"(?:loop|ram|zram|fd|sr|nbd)\d+"
-    """Disks to leave out."""
+    """Disks to exclude."""
     disk_partitions: bool = False
-    """True: the counters (collector `disk`) of partitions, too, as `device="sda1"`. What goes to a partition counts on
-    its disk as well: sums over devices then count it twice."""
+    """True: also count partitions (collector `disk`), as `device="sda1"`. I/O to a partition counts on its disk too, so
+    sums over devices count it twice."""
     health_interval: Duration = Duration(300.0)
-    """How often a disk is asked for its health (SMART), at least `1m`; a sleeping disk is left asleep."""
+    """How often a disk is asked for its health (SMART), at least `1m`; a sleeping disk is not woken."""
     nic_exclude: str = r""
-    """Network devices to leave out, e.g. `veth.*|cali.*` on a container host."""
+    """Network devices to exclude, e.g. `veth.*|cali.*` on a container host."""
     ceph_public: tuple[str, ...] = ()
-    """Network devices of Ceph's public network, by name. Empty: found out from ceph.conf, else from open sockets."""
+    """Network devices of Ceph's public network, by name. Empty: detected from ceph.conf, else from open sockets."""
     ceph_cluster: tuple[str, ...] = ()
     """The same for the cluster network."""
 
@@ -98,47 +97,47 @@ class BaselineConfig(Strict, frozen=True):
     """Which baselines exist and which may judge."""
 
     files: tuple[str, ...] = ()
-    """Site files, read at start and reload; ``baseline.yaml`` in the storage path (what ``plumbline baseline
-    record`` writes) is always read when it exists."""
+    """Site files, read at start and reload; ``baseline.yaml`` in the storage path (written by ``plumbline baseline
+    record``) is always read if it exists."""
     judge: dict[str, str] = msgspec.field(default_factory=dict)
-    """Device class → documented profile that judges it here, e.g. ``{ssd: unnoba-2020}``. Another site's
-    hardware: without an entry a documented profile is shown and judges nothing."""
+    """Device class → documented profile that judges it here, e.g. `{ssd: unnoba-2020}`. A documented profile describes
+    another site's hardware: without an entry it is shown but judges nothing."""
 
 
 class CephConfig(Strict, frozen=True):
-    """The cluster this node belongs to. Without a configuration file of Ceph nothing here is used."""
+    """The cluster this node belongs to. Without a Ceph configuration file nothing here is used."""
 
     secrets: ClassVar[tuple[str, ...]] = ("keyring", "osd_bench_keyring")
     """Fields that may hold `credential:NAME`."""
 
     conf: str = "/etc/ceph/ceph.conf"
-    """Ceph's configuration file: where the monitors are."""
+    """Ceph's configuration file, which names the monitors."""
     user: str = "plumbline"
-    """cephx user, without `client.`; `plumbline ceph setup` makes it."""
+    """cephx user, without `client.`; `plumbline ceph setup` creates it."""
     keyring: str | None = None
-    """Its key: a file, or `credential:NAME`, which systemd hands the service. ``None``: what Ceph's configuration says,
-    `/etc/ceph/ceph.client.plumbline.keyring` by default."""
+    """Its key: a file, or `credential:NAME`, which systemd gives the service. ``None``: as Ceph's configuration says,
+    by default `/etc/ceph/ceph.client.plumbline.keyring`."""
     pool: str = "plumbline-probe"
     """Our pool for objects, and for the lock that lets one heavy probe run at a time in the cluster."""
     rbd_pool: str = "plumbline-rbd"
     """Our pool for images."""
     osd_bench_user: str | None = None
-    """cephx user for `osd-bench` probes, without `client.`. Ceph lets nobody bench an OSD who has not all rights on all
-    OSDs, so this is one of its own, made by `plumbline ceph setup --osd-bench`. ``None``: OSDs are not benched."""
+    """cephx user for `osd-bench` probes, without `client.`. Ceph lets only users with all rights on all OSDs bench one,
+    so this is a separate user, created by `plumbline ceph setup --osd-bench`. ``None``: OSDs are not benched."""
     osd_bench_keyring: str | None = None
-    """Its key, a file or `credential:NAME`. ``None``: what Ceph's configuration says."""
+    """Its key, a file or `credential:NAME`. ``None``: as Ceph's configuration says."""
     admin_sockets: tuple[str, ...] = (
         "/run/ceph/*-osd.*.asok",
         "/run/ceph/*/*-osd.*.asok",
         "/var/lib/rook/exporter/*-osd.*.asok",
     )
-    """Where the OSDs of this host have their admin sockets: packages, cephadm, Rook. Absolute paths with `*`."""
+    """Admin sockets of this host's OSDs: packages, cephadm, Rook. Absolute paths with `*`."""
     map: Literal["auto", "always", "never"] = "auto"
-    """Whether this node asks what the cluster map says (`plumbline_ceph_osd_*`, `plumbline_ceph_pool_*`), every minute.
-    One node a cluster would do; `auto`: where a monitor or a manager is set up. `always` on one node where that is seen
-    nowhere, not on all of them: each costs the monitors and the manager its questions."""
+    """Whether this node queries the cluster map (`plumbline_ceph_osd_*`, `plumbline_ceph_pool_*`) every minute. One
+    node a cluster is enough; `auto`: a node where a monitor or a manager is set up does. If that is detected nowhere,
+    set `always` on one node, not on all: each node's queries cost the monitors and the manager time."""
     timeout: Duration = Duration(5.0)
-    """Of each question to the monitors and each operation on an object, in whole seconds, `1s` to `30s`."""
+    """Timeout of each query to the monitors and each operation on an object, in whole seconds, `1s` to `30s`."""
 
     def __post_init__(self) -> None:
         for index, pattern in enumerate(self.admin_sockets):
@@ -155,24 +154,24 @@ class CephConfig(Strict, frozen=True):
 
 
 class GatesConfig(Strict, frozen=True):
-    """What keeps periodic probes from running, and stops one that runs. Each probe's own limits come on top."""
+    """What keeps periodic probes from running, and stops a running one. Each probe's own limits apply as well."""
 
     quiet_hours: tuple[QuietHours, ...] = ()
-    """No heavy probe runs then, in local time: `Mon-Fri 08:00-18:00`, `daily 22:00-06:00`."""
+    """No heavy probe runs at these times, in local time: `Mon-Fri 08:00-18:00`, `daily 22:00-06:00`."""
     health: Literal["ok", "warn", "any"] = "warn"
     """The worst cluster health at which Ceph's probes run."""
     recovery: bool = False
-    """Whether they run during recovery, backfill or a rebalance."""
+    """Whether Ceph's probes run during recovery, backfill or a rebalance."""
 
 
 class NetworkServerConfig(Strict, frozen=True):
-    """The other side of other nodes' `iperf3` probes: a server that the daemon keeps, one client at a time."""
+    """The server for other nodes' `iperf3` probes: the daemon runs it; it serves one client at a time."""
 
     listen: str
-    """`address:port` of the network that is measured, e.g. `10.0.0.11:10048`."""
+    """`address:port` in the network that is measured, e.g. `10.0.0.11:10048`."""
     allow: tuple[str, ...] = ()
-    """Addresses or networks that may measure, e.g. `10.0.0.0/24`. None: those of the listening address's network.
-    Keeps others' tests out; it is no firewall."""
+    """Addresses or networks that may measure, e.g. `10.0.0.0/24`. Empty: the listening address's network. Keeps out
+    other nodes' tests; it is not a firewall."""
 
     def __post_init__(self) -> None:
         try:
@@ -192,7 +191,7 @@ class NetworkServerConfig(Strict, frozen=True):
 
     @property
     def networks(self) -> tuple[IpNetwork, ...]:
-        """``allow``, understood; ``ValueError`` for what is no network."""
+        """``allow``, parsed; ``ValueError`` for an invalid network."""
         return tuple(ipaddress.ip_network(each) for each in self.allow)
 
 
@@ -207,28 +206,28 @@ class Config(Strict, frozen=True):
     """The whole configuration file."""
 
     schema_version: int = SCHEMA_VERSION
-    """Of this file's format. A file of a newer Plumbline is refused as such."""
+    """Version of this file's format. A file for a newer Plumbline is refused as such."""
     web: WebConfig = WebConfig()
-    """The HTTP side; but for ``config_file`` it takes effect at a restart."""
+    """The web server; apart from ``config_file`` it takes effect at a restart."""
     storage_path: str | None = None
-    """State, canary file, recorded baseline: a directory of Plumbline's own, new or empty at the first start, in which
-    nobody else may write. ``None``: systemd's ``$STATE_DIRECTORY``, else ``$XDG_STATE_HOME/plumbline``, else
+    """State, canary file, recorded baseline: a directory used only by Plumbline, new or empty at the first start, that
+    nobody else may write to. ``None``: systemd's ``$STATE_DIRECTORY``, else ``$XDG_STATE_HOME/plumbline``, else
     ``~/.local/state/plumbline``. Takes effect at a restart."""
     collectors: dict[str, bool] = msgspec.field(default_factory=dict)
-    """Collector name → on or off; all are on by default. What was off at the start and needs a capability (`health`,
-    `latency`, `pcie`) can't be switched on by a reload: the daemon has given the capability up."""
+    """Collector name → on or off; all are on by default. A collector that needs a capability (`health`, `latency`,
+    `pcie`) and was off at the start can't be switched on by a reload: the daemon has dropped the capability."""
     devices: DevicesConfig = DevicesConfig()
     """Which devices are reported."""
     probes: tuple[ProbeConfig, ...] = msgspec.field(default_factory=_default_probes)
-    """What is measured on purpose. None given: a canary, and fio (`randwrite-4k-qd1-j1`, 50 operations a second)."""
+    """The probes to run. By default a canary, and fio (`randwrite-4k-qd1-j1`, 50 operations a second)."""
     gates: GatesConfig = GatesConfig()
     """What keeps probes from running."""
     ceph: CephConfig = CephConfig()
     """The cluster this node belongs to."""
     network_server: NetworkServerConfig | None = None
-    """The other side of other nodes' throughput probes. ``None``: there is none."""
+    """The server for other nodes' throughput probes. ``None``: no server."""
     vantage: Literal["host", "vm", "container"] | None = None
-    """From where this node looks: a label of every probe; takes effect at a restart. ``None``: found out."""
+    """Where this node measures from: a label of every probe; takes effect at a restart. ``None``: detected."""
     baseline: BaselineConfig = BaselineConfig()
     """Which baselines exist and which may judge."""
 
@@ -241,7 +240,7 @@ class Config(Strict, frozen=True):
 
 
 def load(path: Path, catalogue: WorkloadCatalogue) -> Config:
-    """Read and check a configuration file; any mistake is one :class:`ConfigError`."""
+    """Read and check a configuration file; any error is one :class:`ConfigError`."""
     return parse(read_text(path, max_bytes=4 * MAX_CHARACTERS), where=str(path), catalogue=catalogue)
 
 
@@ -255,7 +254,7 @@ def parse(text: str, *, where: str, catalogue: WorkloadCatalogue) -> Config:
 
 
 def _check_version(data: Any, where: str) -> None:
-    """First: of a newer file nothing else need be understood."""
+    """Checked first, because the rest of a newer file may not be understood."""
     version = data.get("schema_version", SCHEMA_VERSION) if isinstance(data, dict) else SCHEMA_VERSION
     if type(version) is int and version > SCHEMA_VERSION:
         reason = (
@@ -268,7 +267,7 @@ def _check_version(data: Any, where: str) -> None:
 
 
 def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
-    """What the structs alone can't say."""
+    """Checks that the structs alone can't make."""
     for index, probe in enumerate(config.probes):
         try:
             probe.chosen(catalogue)

@@ -1,4 +1,4 @@
-"""What flags, file and environment mean together: the configuration that holds, and where the state stands."""
+"""Combines flags, file and environment into the effective configuration and the storage path."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from plumbline.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What the command line sets over the file, at start and at every reload."""
+    """Command line options that override the file, at the start and at every reload."""
 
     listen_address: str | None = None
     web_config_file: Path | None = None
     collectors: Mapping[str, bool] = field(default_factory=dict)
 
     def apply(self, config: Config) -> Config:
-        """The configuration that holds."""
+        """The effective configuration."""
         web = config.web
         if self.listen_address is not None:
             web = msgspec.structs.replace(web, listen_address=self.listen_address)
@@ -34,7 +34,7 @@ class Overrides:
 
 
 def storage_path(flag: Path | None, config: Config, environment: Mapping[str, str]) -> Path:
-    """Flag, then file, then systemd's StateDirectory, then the XDG state directory."""
+    """From the flag, else the file, else systemd's StateDirectory, else the XDG state directory."""
     if flag is not None:
         return flag.absolute()
     if config.storage_path:
@@ -53,9 +53,9 @@ def read_config(
     *,
     collectors: Collection[str] | None = None,
 ) -> Config:
-    """The file (or the embedded default) with the flags over it, and credentials where systemd has put them.
+    """The file (or the defaults) with the flags applied, and credentials replaced by systemd's paths.
 
-    ``collectors``: the names there are; ``None`` for a command that runs none, which need not know them.
+    ``collectors``: the existing names; ``None`` for a command that runs none and need not know them.
     """
     if overrides.listen_address is not None:
         try:

@@ -1,4 +1,4 @@
-"""What configuration values are made of: durations, sizes, and structs that refuse what they don't know."""
+"""Types of configuration values: durations, sizes, and structs that refuse unknown keys."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import msgspec
 from plumbline.errors import ConfigError
 
 CREDENTIAL = "credential:"
-"""Instead of a path: a file that systemd hands the service; see :mod:`.credentials`."""
+"""Prefix used instead of a path: a file that systemd gives the service; see :mod:`.credentials`."""
 _CREDENTIAL = re.compile(r"credential:[A-Za-z0-9._-]{1,64}")
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _UNITS_B = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _TWO_DAYS_S = 2 * 86400
+# System calls refuse larger numbers, long after the mistyped value was accepted.
 _LONGEST_S, _BIGGEST_B = 3650 * 86400.0, 2**60
-"""Beyond these the system's own calls refuse a number, long after somebody mistyped it."""
 
 
 def secret_problem(path: str) -> str:
-    """What is wrong with the place of a secret; empty: nothing."""
+    """The error in the path of a secret; empty if it is valid."""
     if path.startswith(CREDENTIAL):
         return (
             "" if _CREDENTIAL.fullmatch(path) else "expected credential:NAME, as LoadCredential= in the unit names it"
@@ -33,11 +33,11 @@ def secret_problem(path: str) -> str:
 
 
 class Duration(float):
-    """Seconds; written as Prometheus writes durations: ``500ms``, ``15s``, ``5m``, ``6h``, ``1d``, ``1w``."""
+    """Seconds, written like Prometheus durations: ``500ms``, ``15s``, ``5m``, ``6h``, ``1d``, ``1w``."""
 
     @classmethod
     def parse(cls, text: object) -> Duration:
-        """Raise ``ValueError`` with the accepted forms for anything else."""
+        """Raises ``ValueError`` with the accepted forms for anything else."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", text) if isinstance(text, str) else None
         if not match:
             raise ValueError("expected a duration such as 500ms, 15s, 5m, 6h or 1d")
@@ -48,11 +48,11 @@ class Duration(float):
 
 
 class Size(int):
-    """Bytes; written with a binary unit: ``4KiB``, ``64MiB``, ``1GiB``. MB is refused: it is another number."""
+    """Bytes, written with a binary unit: ``4KiB``, ``64MiB``, ``1GiB``. MB is refused: it is another number."""
 
     @classmethod
     def parse(cls, text: object) -> Size:
-        """Raise ``ValueError`` with the accepted forms for anything else."""
+        """Raises ``ValueError`` with the accepted forms for anything else."""
         if isinstance(text, int) and not isinstance(text, bool):
             return cls._at_most(text)
         match = re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB|TiB|)", text) if isinstance(text, str) else None
@@ -68,11 +68,11 @@ class Size(int):
 
 
 class Schedule(str):
-    """Moments of the week, in local time: ``daily 02:30``, ``Sun 03:00``, ``Mon,Wed,Fri 22:15``."""
+    """Times of the week, in local time: ``daily 02:30``, ``Sun 03:00``, ``Mon,Wed,Fri 22:15``."""
 
     @classmethod
     def parse(cls, text: object) -> Schedule:
-        """Raise ``ValueError`` with the accepted forms for anything else."""
+        """Raises ``ValueError`` with the accepted forms for anything else."""
         match = re.fullmatch(r"(daily|[A-Z][a-z]{2}(?:,[A-Z][a-z]{2})*) ([01]\d|2[0-3]):[0-5]\d", str(text))
         if not isinstance(text, str) or not match or not (match[1] == "daily" or set(match[1].split(",")) <= set(DAYS)):
             raise ValueError("expected moments such as 'daily 02:30', 'Sun 03:00' or 'Mon,Wed,Fri 22:15'")
@@ -90,16 +90,16 @@ class Schedule(str):
 
     @property
     def longest_gap_s(self) -> float:
-        """Between two moments, in seconds."""
+        """The longest time between two starts, in seconds."""
         days = sorted(self.days)
         gaps = [(after - day - 1) % 7 + 1 for day, after in zip(days, [*days[1:], days[0]], strict=True)]
         return max(gaps) * 86400.0
 
     def next_after(self, now: float) -> float:
-        """The first moment later than ``now``; both Unix seconds.
+        """The first scheduled time after ``now``; both Unix seconds.
 
-        The day counts as the calendar names it, then the time on it: what summer time skips comes at the first moment
-        there is, maybe on the next day already; what it repeats comes once, the first time.
+        The date counts first, then the time of day: a time that the switch to summer time skips becomes the next
+        existing moment, possibly on the next day; a time that is repeated counts once, the first time.
         """
         local = time.localtime(now)
         today = date(local.tm_year, local.tm_mon, local.tm_mday)
@@ -110,15 +110,15 @@ class Schedule(str):
 
 
 def _first_moment(day: date, minute: int) -> float:
-    """When a clock on the wall first shows ``minute`` of ``day`` or, where that is skipped, something later."""
+    """When local time first shows ``minute`` of ``day`` or, if that time is skipped, something later."""
     wanted = calendar.timegm((day.year, day.month, day.day, *divmod(minute, 60), 0))
-    # what local time is ahead of UTC around then: rules change it by hours, or (Samoa, 2011) by a day, not twice a week
+    # UTC offsets around that time: rules change them by hours, or (Samoa, 2011) by a day, and not twice a week
     before, after = (time.localtime(wanted + side).tm_gmtoff for side in (-_TWO_DAYS_S, _TWO_DAYS_S))
     shown = [wanted - ahead for ahead in (before, after) if time.localtime(wanted - ahead).tm_gmtoff == ahead]
     if shown:
         return min(shown)
     early, late = wanted - max(before, after), wanted - min(before, after)
-    while late - early > 1:  # the change lies between the two: to the second
+    while late - early > 1:  # the change is between the two: find it to the second
         middle = (early + late) // 2
         if time.localtime(middle).tm_gmtoff == after:
             late = middle
@@ -128,11 +128,11 @@ def _first_moment(day: date, minute: int) -> float:
 
 
 class QuietHours(str):
-    """Times of the week, in local time: ``Mon-Fri 08:00-18:00``, ``daily 22:00-06:00`` (over midnight)."""
+    """Periods of the week, in local time: ``Mon-Fri 08:00-18:00``, ``daily 22:00-06:00`` (over midnight)."""
 
     @classmethod
     def parse(cls, text: object) -> QuietHours:
-        """Raise ``ValueError`` with the accepted forms for anything else."""
+        """Raises ``ValueError`` with the accepted forms for anything else."""
         clock = r"(?:[01]\d|2[0-3]):[0-5]\d"
         match = re.fullmatch(rf"(daily|[A-Z][a-z]{{2}}(?:[,-][A-Z][a-z]{{2}})*) {clock}-{clock}", str(text))
         if not isinstance(text, str) or not match or not _known_days(match[1]):
@@ -140,7 +140,7 @@ class QuietHours(str):
         return cls(text)
 
     def holds(self, day: int, minute: int) -> bool:
-        """Whether a moment (day of the week, Monday is 0; minutes since midnight) lies in it."""
+        """Whether a time (day of the week, Monday is 0; minutes since midnight) is within the period."""
         days, _, times = self.partition(" ")
         start, end = (_minute(each) for each in times.split("-"))
         if start < end:
@@ -149,11 +149,11 @@ class QuietHours(str):
 
 
 class Endpoint(str):
-    """A host, by name or address, and maybe a port: ``stor02``, ``10.0.0.12:10048``, ``[fd00::12]:10048``."""
+    """A host, by name or address, with an optional port: ``stor02``, ``10.0.0.12:10048``, ``[fd00::12]:10048``."""
 
     @classmethod
     def parse(cls, text: object) -> Endpoint:
-        """Raise ``ValueError`` with the accepted forms for anything else."""
+        """Raises ``ValueError`` with the accepted forms for anything else."""
         found = _split_endpoint(text) if isinstance(text, str) else None
         if found is None:
             raise ValueError("expected a host such as stor02, 10.0.0.12:10048 or [fd00::12]:10048")
@@ -167,7 +167,7 @@ class Endpoint(str):
 
     @property
     def port(self) -> int | None:
-        """``None``: none was named."""
+        """The port; ``None`` if none was given."""
         found = _split_endpoint(self)
         return found[1] if found else None
 
@@ -177,7 +177,7 @@ class LocalAddress(str):
 
     @classmethod
     def parse(cls, text: object) -> LocalAddress:
-        """Raise ``ValueError`` for what is no address."""
+        """Raises ``ValueError`` for anything but an IP address."""
         try:
             return cls(ipaddress.ip_address(text if isinstance(text, str) else ""))
         except ValueError:
@@ -234,13 +234,13 @@ def _minute(text: str) -> int:
 
 
 class Secret(str):
-    """Text that no ``repr`` shows."""
+    """Text that ``repr`` does not show."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, text: object) -> Secret:
-        """``ValueError`` for what is no text."""
+        """Raises ``ValueError`` for anything but text."""
         if not isinstance(text, str):
             raise ValueError("expected text; put it in quotes")
         return cls(text)
@@ -250,7 +250,7 @@ class Secret(str):
 
 
 class FieldError(ValueError):
-    """A field of a struct can't be used; msgspec adds the struct's path when it is raised in ``__post_init__``."""
+    """A field of a struct is invalid; msgspec adds the struct's path if it is raised in ``__post_init__``."""
 
     def __init__(self, field: str, reason: str, value: object = None) -> None:
         self.field, self.reason = field, reason
@@ -258,13 +258,13 @@ class FieldError(ValueError):
         super().__init__(reason)
 
     def at(self, where: str, path: str) -> ConfigError:
-        """The same as an error of a file; ``path``: the struct's, empty for the file itself."""
+        """The same error for a file; ``path`` is the struct's, empty for the file itself."""
         return ConfigError(where, self.reason, key=f"{path}.{self.field}".lstrip("."), value=self.value)
 
 
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Unknown keys are refused, values never change after loading."""
+    """Refuses unknown keys; values never change after loading."""
 
     def mistake(self, field: str, reason: str) -> FieldError:
-        """To be raised for one of its fields, with the value it has."""
+        """An error to raise for one of its fields; includes the field's value."""
         return FieldError(field, reason, getattr(self, field))

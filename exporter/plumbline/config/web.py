@@ -1,6 +1,6 @@
-"""The web configuration file: TLS, client certificates, users, headers, a limit of requests.
+"""The web configuration file: TLS, client certificates, users, headers, a limit on requests.
 
-The format is the one that exporters share (``--web.config.file``), so that one file serves node_exporter and this:
+The format is shared by exporters (``--web.config.file``), so one file serves node_exporter and Plumbline:
 https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md ::
 
     tls_server_config:
@@ -9,8 +9,8 @@ https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuratio
     basic_auth_users:
       prometheus: $2y$10$X0h1gDsPszWURQaxFh.zoubFi6DXncSjhoQNJgRrnGs7EsimhC7zG
 
-Unknown keys and what this implementation can't do are refused; never with the value that stood there: it may be a
-secret. What the file names is read by :mod:`~plumbline.web.tls`.
+Unknown keys and unsupported settings are refused. Errors never show the value, which may be a secret.
+:mod:`~plumbline.web.tls` reads the files that it names.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from plumbline.core.escape import visible
 from plumbline.errors import ConfigError
 
 MAX_BYTES = 1 << 20
-"""Certificates may stand in it."""
+"""Certificates may be embedded in it."""
 MIN_COST, MAX_COST = 4, 14
-"""Of bcrypt: one check takes about 2^cost x 50 µs. Above 14 it takes longer than a scrape may."""
+"""Limits of bcrypt's cost: one check takes about 2^cost x 50 µs. Above 14 it takes longer than a scrape may."""
 
 _ONE_VALUE = {"X-Content-Type-Options": ("nosniff",), "X-Frame-Options": ("deny", "sameorigin")}
 HEADERS = (*_ONE_VALUE, "Content-Security-Policy", "Strict-Transport-Security", "X-XSS-Protection")
-"""Those that the toolkit lets a file set."""
+"""The headers that the toolkit lets a file set."""
 
 _HASH = re.compile(r"\$2[aby]\$(?P<cost>\d\d)\$[./A-Za-z0-9]{53}")
 _INTERVAL = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
@@ -46,24 +46,24 @@ TlsVersion = Literal["TLS10", "TLS11", "TLS12", "TLS13"]
 
 
 class HeaderValue(str):
-    """Text; ``X-XSS-Protection: 1`` is some, as in Go's YAML."""
+    """Text; also accepts the number in ``X-XSS-Protection: 1``, as Go's YAML does."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, text: object) -> HeaderValue:
-        """``ValueError`` for what is no text."""
+        """Raises ``ValueError`` for anything but text or an integer."""
         if not isinstance(text, str) and (not isinstance(text, int) or isinstance(text, bool)):
             raise ValueError("expected text")
         return cls(text)
 
 
 class Interval(float):
-    """Seconds; written as Go writes durations: ``500ms``, ``1s``, ``1m30s``; 0 is none."""
+    """Seconds, written like Go durations: ``500ms``, ``1s``, ``1m30s``; 0 means none."""
 
     @classmethod
     def parse(cls, text: object) -> Interval:
-        """``ValueError`` with the accepted forms for anything else."""
+        """Raises ``ValueError`` with the accepted forms for anything else."""
         if text in (0, "0") and not isinstance(text, bool):
             return cls(0)
         if not isinstance(text, str) or not _INTERVAL.fullmatch(text):
@@ -72,7 +72,8 @@ class Interval(float):
 
 
 class TlsServerConfig(Strict, frozen=True):
-    """``tls_server_config``. Exactly one of ``cert`` (PEM text) and ``cert_file``, and so with the key and the CA."""
+    """``tls_server_config``. Takes exactly one of ``cert`` (PEM text) and ``cert_file``; the same for the key; at most
+    one for the CA."""
 
     cert: str | None = None
     key: Secret | None = None
@@ -98,24 +99,25 @@ class TlsServerConfig(Strict, frozen=True):
 
     @property
     def verifies(self) -> bool:
-        """Whether a client's certificate is looked at."""
+        """Whether client certificates are verified."""
         return self.client_auth_type in ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
 
     @property
     def requires(self) -> bool:
-        """Whether a client without a good certificate is turned away."""
+        """Whether a client without a valid certificate is refused."""
         return self.client_auth_type == "RequireAndVerifyClientCert"
 
 
 class HttpServerConfig(Strict, frozen=True):
-    """``http_server_config``. ``http2`` is accepted, as the file may be others' too; HTTP/1.1 is what is spoken."""
+    """``http_server_config``. ``http2`` is accepted, because other exporters may share the file; only HTTP/1.1 is
+    served."""
 
     http2: bool = True
     headers: dict[str, HeaderValue] = msgspec.field(default_factory=dict)
 
 
 class RateLimit(Strict, frozen=True):
-    """``rate_limit``, a token bucket: one request each ``interval``, up to ``burst`` saved up. 0: no limit."""
+    """``rate_limit``, a token bucket: one request each ``interval``, bursts of up to ``burst``. 0: no limit."""
 
     interval: Interval = Interval(0.0)
     burst: Annotated[int, Meta(ge=0)] = 0
@@ -131,19 +133,19 @@ class WebFile(Strict, frozen=True):
 
 
 def load(path: Path) -> WebFile:
-    """Read and check a file; its relative paths become those they mean. Any mistake is one :class:`ConfigError`."""
+    """Read and check a file and resolve its relative paths. Any error is one :class:`ConfigError`."""
     return _beside(path, parse(read_text(path, max_bytes=MAX_BYTES), where=str(path)))
 
 
 def parse(text: str, *, where: str) -> WebFile:
-    """Check the file's text; ``where`` names it in errors. ``{}`` asks for nothing; an empty file may be one that a
-    full disk or an editor cut."""
+    """Check the file's text; ``where`` names it in errors. ``{}`` is valid and sets nothing; an empty file is refused,
+    because a full disk or an editor may have truncated it."""
     data = read_yaml(text, where=where)
     if data is None:
         raise ConfigError(where, "is empty; write {} where nothing is to guard the port")
     found = convert_secret(WebFile, _without_empty(data), where=where, reference="docs/web.md")
     if found.tls_server_config == TlsServerConfig():
-        found = msgspec.structs.replace(found, tls_server_config=None)  # as the toolkit has it
+        found = msgspec.structs.replace(found, tls_server_config=None)  # as the toolkit does
     if found.tls_server_config is not None:
         _check_tls(found.tls_server_config, where)
     _check_headers(found.http_server_config.headers, where)
@@ -154,7 +156,7 @@ def parse(text: str, *, where: str) -> WebFile:
 
 
 def _without_empty(data: object) -> object:
-    """``tls_server_config:`` with nothing below it is as if it were not there, in Go."""
+    """Drops empty keys: Go treats ``tls_server_config:`` with nothing below it as absent."""
     return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
 
 
@@ -208,7 +210,7 @@ def _check_headers(headers: Mapping[str, str], where: str) -> None:
 def _check_users(users: Mapping[str, Secret], where: str) -> None:
     for name, hashed in users.items():
         key = f"basic_auth_users.{visible(name)}"
-        if not name or ":" in name:  # RFC 7617: what stands before the first colon
+        if not name or ":" in name:  # RFC 7617: the name ends at the first colon
             raise ConfigError(where, "a user's name is not empty and holds no colon", key=key)
         match = _HASH.fullmatch(hashed)
         if not match:
@@ -220,7 +222,7 @@ def _check_users(users: Mapping[str, Secret], where: str) -> None:
 
 
 def cost_of(hashed: str) -> int:
-    """Of a bcrypt hash: the exponent of the work."""
+    """The cost of a bcrypt hash: the exponent of the work."""
     return int(hashed.split("$")[2])
 
 

@@ -1,8 +1,8 @@
-"""The workload catalogue: what is measured on purpose, written once, shared by probes and baselines.
+"""The workload catalogue: every measurement defined once, shared by probes and baselines.
 
-A block workload's id says what it is: ``<pattern>-<block size>-qd<queue depth>-j<jobs>[-dsync|-buffered]``, after the
-layer where that is not the disk (``rbd-``, ``fs-``); the other kinds say it likewise. A probe result
-and a baseline entry are comparable only when layer, device class, workload, operation *and* ``config_hash`` agree.
+A block workload's id describes it: ``<pattern>-<block size>-qd<queue depth>-j<jobs>[-dsync|-buffered]``, after the
+layer if that is not the disk (``rbd-``, ``fs-``); other kinds have similar ids. A probe result and a baseline entry are
+comparable only if layer, device class, workload, operation *and* ``config_hash`` agree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STATISTICS = ("mean", "p50", "p95", "p99", "p999", "max")
 
 
 class Pattern(StrEnum):
-    """Access pattern, in fio's words (``rw=``)."""
+    """Access pattern, in fio's terms (``rw=``)."""
 
     READ = "read"
     WRITE = "write"
@@ -33,7 +33,7 @@ class Pattern(StrEnum):
 
 
 class Sync(StrEnum):
-    """Durability asked of every write: none beyond O_DIRECT, or O_DSYNC (data on stable media on return)."""
+    """Durability of every write: nothing beyond O_DIRECT, or O_DSYNC (data on stable media on return)."""
 
     NONE = "none"
     DSYNC = "dsync"
@@ -49,7 +49,7 @@ _OPERATIONS = {
 
 
 class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
-    """What every workload has."""
+    """Fields of every workload."""
 
     id: str
     layer: str
@@ -57,13 +57,13 @@ class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The operations that a result of this workload has."""
+        """The operations in a result of this workload."""
         raise NotImplementedError
 
     def config_hash(self, *, rate_iops: float | None = None) -> str:
-        """Twelve hex digits over all parameters that change a result; ``rate_iops`` is a cap the probe put on it.
+        """Twelve hex digits over all parameters that affect a result; ``rate_iops`` is the probe's cap.
 
-        A capped run is another experiment than an uncapped one. Id and description are no parameters.
+        A capped run is not comparable with an uncapped one. Id and description are not included.
         """
         facts = {name: value for name, value in msgspec.to_builtins(self).items() if name not in ("id", "description")}
         parts = [f"{name}={facts[name]}" for name in sorted(facts)] + [f"{rate_iops:g}" if rate_iops else "-"]
@@ -88,11 +88,11 @@ class BlockWorkload(_Common, frozen=True, tag="block"):
         return _OPERATIONS[self.pattern]
 
     def config_hash(self, *, rate_iops: float | None = None) -> str:
-        """As for every workload; its text is older than the other kinds, and stands in baselines that were recorded.
+        """As for every workload, but of an older text form, which recorded baselines contain.
 
-        File size and run time are not part of it: they bound the probe, and the documented runs of the seeds differ
-        in them by design. Neither is the canary's pace: at queue depth 1 every operation meets an idle queue, however
-        many a second there are.
+        File size and run time are not included: they only limit the probe, and the documented runs of the seeds differ
+        in them by design. Nor is the canary's rate: at queue depth 1 every operation meets an idle queue, whatever the
+        rate.
         """
         parts = [
             self.layer,
@@ -109,20 +109,20 @@ class BlockWorkload(_Common, frozen=True, tag="block"):
 
 
 class TcpThroughput(_Common, frozen=True, tag="tcp-throughput"):
-    """One TCP transfer as fast as it goes. Operations are seen from this node: transmit, receive."""
+    """One TCP transfer at full speed. Operations are named from this node's view: transmit, receive."""
 
     streams: int = 1
     both: bool = True
-    """Receive after transmit; False: transmit only."""
+    """Receive after transmit; False: only transmit."""
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """``transmit`` and, one after the other, ``receive``."""
+        """``transmit``, followed by ``receive`` with ``both``."""
         return ("transmit", "receive") if self.both else ("transmit",)
 
 
 class RoundTrip(_Common, frozen=True, tag="round-trip"):
-    """Small packets and their answers, one in flight. ``payload_bytes`` without headers; ``tcp`` is a handshake."""
+    """Small packets and their replies, one in flight. ``payload_bytes`` excludes headers; ``tcp`` is a handshake."""
 
     protocol: Literal["icmp", "tcp"]
     payload_bytes: int = 0
@@ -131,13 +131,13 @@ class RoundTrip(_Common, frozen=True, tag="round-trip"):
 
 
 class PathMtu(_Common, frozen=True, tag="path-mtu"):
-    """The biggest packet with don't-fragment that is answered."""
+    """The biggest packet with don't-fragment that gets a reply."""
 
     operations: ClassVar[tuple[str, ...]] = ("path-mtu",)
 
 
 class OsdBench(_Common, frozen=True, tag="osd-bench"):
-    """``ceph tell osd.N bench TOTAL BLOCK [OBJECT OBJECTS]``; bytes."""
+    """``ceph tell osd.N bench TOTAL BLOCK [OBJECT OBJECTS]``; sizes in bytes."""
 
     total_bytes: int
     block_size: int
@@ -183,7 +183,7 @@ class RbdBench(_Common, frozen=True, tag="rbd-bench"):
 
 
 class Metadata(_Common, frozen=True, tag="metadata"):
-    """Files of ``file_size`` bytes made, looked at and removed, one after the other."""
+    """Files of ``file_size`` bytes created, then stat'ed, then removed, one at a time."""
 
     files: int
     file_size: int = 0
@@ -215,14 +215,14 @@ class WorkloadCatalogue:
     by_id: dict[str, Workload]
 
     def get(self, workload_id: str, *, where: str, key: str) -> Workload:
-        """The workload, or :class:`ConfigError` naming ``where`` and ``key`` with the nearest known ids."""
+        """The workload; an unknown id raises :class:`ConfigError` with ``where``, ``key`` and similar ids."""
         try:
             return self.by_id[workload_id]
         except KeyError:
             raise ConfigError(where, self.unknown(workload_id), key=key, value=workload_id) from None
 
     def unknown(self, workload_id: str) -> str:
-        """What an error says of an id that no workload has, with the nearest known ids."""
+        """The error text for an unknown id, with similar known ids."""
         import difflib  # only on the error path  # noqa: PLC0415
 
         near = difflib.get_close_matches(workload_id, self.by_id, n=3, cutoff=0.4)
@@ -230,10 +230,11 @@ class WorkloadCatalogue:
 
 
 def load_catalogue() -> WorkloadCatalogue:
-    """The catalogue the package ships (``workloads.yaml``); a mistake in it is :class:`ConfigError`."""
+    """The catalogue in the package (``workloads.yaml``); an error in it raises :class:`ConfigError`."""
     text = resources.files("plumbline.config").joinpath("workloads.yaml").read_text("utf-8")
     try:
-        written = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  (libyaml, 10× faster)
+        # libyaml is 10× faster
+        written = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
         rows = msgspec.convert([{"kind": "block", **row} for row in written], list[Workload])
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         raise ConfigError("workloads.yaml", str(error)) from error

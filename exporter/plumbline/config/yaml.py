@@ -1,4 +1,4 @@
-"""Strict YAML for files that somebody writes by hand: one clear line for every mistake, bounded in time and memory."""
+"""Strict YAML for hand-written files: one clear line for every error, bounded in time and memory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from plumbline.core.answers import read_named
 from plumbline.errors import ConfigError
 
 MAX_CHARACTERS, MAX_NODES, MAX_DEPTH = 4 << 20, 100_000, 50
-"""Of one YAML file: a site file of a thousand entries has 30,000 values, none is nested deeper than ten levels."""
+"""Limits of one YAML file: a site file of a thousand entries has 30,000 values; none nests deeper than ten levels."""
 _LONGEST_WORDS = 300
 
 T = TypeVar("T")
 
 
 def read_text(path: Path, *, max_bytes: int) -> str:
-    """A file that somebody wrote by hand; :class:`ConfigError` for one that is too long, no UTF-8 or can't be read."""
+    """The text of a hand-written file; :class:`ConfigError` if it is too long, not UTF-8 or can't be read."""
     try:
         data = read_named(path, max_bytes)
     except OSError as error:
@@ -34,7 +34,7 @@ def read_text(path: Path, *, max_bytes: int) -> str:
 
 
 def read_yaml(text: str, *, where: str) -> Any:
-    """YAML with repeated keys refused, bounded in time and memory; ``None`` for an empty document."""
+    """Parsed YAML, bounded in time and memory, with repeated keys refused; ``None`` for an empty document."""
     if len(text) > MAX_CHARACTERS:
         raise ConfigError(where, f"is longer than {MAX_CHARACTERS >> 20} MiB; that is no configuration")
     try:
@@ -46,18 +46,18 @@ def read_yaml(text: str, *, where: str) -> Any:
         raise ConfigError(at, f"not valid YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(where, f"not valid YAML: {' '.join(str(error).split())}") from error
-    except (AttributeError, LookupError, TypeError, OverflowError) as error:  # of PyYAML's: !!timestamp x, !!bool x
+    except (AttributeError, LookupError, TypeError, OverflowError) as error:  # from PyYAML: !!timestamp x, !!bool x
         raise ConfigError(where, "not valid YAML: a value is not what its tag (!!…) says") from error
 
 
 def _measure(text: str, where: str) -> None:
-    """Refuse what would be too much once loaded.
+    """Refuse a document that would be too large once loaded.
 
-    The C loader recurses: 100,000 brackets end the process by SIGSEGV. Aliases of aliases are a gigabyte in ten lines
-    as soon as somebody prints them.
+    The C loader recurses: 100,000 brackets end the process by SIGSEGV. Aliases of aliases in ten lines become a
+    gigabyte when printed.
     """
-    sizes: dict[str, int] = {}  # anchor → nodes, aliases written out
-    open_nodes: list[tuple[str | None, int]] = []  # anchor, nodes before it
+    sizes: dict[str, int] = {}  # anchor → number of nodes, with aliases expanded
+    open_nodes: list[tuple[str | None, int]] = []  # anchor, number of nodes before it
     nodes = 0
     for event in yaml.parse(text, Loader=_UniqueKeyLoader):
         at = f"{where}:{event.start_mark.line + 1}" if event.start_mark else where
@@ -81,9 +81,9 @@ def _measure(text: str, where: str) -> None:
 
 
 def convert(kind: type[T], data: Any, *, where: str) -> T:
-    """``data`` as ``kind``, or :class:`ConfigError` with the dotted key, the value that stood there and why."""
+    """``data`` as ``kind``, or :class:`ConfigError` with the dotted key, the value found there and the reason."""
     for key, text in _texts(data):
-        if "\0" in text:  # the system's calls would refuse it, long after the check
+        if "\0" in text:  # system calls would refuse it, long after this check
             in_one_line = " ".join(key.split())
             raise ConfigError(where, "holds a NUL, which no path, name or pattern does", key=_cut(in_one_line))
     try:
@@ -104,7 +104,7 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
 
 
 def _texts(data: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every text and key in it, with its dotted key."""
+    """Every text and key in ``data``, with its dotted key."""
     if isinstance(data, str):
         yield key, data
     elif isinstance(data, dict):
@@ -118,7 +118,7 @@ def _texts(data: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def convert_secret(kind: type[T], data: Any, *, where: str, reference: str) -> T:
-    """:func:`convert` of what may hold secrets: no error shows a value. ``reference``: the page that has its keys."""
+    """:func:`convert` for data that may hold secrets: no error shows a value. ``reference``: the page of its keys."""
     try:
         return convert(kind, {} if data is None else data, where=where)
     except ConfigError as error:
@@ -127,7 +127,7 @@ def convert_secret(kind: type[T], data: Any, *, where: str, reference: str) -> T
 
 
 def _cut(text: str) -> str:
-    """Short enough for a line; it may hold all of a long value."""
+    """Shorten ``text``, which may hold all of a long value, to fit a line."""
     return text if len(text) <= _LONGEST_WORDS else f"{text[: _LONGEST_WORDS - 1]}…"
 
 
@@ -139,7 +139,7 @@ def _decode(kind: type, value: object) -> object:
 
 
 class _UniqueKeyLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML lets a repeated key silently win over the first; a config where that happens is refused."""
+    """YAML lets a repeated key silently override the first; such a file is refused."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()
@@ -155,7 +155,7 @@ class _UniqueKeyLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: 
 
 
 def _value_at(data: Any, key: str) -> Any:
-    """What stood at msgspec's dotted path; ``None`` where the path ends early (``[...]`` is any element)."""
+    """The value at msgspec's dotted path; ``None`` if the path ends early (``[...]`` is any element)."""
     for part in re.findall(r"[^.\[\]]+|\[\d+\]", key):
         try:
             data = data[int(part[1:-1])] if part.startswith("[") else data[part]

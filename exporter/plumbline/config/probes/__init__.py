@@ -1,4 +1,4 @@
-"""The configuration of each kind of probe: one struct a kind, told apart by ``type``."""
+"""The configuration of each kind of probe: one struct a kind, selected by ``type``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the configuration of every probe has, and how it checks itself.
+"""Fields and checks shared by the configuration of all probes.
 
-A struct checks its own fields when it is made; whether a workload of the catalogue fits is asked by
-:meth:`ProbeBase.chosen`. Both raise :class:`FieldError`, to which the caller adds the path.
+A struct checks its own fields when it is created; :meth:`ProbeBase.chosen` checks that a workload of the catalogue
+fits. Both raise :class:`FieldError`, to which the caller adds the path.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plumbline.config.workloads import BlockWorkload, Workload, WorkloadCatalogu
 from plumbline.core.storage_names import reserved
 
 PROBE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-# Below these a probe never rests, or nothing can answer in time.
+# A shorter value leaves the probe no pause, or nothing can answer in time.
 _SHORTEST = {
     "interval": (1.0, "1s"),
     "timeout": (0.1, "100ms"),
@@ -26,12 +26,12 @@ _SHORTEST = {
     "request_timeout": (0.1, "100ms"),
     "gap": (0.001, "1ms"),
 }
-# Of the workloads that would fit, in one line of an error.
+# Number of fitting workloads named in an error, so that it stays one line.
 _FITTING_SHOWN = 8
 
 
 class ProbeBase(Strict, frozen=True, kw_only=True):
-    """What every probe has."""
+    """Fields of every probe."""
 
     layer: ClassVar[str]
     """The layer whose workloads it can run."""
@@ -40,16 +40,16 @@ class ProbeBase(Strict, frozen=True, kw_only=True):
     secrets: ClassVar[tuple[str, ...]] = ()
     """Fields that hold a path or `credential:NAME`."""
     remote: ClassVar[bool] = False
-    """Its directory may lie behind a server that does not answer."""
+    """Whether its directory may be on a server that does not respond."""
     whole_seconds: ClassVar[bool] = False
-    """Its tool counts `runtime` in whole seconds."""
+    """Whether its tool only takes whole seconds for `runtime`."""
 
     name: str
     """The `probe` label; lower-case letters, digits, `.`, `_`, `-`. With several targets, devices or OSDs, `/` and the
-    target, device or OSD follow."""
+    target, device or OSD are appended."""
     device_class: str | None = None
-    """What it is compared with. ``None``: what is found out about the target: what the kernel says of a disk, an OSD's
-    CRUSH class, the speed of the port that leads there, the type of a file system."""
+    """The class whose baselines it is compared with. ``None``: detected from the target: the kernel's data on a disk,
+    an OSD's CRUSH class, the speed of the port that leads there, the type of a file system."""
     enabled: bool = True
     """False: as if it were not in the file."""
 
@@ -71,7 +71,7 @@ class ProbeBase(Strict, frozen=True, kw_only=True):
         return str(self.__struct_config__.tag)
 
     def directory_in(self, storage: Path) -> Path | None:  # noqa: ARG002
-        """The directory it works in, where ``storage`` is the storage path; ``None``: it needs none."""
+        """The directory it works in, given the storage path ``storage``; ``None`` if it needs none."""
         return None
 
     def peers(self) -> tuple[tuple[str, str | None], ...]:
@@ -79,11 +79,11 @@ class ProbeBase(Strict, frozen=True, kw_only=True):
         return ()
 
     def chosen(self, catalogue: WorkloadCatalogue) -> Any:
-        """What its builder gets: the workload. :class:`FieldError` for one that is unknown or does not fit."""
+        """The workload, for the probe's builder. :class:`FieldError` if it is unknown or does not fit."""
         raise NotImplementedError
 
     def fitting(self, catalogue: WorkloadCatalogue, workload_id: str, field: str = "workload") -> Workload:
-        """The workload of this id, if it is of a kind and layer that this probe can run."""
+        """The workload of this id. :class:`FieldError` if it is unknown or this probe can't run its kind or layer."""
         workload = catalogue.by_id.get(workload_id)
         if workload is None:
             raise FieldError(field, catalogue.unknown(workload_id), workload_id)
@@ -97,12 +97,12 @@ class ProbeBase(Strict, frozen=True, kw_only=True):
         return isinstance(workload, self.runs) and workload.layer == self.layer
 
     def check_in_storage(self, directory: str | None) -> None:
-        """Without a directory, one of the probe's name in the storage path is used: that must not be one of ours."""
+        """Check the default directory, named after the probe in the storage path: it must not be one of our files."""
         if directory is None and reserved(self.name):
             raise self.mistake("name", "a file of Plumbline's has this name; choose another")
 
     def check_holds_block(self, field: str, block_size: int) -> None:
-        """A size that has to hold at least one block."""
+        """Check that a size holds at least one block."""
         if getattr(self, field) < block_size:
             raise self.mistake(field, "smaller than the workload's block")
 
@@ -120,23 +120,23 @@ class OneWorkload(ProbeBase, frozen=True, kw_only=True):
         return workload
 
     def check_workload(self, workload: Any) -> None:
-        """:class:`FieldError` where the workload, one of :attr:`runs`, does not go with the other fields."""
+        """:class:`FieldError` if the workload, one of :attr:`runs`, does not fit the other fields."""
 
 
 class Periodic(OneWorkload, frozen=True, kw_only=True):
-    """What every periodic probe has. Heavy ones run one at a time in the cluster."""
+    """Fields of every periodic probe. Heavy ones run one at a time in the cluster."""
 
     interval: Duration = Duration(6 * 3600.0)
-    """From start to start, at least 1s; a start that comes while a run is under way is dropped."""
+    """From start to start, at least 1s; a start that comes during a run is dropped."""
     at: Schedule | None = None
-    """Instead of `interval`: moments of the week in local time, e.g. `Sun 03:00` or `daily 02:30`; splayed by host
-    over half an hour."""
+    """Replaces `interval`: times of the week in local time, e.g. `Sun 03:00` or `daily 02:30`; splayed by host over
+    half an hour."""
     timeout: Duration = Duration(60.0)
     """Wall time after which the whole process group is killed; at least 100ms."""
     max_load_per_cpu: Annotated[float, Meta(gt=0)] = 2.0
-    """Skip while the one-minute load average per CPU is above this."""
+    """Skip the run while the one-minute load average per CPU is above this."""
     max_device_busy: Annotated[float, Meta(gt=0, le=1)] = 0.5
-    """Skip while the disk or the network port below was busy for more than this share of the last moments."""
+    """Skip the run while the underlying disk or network port was recently busy for more than this share of the time."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,16 +148,16 @@ class Periodic(OneWorkload, frozen=True, kw_only=True):
 
 
 class FioFiles(Periodic, frozen=True, kw_only=True):
-    """What every probe has that runs fio in files."""
+    """Fields of every probe that runs fio in files."""
 
     runtime: Duration = Duration(10.0)
-    """Of the measured part, at least 1s; laying out the files comes before, once."""
+    """Duration of the measured part, at least 1s; the files are laid out before that, once."""
     file_size: Size = Size(64 * 2**20)
-    """Of each job's file."""
+    """Size of each job's file."""
     rate_iops: Annotated[int, Meta(gt=0)] | None = None
     """Cap on operations per second of each job; a capped run is compared only with baselines of the same cap."""
 
     def check_workload(self, workload: Any) -> None:
-        """A file has to hold a block."""
+        """Check that a file holds a block."""
         if isinstance(workload, BlockWorkload):
             self.check_holds_block("file_size", workload.block_size)

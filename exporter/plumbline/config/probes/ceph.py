@@ -15,9 +15,9 @@ OSD_NAME = re.compile(r"osd\.(0|[1-9]\d{0,5})")
 
 
 class OsdBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="osd-bench"):
-    """Ceph's own bench of one OSD after the other, within Ceph's own limits, caches dropped first.
+    """Ceph's own bench of one OSD after the other, within Ceph's own limits, with caches dropped first.
 
-    By the OSD's admin socket in `/run/ceph` where this service's user may write to it; else by `ceph tell`, as
+    Uses the OSD's admin socket in `/run/ceph` if this service's user may write to it; otherwise `ceph tell`, as
     `ceph.osd_bench_user`: Ceph grants that only to users with `osd 'allow *'`, which is all of the cluster's data.
     """
 
@@ -35,10 +35,10 @@ class OsdBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag=
 
 
 class RadosCanaryConfig(OneWorkload, frozen=True, kw_only=True, tag_field="type", tag="rados-canary"):
-    """The canary in RADOS: small objects written, read, removed, so chosen that each OSD is primary for some.
+    """The canary in RADOS: small objects written, read and removed, chosen so that each OSD is primary for some.
 
-    A read is answered by the primary alone, a write and a removal by its replicas too: where writes to several OSDs
-    are slow and reads of one, that one is to blame. The pool needs at least as many placement groups as OSDs.
+    A read involves only the primary, a write or removal also its replicas: if writes to several OSDs are slow but reads
+    from only one, that OSD is to blame. The pool needs at least as many placement groups as OSDs.
     """
 
     layer: ClassVar[str] = "rados"
@@ -53,7 +53,7 @@ class RadosCanaryConfig(OneWorkload, frozen=True, kw_only=True, tag_field="type"
     rate: Annotated[float, Meta(gt=0, le=100)] = 1.0
     """Operations a second on each OSD."""
     stuck_after: Duration = Duration(30.0)
-    """An operation in flight for longer makes ``plumbline_probe_success`` 0; at least 1s."""
+    """An operation in flight for longer sets ``plumbline_probe_success`` to 0; at least 1s."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,8 +63,8 @@ class RadosCanaryConfig(OneWorkload, frozen=True, kw_only=True, tag_field="type"
 class RadosBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", tag="rados-bench"):
     """`rados bench` in our own pool and namespace; its objects are removed after each run.
 
-    Without `device_class` it is that of all OSDs, if they have but one, else `unknown`. Reads write first, so give
-    `timeout` more than twice the `runtime`.
+    Without `device_class` it is the class of all OSDs if they share one, else `unknown`. Reads write first, so set
+    `timeout` to more than twice the `runtime`.
     """
 
     layer: ClassVar[str] = "rados"
@@ -76,20 +76,20 @@ class RadosBenchConfig(Periodic, frozen=True, kw_only=True, tag_field="type", ta
     pool: str | None = None
     """``None``: `ceph.pool`."""
     runtime: Duration = Duration(10.0)
-    """Of the measured part, at least 1s; reads write their objects before."""
+    """Duration of the measured part, at least 1s; reads write their objects before that."""
     max_objects: Annotated[int, Meta(ge=16, le=100_000)] = 256
-    """At most so many objects are written."""
+    """Maximum number of objects written."""
 
 
 class OnImage(Periodic, frozen=True, kw_only=True):
-    """What every probe of an image has."""
+    """Fields of every probe of an image."""
 
     layer: ClassVar[str] = "rbd"
 
     pool: str | None = None
     """``None``: `ceph.rbd_pool`."""
     image_size: Size = Size(2**30)
-    """Of the image, which is made and written full once, and reused. A change needs the old image removed."""
+    """Size of the image, which is created and filled once, then reused. To change it, remove the old image."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,27 +103,27 @@ class RbdFioConfig(OnImage, frozen=True, kw_only=True, tag_field="type", tag="rb
     workload: str = "rbd-randwrite-4k-qd1-j1"
     """A catalogue id of a block workload in the layer `rbd`."""
     runtime: Duration = Duration(10.0)
-    """Of the measured part, at least 1s."""
+    """Duration of the measured part, at least 1s."""
     rate_iops: Annotated[int, Meta(gt=0)] | None = None
     """Cap on operations per second of each job."""
 
     def check_workload(self, workload: BlockWorkload) -> None:
-        """The image has to hold a block."""
+        """Check that the image holds a block."""
         self.check_holds_block("image_size", workload.block_size)
 
 
 class RbdBenchConfig(OnImage, frozen=True, kw_only=True, tag_field="type", tag="rbd-bench"):
-    """`rbd bench` on an image of our own: throughput only, it tells no latency."""
+    """`rbd bench` on an image of our own: throughput only, no latency."""
 
     runs: ClassVar[tuple[type[Workload], ...]] = (RbdBench,)
 
     workload: str = "rbd-bench-write-4k-t16"
     """A catalogue id of kind `rbd-bench`."""
     total: Size = Size(64 * 2**20)
-    """Read or written in one run; at most the image's size."""
+    """Bytes read or written in one run; at most the image's size."""
 
     def check_workload(self, workload: RbdBench) -> None:
-        """The image and a run have to hold a block."""
+        """Check that the image and a run hold a block."""
         self.check_holds_block("image_size", workload.io_size)
         self.check_holds_block("total", workload.io_size)
 

@@ -1,4 +1,4 @@
-"""The configuration of probes of disks: in a directory, or reading the raw device."""
+"""The configuration of disk probes: in a directory, or reading the raw device."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _NOT_SINGLE = "the canary does single O_DIRECT operations: a disk workload with 
 
 
 class CanaryConfig(ProbeBase, frozen=True, kw_only=True, tag_field="type", tag="canary"):
-    """The continuous light probe: single operations at Poisson-distributed moments in a file of our own."""
+    """The continuous light probe: single operations at Poisson-distributed times in a file of our own."""
 
     layer: ClassVar[str] = "disk"
 
     workloads: tuple[str, ...] = ("randread-4k-qd1-j1", "randwrite-4k-qd1-j1-dsync")
-    """Catalogue ids, one for each operation; single O_DIRECT operations only (qd1-j1)."""
+    """Catalogue ids, one for each operation; only single O_DIRECT operations (qd1-j1)."""
     directory: str | None = None
-    """``None``: a directory of the probe's name in the storage path."""
+    """``None``: a directory named after the probe in the storage path."""
     file_size: Size | None = None
     """``None``: 1 GiB on rotational disks (more than their own cache), 16 MiB on others."""
     rate: Annotated[float, Meta(gt=0, le=100)] | None = None
-    """Operations a second, all workloads together. ``None``: 1 on rotational disks, 10 on others."""
+    """Operations a second, for all workloads together. ``None``: 1 on rotational disks, 10 on others."""
     stuck_after: Duration = Duration(10.0)
-    """An operation in flight for longer makes ``plumbline_probe_success`` 0; at least 1s."""
+    """An operation in flight for longer sets ``plumbline_probe_success`` to 0; at least 1s."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,7 +41,7 @@ class CanaryConfig(ProbeBase, frozen=True, kw_only=True, tag_field="type", tag="
             raise self.mistake("file_size", "at least 1MiB")
 
     def directory_in(self, storage: Path) -> Path:
-        """Its own, or one of its name."""
+        """The configured directory, or the default one named after the probe."""
         return Path(self.directory) if self.directory else storage / self.name
 
     def chosen(self, catalogue: WorkloadCatalogue) -> tuple[BlockWorkload, ...]:
@@ -65,10 +65,10 @@ class FioConfig(FioFiles, frozen=True, kw_only=True, tag_field="type", tag="fio"
     workload: str
     """Its id in the catalogue, e.g. `randread-4k-qd16-j1`."""
     directory: str | None = None
-    """``None``: a directory of the probe's name in the storage path."""
+    """``None``: a directory named after the probe in the storage path."""
     devices: tuple[str, ...] = ()
-    """Instead of a directory: raw disks by kernel name, or `osd` for every disk that holds an OSD; volumes stand for
-    the whole disks below. Only read, never written: workloads that write are refused."""
+    """Instead of a directory: raw disks by kernel name, or `osd` for every disk that holds an OSD; a volume means the
+    whole disks below it. They are only read: workloads that write are refused."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,39 +78,39 @@ class FioConfig(FioFiles, frozen=True, kw_only=True, tag_field="type", tag="fio"
             raise FieldError("devices", "name a directory or devices, not both")
 
     def directory_in(self, storage: Path) -> Path | None:
-        """Its own, or one of its name; none where it reads raw disks."""
+        """The configured directory, or the default one named after the probe; ``None`` for raw disks."""
         if self.devices:
             return None
         return Path(self.directory) if self.directory else storage / self.name
 
     def check_workload(self, workload: BlockWorkload) -> None:
-        """Raw disks are only read."""
+        """Check that raw disks are only read."""
         super().check_workload(workload)
         if self.devices:
             _check_reads(workload)
 
 
 class RawCanaryConfig(OneWorkload, frozen=True, kw_only=True, tag_field="type", tag="raw-canary"):
-    """The canary over raw devices: single O_DIRECT reads at random places, opened so that writing is impossible."""
+    """The canary on raw devices: single O_DIRECT reads at random positions, opened so that writing is impossible."""
 
     layer: ClassVar[str] = "disk"
 
     devices: tuple[str, ...] = ("osd",)
-    """Disks by kernel name, or `osd` for every disk that holds an OSD of this host. Volumes, multipath and encrypted
-    devices stand for the whole disks below. A disk that is named is kept awake: name none that is to sleep."""
+    """Disks by kernel name, or `osd` for every disk that holds an OSD of this host. A volume, multipath or encrypted
+    device means the whole disks below it. A listed disk is kept awake, so list none that should sleep."""
     workload: str = "randread-4k-qd1-j1"
-    """A catalogue id; single O_DIRECT reads only (qd1-j1), as ioping does them."""
+    """A catalogue id; only single O_DIRECT reads (qd1-j1), like ioping's."""
     rate: Annotated[float, Meta(gt=0, le=100)] | None = None
     """Operations a second on each device. ``None``: 1 on rotational disks, 10 on others, at most 1 % of its time."""
     stuck_after: Duration = Duration(10.0)
-    """An operation in flight for longer makes ``plumbline_probe_success`` 0; at least 1s."""
+    """An operation in flight for longer sets ``plumbline_probe_success`` to 0; at least 1s."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_devices(self.devices)
 
     def check_workload(self, workload: BlockWorkload) -> None:
-        """Single direct reads."""
+        """Check that the workload does single direct reads."""
         _check_reads(workload)
         if not _is_single_direct(workload):
             raise self.mistake("workload", _NOT_SINGLE)

@@ -13,7 +13,7 @@ _FILESYSTEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
 class FilesystemConfig(FioFiles, frozen=True, kw_only=True, tag_field="type", tag="filesystem"):
-    """A mounted file system (CephFS, GlusterFS, LizardFS, Lustre, ZFS, NFS …): fio, or files made and removed."""
+    """A mounted file system (CephFS, GlusterFS, LizardFS, Lustre, ZFS, NFS …): fio, or files created and removed."""
 
     layer: ClassVar[str] = "filesystem"
     runs: ClassVar[tuple[type[Workload], ...]] = (BlockWorkload, Metadata)
@@ -23,7 +23,7 @@ class FilesystemConfig(FioFiles, frozen=True, kw_only=True, tag_field="type", ta
     """A directory of our own on it: new, empty, or marked by an earlier run."""
     filesystem: str | None = None
     """Its type as the kernel lists it (`ceph`, `fuse.glusterfs`, `nfs4`, `lustre`, `zfs`, `xfs` …): the probe is
-    refused while the directory lies on any other. ``None``: any but the root file system."""
+    refused while the directory is on any other. ``None``: any but the root file system."""
     workload: str = "fs-randwrite-4k-qd1-j1"
     """A catalogue id of a block workload in the layer `filesystem`, or of kind `metadata`."""
 
@@ -35,5 +35,5 @@ class FilesystemConfig(FioFiles, frozen=True, kw_only=True, tag_field="type", ta
             raise self.mistake("filesystem", "a type as in /proc/filesystems or mount's output")
 
     def directory_in(self, storage: Path) -> Path:  # noqa: ARG002
-        """Always its own."""
+        """The configured directory; there is no default."""
         return Path(self.directory)

@@ -11,20 +11,20 @@ from plumbline.config.types import Duration, Endpoint, FieldError, LocalAddress,
 from plumbline.config.workloads import PathMtu, RoundTrip, TcpThroughput, Workload
 
 NETWORK_SERVER_PORT = 10048
-"""Where `network_server` listens unless a target says otherwise; beside our own 10047."""
+"""The port of `network_server` unless a target names another; next to our own 10047."""
 PEER_ANSWERS_WITHIN_S = 3.0
-"""A peer in the same network that has not answered by then is not there."""
+"""A peer in the same network that has not answered by then counts as absent."""
 
 
 class NetworkPeriodic(Periodic, frozen=True, kw_only=True):
-    """What every probe of other nodes has."""
+    """Fields of every probe of other nodes."""
 
     layer: ClassVar[str] = "network"
 
     targets: tuple[Endpoint, ...]
     """Hosts or addresses."""
     bind: LocalAddress | None = None
-    """Local address: which network is measured. ``None``: what routing says."""
+    """Local address, which selects the network to measure. ``None``: by routing."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -32,11 +32,11 @@ class NetworkPeriodic(Periodic, frozen=True, kw_only=True):
             raise self.mistake("targets", "name at least one target, each once")
 
     def peers(self) -> tuple[tuple[str, str | None], ...]:
-        """Of each target."""
+        """The host of each target, with ``bind``."""
         return tuple((target.host, self.bind) for target in self.targets)
 
     def check_ports(self, *, needed: bool) -> None:
-        """All targets name a port, or none does."""
+        """Check that all targets name a port if ``needed``, otherwise that none does."""
         for target in self.targets:
             if needed and target.port is None:
                 raise FieldError("targets", "a TCP handshake needs host:port", target)
@@ -45,17 +45,17 @@ class NetworkPeriodic(Periodic, frozen=True, kw_only=True):
 
 
 class IperfConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", tag="iperf3"):
-    """TCP throughput and retransmits to other nodes, by iperf3. The other side runs a server: see `network_server`."""
+    """TCP throughput and retransmits to other nodes, by iperf3. The other node runs a server: see `network_server`."""
 
     runs: ClassVar[tuple[type[Workload], ...]] = (TcpThroughput,)
     whole_seconds: ClassVar[bool] = True
 
     targets: tuple[Endpoint, ...]
-    """Hosts or addresses, `host` or `host:port`; port 10048 where none is named."""
+    """Hosts or addresses, `host` or `host:port`; the default port is 10048."""
     workload: str = "tcp-throughput-s1"
     """A catalogue id of kind `tcp-throughput`."""
     runtime: Duration = Duration(5.0)
-    """Of each direction; whole seconds, at least 1s."""
+    """Duration of each direction; whole seconds, at least 1s."""
     rate: Size | None = None
     """Cap in bytes per second over all streams; a capped run is compared only with baselines of the same cap."""
 
@@ -67,7 +67,7 @@ class IperfConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", 
             raise self.mistake("rate", "at least 1KiB a second")
 
     def check_workload(self, workload: TcpThroughput) -> None:
-        """The timeout is enough for its directions."""
+        """Check that the timeout is long enough for all directions."""
         takes = len(workload.operations) * (self.runtime + PEER_ANSWERS_WITHIN_S)
         if self.timeout < takes:
             raise self.mistake("timeout", f"both directions take up to {takes:g} s")
@@ -79,13 +79,13 @@ class RttConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", ta
     runs: ClassVar[tuple[type[Workload], ...]] = (RoundTrip,)
 
     targets: tuple[Endpoint, ...]
-    """Hosts or addresses; with `tcp-rtt` as `host:port` of something that listens."""
+    """Hosts or addresses; with `tcp-rtt`, `host:port` of a listening service."""
     workload: str = "icmp-rtt-56"
     """A catalogue id of kind `round-trip`."""
     packets: Annotated[int, Meta(ge=3, le=10000)] = 100
-    """Per run."""
+    """Packets per run."""
     gap: Duration = Duration(0.05)
-    """Between packets, at least 1ms."""
+    """Time between packets, at least 1ms."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,7 +93,7 @@ class RttConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", ta
             raise self.mistake("packets", "packets × gap takes longer than the timeout")
 
     def check_workload(self, workload: RoundTrip) -> None:
-        """A port, where it is TCP."""
+        """Check that targets name a port for TCP, and none otherwise."""
         self.check_ports(needed=workload.protocol == "tcp")
 
 
@@ -106,7 +106,7 @@ class PathMtuConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type"
     """A catalogue id of kind `path-mtu`."""
 
     def check_workload(self, workload: PathMtu) -> None:  # noqa: ARG002
-        """No port."""
+        """Check that no target names a port."""
         self.check_ports(needed=False)
 
 

@@ -12,15 +12,15 @@ from plumbline.config.types import Duration, FieldError
 from plumbline.config.workloads import S3Ops, Workload
 
 _ENDPOINT = re.compile(r"https?://(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?/?")
-# Amazon's rules for the names of buckets; RGW takes more.
+# Amazon's rules for bucket names; RGW accepts more.
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
 class S3Config(Periodic, frozen=True, kw_only=True, tag_field="type", tag="s3"):
     """Put, get, list and delete of objects at an S3 endpoint (RGW or any other), in a bucket of our own.
 
-    Needs `plumbline[s3]`. Where small gets take 40 ms: with RGW's frontend option `tcp_nodelay=1` they took 10
-    instead of 46 here."""
+    Needs `plumbline[s3]`. If small gets take 40 ms, set RGW's frontend option `tcp_nodelay=1`: here they then took 10
+    instead of 46."""
 
     layer: ClassVar[str] = "object"
     runs: ClassVar[tuple[type[Workload], ...]] = (S3Ops,)
@@ -29,10 +29,10 @@ class S3Config(Periodic, frozen=True, kw_only=True, tag_field="type", tag="s3"):
     endpoint: str
     """`https://rgw.example.org` or `http://127.0.0.1:7480`."""
     bucket: str
-    """Made when it is missing; refused when it holds objects that are not ours."""
+    """Created if missing; refused if it holds objects that are not ours."""
     credentials_file: str
-    """Two lines: `access_key = …`, `secret_key = …`. Readable by this user alone; or `credential:NAME`, a file that
-    systemd hands the service."""
+    """Two lines: `access_key = …`, `secret_key = …`. Must be readable by this user alone; or `credential:NAME`, a file
+    that systemd gives the service."""
     workload: str = "s3-ops-4k"
     """A catalogue id of kind `s3-ops`."""
     region: str = "default"
@@ -40,14 +40,14 @@ class S3Config(Periodic, frozen=True, kw_only=True, tag_field="type", tag="s3"):
     ca_file: str | None = None
     """Certificates to trust for `https`. ``None``: the system's."""
     operations: Annotated[int, Meta(ge=1, le=10_000)] = 50
-    """Of each kind in one run."""
+    """Operations of each kind in one run."""
     request_timeout: Duration = Duration(10.0)
-    """Of one request; a slower one fails the run. Nothing is tried again."""
+    """Timeout of one request; a slower one fails the run. Requests are not retried."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not _ENDPOINT.fullmatch(self.endpoint):
-            # without the value: a password may stand in it
+            # the error omits the value, which may contain a password
             raise FieldError("endpoint", "http:// or https:// with a host and nothing else")
         if not _BUCKET.fullmatch(self.bucket):
             raise self.mistake("bucket", "3 to 63 lower-case letters, digits, '.' and '-'")
