@@ -1,7 +1,7 @@
 """Secrets by systemd's credentials: ``credential:NAME`` in the configuration is a file that systemd gives the service.
 
 ``LoadCredential=NAME:PATH`` in the unit makes a file of root's readable for this service and nobody else. systemd
-passes the directory in ``$CREDENTIALS_DIRECTORY`` (systemd.exec(5), "Credentials"); a container may do so too.
+passes the directory in ``$CREDENTIALS_DIRECTORY`` (systemd.exec(5), "Credentials"); a container runtime may too.
 """
 
 from __future__ import annotations

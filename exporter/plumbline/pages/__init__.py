@@ -1,1 +1,1 @@
-"""What all pages share: style, templates, charts, the model of a document and its Markdown. Knows no page."""
+"""Common parts of all pages: style, templates, charts, the document model and its Markdown. Knows no single page."""

@@ -1,9 +1,8 @@
-"""Charts as inline SVG: lines, bars, sparklines, and the swatches of a legend. They take numbers and labels.
+"""Charts as inline SVG: lines, bars, sparklines and legend swatches. They take only numbers and labels.
 
-Drawn here and not by a library, for what a page has to be: its colours are custom properties of CSS, so that one
-picture serves light, dark and paper; each chart is drawn 360 units wide, so that its text has the size of the page's
-on a phone and beside others on a desk; every mark has its figure as a tooltip, without a script. Libraries fix
-colours and sizes when they draw.
+Drawn here rather than by a library, because libraries fix colours and sizes when they draw. Here colours are CSS custom
+properties, so that one picture serves light, dark and paper; each chart is 360 units wide, so that its text matches the
+page's on a phone and, beside other charts, on a desktop; every mark shows its value as a tooltip, without a script.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ SPARK_WIDTH, SPARK_HEIGHT = 120, 32
 _TOP, _RIGHT = 12, WIDTH - 10
 _TIME_LEFT = 46
 _DAY_S = 86400
-# units that a date below the axis takes
+# minimum width in units of a date below the axis
 _DATE_ROOM = 44.0
 _BAR_ROW, _BAR, _GROUP_HEAD, _BAR_AXIS = 34, 13, 24, 8
-# of the 11-unit font, between two edges of a chart
+# characters of the 11-unit font that fit across a chart
 _LABEL_CHARS = 38
-# room for the last figure's mark and the line's width
+# space for the last value's mark and the line's width
 _SPARK_MARGIN = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """``x`` from 0 to 1 over the width; ``value`` in base units. One with ``said``, its tooltip, has a mark."""
+    """``x`` is 0 to 1 across the width; ``value`` is in base units. A point with ``said``, its tooltip, gets a mark."""
 
     x: float
     value: float
@@ -46,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """``None`` interrupts it: what was not measured is not drawn. ``colour``: see :func:`line_class`."""
+    """One line. ``None`` interrupts it: missing values are not drawn. ``colour``: see :func:`line_class`."""
 
     name: str
     colour: int
@@ -55,20 +54,20 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """``unit``: ``ratio``, ``share`` or a base unit. Ticks, gaps and moments have their place first, from 0 to 1."""
+    """``unit`` is ``ratio``, ``share`` or a base unit. Ticks, gaps and moments start with their position, 0 to 1."""
 
     title: str
     description: str
     unit: str
     curves: tuple[Curve, ...]
     ticks: tuple[tuple[float, str], ...]
-    """A label's second line is set small: units of sizes."""
+    """A label's second line is printed small: units of sizes."""
     axis: str = ""
     logarithmic: bool = False
     gaps: tuple[tuple[float, float, str], ...] = ()
-    """From, to, and the tooltip: shaded, without data."""
+    """Start, end and tooltip of each range without data, drawn shaded."""
     level: tuple[str, float] | None = None
-    """A name and a value: drawn dashed across."""
+    """Name and value of a dashed horizontal line."""
     moments: tuple[tuple[float, str], ...] = ()
 
     @property
@@ -77,13 +76,13 @@ class LineChart:
         return tuple(point for curve in self.curves for point in curve.points if point is not None)
 
     def svg(self, ident: str) -> Html:
-        """The picture. ``ident`` is unique on the page; title and description are what a screen reader says."""
+        """The picture. ``ident`` must be unique on the page; a screen reader reads title and description."""
         return _picture(self.title, self.description, ident, *_lines(self))
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """``value`` in base units, ``text`` its figure as it stands above the bar."""
+    """``value`` is in base units, ``text`` the same value as printed above the bar."""
 
     label: str
     colour: int
@@ -95,7 +94,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """Bars from 0, by the name of their group."""
+    """Bars starting at 0, in named groups."""
 
     title: str
     description: str
@@ -107,7 +106,7 @@ class BarChart:
         return tuple(bar for _, bars in self.groups for bar in bars)
 
     def svg(self, ident: str) -> Html:
-        """As :meth:`LineChart.svg`."""
+        """See :meth:`LineChart.svg`."""
         return _picture(self.title, self.description, ident, *_bars(self))
 
 
@@ -135,7 +134,7 @@ def _lines(chart: LineChart) -> tuple[int, list[Html]]:
 
 
 def _bars(chart: BarChart) -> tuple[int, list[Html]]:
-    """A name and a figure stand above each bar: both are read at any width, and no bar is too short for its label."""
+    """Label and value are printed above each bar: they fit any width, and no bar is too short for its label."""
     longest = max(bar.value for bar in chart.marks)
     marks, y = [], 0
     for group, bars in chart.groups:
@@ -148,9 +147,9 @@ def _bars(chart: BarChart) -> tuple[int, list[Html]]:
 
 
 def sparkline(values: Sequence[float | None], baseline: float | None, label: str) -> Html:
-    """A row of figures, oldest first; ``label`` says the same in words. Nothing without a figure to draw.
+    """A line of values, oldest first; ``label`` describes it in words. Empty if there is no value to draw.
 
-    From 0 up, so that twice as high is twice as slow; the baseline is a dashed line across.
+    The scale starts at 0, so that twice as high means twice as slow; the baseline is a dashed horizontal line.
     """
     known = [value for value in values if value is not None]
     if not known:
@@ -166,7 +165,7 @@ def sparkline(values: Sequence[float | None], baseline: float | None, label: str
     marks = [_line(0, y(baseline), SPARK_WIDTH, y(baseline), "accepted")] if baseline else []
     for run in runs(points):
         x, height = run[0]
-        # one alone is drawn as a short stroke
+        # a single value is drawn as a short stroke
         marks.append(tag("polyline", points=_places(run if len(run) > 1 else [(x - 1, height), (x + 1, height)])))
         last = run[-1]
     marks.append(tag("circle", cx=_n(last[0]), cy=_n(last[1]), r="2.5"))
@@ -174,7 +173,7 @@ def sparkline(values: Sequence[float | None], baseline: float | None, label: str
 
 
 def swatch(index: int) -> Html:
-    """A line's mark for the legend."""
+    """A line's mark, for the legend."""
     stroke = tag("line", x1="0", y1="6", x2="26", y2="6", class_=line_class(index))
     return tag(
         "svg", stroke, _mark(index, 13, 6, doubt=False), viewBox="0 0 26 12", class_="swatch", aria_hidden="true"
@@ -182,31 +181,31 @@ def swatch(index: int) -> Html:
 
 
 def bar_swatch(index: int) -> Html:
-    """A bar's colour for the legend."""
+    """A bar's colour, for the legend."""
     bar = tag("rect", width="12", height="12", rx="2", class_=f"fill{index % 8}")
     return tag("svg", bar, viewBox="0 0 12 12", class_="swatch square", aria_hidden="true")
 
 
 def hollow_swatch() -> Html:
-    """For the legend of a chart with doubtful figures."""
+    """The mark of doubtful values, for the legend."""
     circle = tag("circle", cx="6", cy="6", r="4.5", class_="hollow line7")
     return tag("svg", circle, viewBox="0 0 12 12", class_="swatch square", aria_hidden="true")
 
 
 def line_class(index: int) -> str:
-    """Eight colours; from the fifth on dashed."""
+    """CSS classes for one of eight colours; from the fifth on the line is dashed."""
     return f"line line{index % 8}" + (" dashed" if index % 8 > 3 else "")
 
 
 def value_text(value: float, unit: str) -> str:
-    """A tick of an axis: ``12 %`` of ``share``, ``× 2`` of ``ratio``, ``8.33 ms`` of a base unit."""
+    """An axis label: ``12 %`` for ``share``, ``× 2`` for ``ratio``, ``8.33 ms`` for a base unit."""
     if unit == "share":
         return f"{value * 100:.3g} %"
     return f"× {value:.3g}" if unit == "ratio" else si(value, unit)
 
 
 def date_ticks(start_s: float, end_s: float) -> tuple[tuple[float, str], ...]:
-    """Midnights, as many as have room: each day, week, two weeks, four …"""
+    """Midnights (UTC), as many as fit: each day, second day, week, two weeks, four …"""
     width = _RIGHT - _TIME_LEFT
     days = list(range(int(start_s), int(end_s), _DAY_S))
     step = next(step for step in (1, 2, 7, 14, 28, 56, 112, 364) if len(days) / step <= int(width / _DATE_ROOM))
@@ -215,7 +214,7 @@ def date_ticks(start_s: float, end_s: float) -> tuple[tuple[float, str], ...]:
 
 
 def runs(points: Iterable[T | None]) -> Iterator[list[T]]:
-    """Neighbours that are all known."""
+    """The longest sequences of points without ``None``."""
     for known, group in itertools.groupby(points, lambda point: point is not None):
         if known:
             yield [point for point in group if point is not None]
@@ -226,7 +225,7 @@ def runs(points: Iterable[T | None]) -> Iterator[list[T]]:
 
 @dataclass(frozen=True, slots=True)
 class _Plane:
-    """Where the curves are drawn; ``left`` and ``bottom`` are edges in units."""
+    """The area of the curves; ``left`` and ``bottom`` are its edges in units."""
 
     scale: Scale
     left: int
@@ -275,7 +274,7 @@ def _axes(chart: LineChart, plane: _Plane) -> Iterator[Html]:
 
 
 def _curve(curve: Curve, plane: _Plane, *, ends: bool) -> Iterator[Html]:
-    """``ends``: a mark at each end, so that several lines are told apart without colour."""
+    """``ends`` puts a mark at each end, so that several lines can be distinguished without colour."""
     shapes = []
     for run in runs(curve.points):
         x, y = plane.x(run[0].x), plane.y(run[0].value)
@@ -323,7 +322,7 @@ def _bar(bar: Bar, longest: float, y: float) -> Iterator[Html]:
 
 
 def _mark(index: int, x: float, y: float, *, doubt: bool) -> Html:
-    """A shape for each line, so that colour is never alone; hollow where the figure is in doubt."""
+    """A different shape for each line, so that colour is not the only distinction; hollow if the value is doubtful."""
     style = f"hollow line{index % 8}" if doubt else f"fill{index % 8}"
     if index % 4 == 0:
         return tag("circle", cx=_n(x), cy=_n(y), r="4", class_=style)
@@ -348,5 +347,5 @@ def _line(x1: float, y1: float, x2: float, y2: float, style: str) -> Html:
 
 
 def _text(x: float, y: float, words: str, anchor: str, style: str = "") -> Html:
-    """``anchor``: start, middle or end."""
+    """``anchor`` is start, middle or end."""
     return tag("text", words, x=_n(x), y=_n(y), text_anchor=anchor, class_=style)

@@ -1,4 +1,4 @@
-"""A report as a document: words, tables and plots in their order. Templates and the Markdown writer read it."""
+"""A report as a document: text, tables and plots in order. The templates and the Markdown writer render it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plumbline.pages.htmltext import Html
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Plain sentences; ``more`` are further lines of it."""
+    """Plain sentences; ``more`` holds further lines."""
 
     kind: ClassVar[Literal["paragraph"]] = "paragraph"
     text: str
@@ -20,7 +20,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One line an item."""
+    """A list, one line an item."""
 
     kind: ClassVar[Literal["listing"]] = "listing"
     items: tuple[str, ...]
@@ -29,7 +29,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``rows`` as wide as ``heads``; the first column names the row."""
+    """``rows`` have as many cells as ``heads``; the first column names the row."""
 
     kind: ClassVar[Literal["table"]] = "table"
     title: str
@@ -39,24 +39,24 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Charts side by side, and their data as a table. ``series`` are the names of the legend, by colour."""
+    """Charts side by side, and their data as a table. ``series`` are the legend's names, ordered by colour."""
 
     kind: ClassVar[Literal["plot"]] = "plot"
     title: str
     about: str
     panels: tuple[tuple[str, LineChart | BarChart], ...]
-    """A heading (empty where the title says it), and the chart."""
+    """A heading (empty if the title is enough) and the chart."""
     series: tuple[str, ...]
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     weekly: bool = False
-    """The table has medians of weeks, the chart more."""
+    """The table has weekly medians, the chart has more points."""
     picture_only: bool = False
-    """A table says it already; Markdown leaves it out."""
+    """Another table already has the data, so Markdown omits the plot."""
 
     @property
     def legend(self) -> list[tuple[Html, str]]:
-        """Swatches and names: of several series, and of doubtful figures."""
+        """Swatches and names, if there are several series, plus one for doubtful values."""
         mark = bar_swatch if any(isinstance(chart, BarChart) for _, chart in self.panels) else swatch
         items = [(mark(index), name) for index, name in enumerate(self.series)] if len(self.series) > 1 else []
         if any(each.doubt for _, chart in self.panels for each in chart.marks):
@@ -69,7 +69,7 @@ Block = Paragraph | Listing | Table | Plot
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """``about`` says in a sentence or two what it is, for who has never seen one; it may be empty."""
+    """``about`` explains the section to a newcomer in a sentence or two; it may be empty."""
 
     ident: str
     title: str
@@ -79,7 +79,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One of the things that matter. ``tone``: good, note, bad, unknown; the words say it, too."""
+    """One of the main results. ``tone`` is good, note, bad or unknown; the words must say it too."""
 
     question: str
     answer: str
@@ -89,7 +89,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """All of it."""
+    """The whole report."""
 
     title: str
     lead: tuple[str, ...]

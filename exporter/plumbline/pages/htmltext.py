@@ -1,4 +1,4 @@
-"""HTML and SVG that is escaped by construction: only :class:`Html` goes in as it is, and only :func:`tag` makes it."""
+"""HTML and SVG, escaped by construction: only :class:`Html` is inserted unescaped, and only :func:`tag` creates it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import html
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
     def __html__(self) -> str:
-        """So that a template takes it as it is."""
+        """The text itself: templates insert it unescaped."""
         return self
 
 
 def tag(name: str, *children: str, **attributes: str) -> Html:
-    """``<name attributes>children</name>``; empty attributes are left out, ``class_`` is class, ``_`` is ``-``."""
+    """``<name attributes>children</name>``; omits empty attributes; ``class_`` means class, ``_`` becomes ``-``."""
     given = ""
     for key, value in attributes.items():
         if value:
@@ -26,11 +26,11 @@ def tag(name: str, *children: str, **attributes: str) -> Html:
 
 
 def joined(*children: str) -> Html:
-    """One after the other, each escaped unless it is HTML."""
+    """The concatenated children, each escaped unless it is HTML."""
     return Html("".join([child if isinstance(child, Html) else html.escape(child) for child in children]))
 
 
 @functools.cache
 def _attribute(key: str) -> str:
-    """A page has thousands of attributes of a dozen names."""
+    """Cached: a page has thousands of attributes but a dozen names."""
     return key.rstrip("_").replace("_", "-")

@@ -1,4 +1,4 @@
-"""A document as Markdown for a wiki or a ticket. Names can't break it: text is escaped, tables are those of GitHub."""
+"""A document as Markdown for a wiki or a ticket. Text is escaped, so names can't break it; tables are GitHub's."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]|~#!$])")
 
 
 def markdown(document: Document) -> str:
-    """The whole text. A plot is the table of its data."""
+    """The whole document. A plot is rendered as the table of its data."""
     return "\n".join(_document(document)) + "\n"
 
 
 def escaped(text: str) -> str:
-    """Text that no name in it can turn into markup: one line, no HTML, no link, no cell's end."""
+    """Escaped text in one line: no name in it can produce markup, HTML, a link or the end of a cell."""
     text = _SPECIAL.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
     # a bare address would become a link
     return text.replace("://", ":&#8203;//").replace("@", "&#64;")

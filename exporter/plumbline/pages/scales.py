@@ -1,4 +1,4 @@
-"""Scales of a chart: from values to a part of its height, with round ticks."""
+"""Scales of a chart: map values to a fraction of its height, with round ticks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Values to 0…1; ``ticks`` in base units."""
+    """Maps values to 0…1; ``ticks`` are in base units."""
 
     low: float
     high: float
@@ -17,14 +17,14 @@ class Scale:
     ticks: tuple[float, ...]
 
     def at(self, value: float) -> float:
-        """Where ``value`` lies."""
+        """The position of ``value``, 0 to 1."""
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
 
 def linear(values: Sequence[float], wanted: int = 4) -> Scale:
-    """From 0 to the round number above the highest, with about ``wanted`` steps."""
+    """From 0 to a round number at or above the maximum, with about ``wanted`` steps."""
     highest = max(values, default=0.0)
     rough = (highest if highest > 0 else 1.0) / wanted
     power: float = 10.0 ** math.floor(math.log10(rough))
@@ -34,7 +34,7 @@ def linear(values: Sequence[float], wanted: int = 4) -> Scale:
 
 
 def logarithmic(values: Sequence[float]) -> Scale:
-    """Between the round numbers (1, 2, 5) around all values; a tick each power of ten, or more where there are few."""
+    """Between round numbers (1, 2, 5) that enclose all values; one tick per power of ten, more if there are few."""
     low, high = _round_log(min(values), up=False), _round_log(max(values), up=True)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     decades = math.log10(high / low)

@@ -1,4 +1,4 @@
-"""The style sheet of all pages, ``style.css``: every page takes the part ``base`` and those it names."""
+"""The style sheet of all pages, ``style.css``: every page uses the part ``base`` and the parts it names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _HEADING = re.compile(r"^/\* --- (\w+) --- \*/\n", re.MULTILINE)
 
 
 def style(*names: str) -> str:
-    """``base`` and the named parts (``status``, ``report``, ``review``), as they stand. ``KeyError``: no such part."""
+    """``base`` and the named parts (``status``, ``report``, ``review``), unchanged. ``KeyError``: unknown part."""
     text = resources.files("plumbline.pages").joinpath("style.css").read_text("utf-8")
     _, *split = _HEADING.split(text)
     parts = dict(zip(split[::2], split[1::2], strict=True))

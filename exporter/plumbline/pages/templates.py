@@ -1,9 +1,9 @@
-"""Pages from Jinja templates: everything is escaped, and a name that nobody gave is an error.
+"""Pages from Jinja templates: all text is escaped, and an undefined name is an error.
 
-The templates lie in ``templates/`` and extend ``base.html``. A line break in a template and the indentation after it
+The templates are in ``templates/`` and extend ``base.html``. Line breaks in a template, and the indentation after them,
 never reach the page.
 
-Jinja is loaded with the first page: a daemon that is only scraped has no use for it.
+Jinja is loaded with the first page, because a daemon that is only scraped does not need it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _TAG_OR_BREAK = re.compile(r"(\{[{%#].*?[}%#]\})|\n[ \t]*", re.DOTALL)
 def render(template: str, **values: object) -> str:
     """The page. ``template``: its path below ``templates/``; ``values``: the names it may use.
 
-    Text is escaped, whatever holds it; ``markupsafe.Markup`` and what has ``__html__`` are HTML already.
+    All text is escaped; ``markupsafe.Markup`` and objects with ``__html__`` are inserted as HTML.
     """
     return environment().get_template(template).render(**values)
 
 
 @functools.cache
 def environment() -> jinja2.Environment:
-    """One for all pages, since it keeps the compiled templates."""
+    """One environment for all pages, because it caches the compiled templates."""
     import jinja2  # noqa: PLC0415  (0.2 s of CPU and 4 MB, for pages only)
     from markupsafe import Markup  # noqa: PLC0415
 
@@ -43,7 +43,7 @@ def environment() -> jinja2.Environment:
 
 
 def _source(template: str) -> str | None:
-    """A template's text, with each line break inside a comment: nothing of it is shown, and errors name the line."""
+    """A template's text with each line break inside a comment: it is not output, but errors give the right line."""
     path = resources.files("plumbline.pages").joinpath("templates", template)
     if not path.is_file():
         return None
