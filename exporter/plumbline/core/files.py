@@ -148,7 +148,7 @@ class OwnDirectory:
             except BaseException:
                 os.close(fd)
                 raise
-            os.close(fd)  # replaced while it was opened
+            os.close(fd)  # replaced while it was being opened
         raise refused("changing", self.where(name))
 
     def read(self, name: str, limit: int) -> bytes:

@@ -1,6 +1,5 @@
 r"""Structs as JSON and back, for any text and any input.
 
-
 Names of disks and files need not be UTF-8. Python holds the undecodable bytes as lone surrogates, which JSON can't
 carry. Such a character is written as NUL and its four hexadecimal digits (``sd\xff``: ``"sd\u0000dcff"``), NUL itself
 as ``\u00000000``. An earlier release reads the result as an ordinary name.
@@ -21,7 +20,7 @@ _WRITTEN = re.compile("\0([0-9a-f]{4})")
 
 
 def encode(value: msgspec.Struct) -> bytes:
-    """The struct as JSON."""
+    """The struct as JSON; odd characters are escaped as described above."""
     try:
         data = msgspec.json.encode(value)
     except UnicodeEncodeError:

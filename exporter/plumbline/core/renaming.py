@@ -37,7 +37,7 @@ def _renameat2(name: str, new: str, directory: int, flag: int) -> bool:
 
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
-    except AttributeError:  # a C library without it
+    except AttributeError:  # a C library without renameat2
         return False
     if call(directory, os.fsencode(name), directory, os.fsencode(new), ctypes.c_uint(flag)) == 0:
         return True

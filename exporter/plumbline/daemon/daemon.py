@@ -141,14 +141,14 @@ class Daemon:
     def __init__(self, config: Config, world: World, store: StateStore, *, reread: Callable[[], Config]) -> None:
         self._reread, self._store, self._world = reread, store, world
         self._signals = Signals()
+        # Runs work that may block; its answer is what to do next in the main loop.
         self._beside = Beside[Callable[[], object]](self._signals.wake)
-        """Runs work that may block; its answer is what to do next in the main loop."""
+        # Monotonic seconds: the start, and when the page of metrics becomes available.
         self._began_s = self._page_from_s = math.inf
-        """Monotonic seconds: the start, and when the page of metrics becomes available."""
         self._reload_error = ""
         self._network_server: IperfServer | None = None
+        # Includes the files of a refused configuration, because they may be corrected.
         self._named_files = named(config)
-        """Includes the files of a refused configuration, because they may be corrected."""
         self._planned_for: object = None
         self._files = FileWatch(lambda: world.files(self._named_files))
         self._guard = make_guard(web_file(config))
@@ -346,7 +346,7 @@ class Daemon:
             self._network_server = IperfServer(plan, self._world.environment, networks=networks_of)
             self._network_server.start()
 
-    # --- what is shown
+    # --- status
 
     def _state(self) -> DaemonState:
         server, door = self._network_server, self._door()
