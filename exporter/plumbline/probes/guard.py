@@ -19,7 +19,7 @@ from plumbline.core.files import OwnDirectory, check_directory, is_temporary
 from plumbline.errors import FileRefused, ProbeRefused
 from plumbline.probes.filesystem.filesystem_type import filesystem_type, mount_of
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path

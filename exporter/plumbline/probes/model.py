@@ -170,7 +170,7 @@ class ContinuousJob(Protocol):
         ...
 
     def hurried(self, factor: float) -> ContinuousJob:
-        """The same job for an interactive run: ``factor`` times the rate, and not blocking one that already runs."""
+        """The same job for an interactive run: ``factor`` times the rate, without disturbing others."""
         ...
 
 

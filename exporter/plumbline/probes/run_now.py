@@ -38,7 +38,7 @@ _RARE = 1000
 
 @dataclass(frozen=True, slots=True)
 class OperationReport:
-    """One operation beside its baseline."""
+    """One operation's figures next to its baseline."""
 
     operation: str
     figures: tuple[Beside, ...]

@@ -56,7 +56,7 @@ def main(argv: list[str]) -> int:
         os.nice(10)
     except OSError:
         pass  # a sandbox forbids it: then the worker keeps the daemon's priority
-    gc.disable()  # nothing here makes cycles, and a collection would count as latency
+    gc.disable()  # nothing here creates cycles, and a collection would count as latency
 
     def pause(seconds: float) -> None:
         sleep(lifeline, seconds)
@@ -279,7 +279,7 @@ class Writer(Reader):
         return os.pwritev(self.fd, (self.buffer,), self.offset)
 
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn

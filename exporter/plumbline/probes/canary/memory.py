@@ -17,7 +17,7 @@ from __future__ import annotations
 import mmap
 from errno import EIO, ENOSPC, EROFS, ETIMEDOUT
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from plumbline.probes.canary.pacing import Charge
 

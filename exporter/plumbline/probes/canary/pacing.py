@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from random import Random
 
-TYPE_CHECKING = False  # as typing's, without loading typing: this runs in the canary's small worker
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing: this runs in the canary's small worker
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -1,5 +1,4 @@
-"""Whether the cluster is fit for a probe: ``ceph status`` as gates, each open, or closed with the figures that close
-it.
+"""Whether the cluster is fit for a probe: ``ceph status`` as gates, each open, or closed with the reason.
 
 https://docs.ceph.com/en/latest/rados/operations/health-checks/ (the checks)
 https://docs.ceph.com/en/latest/rados/operations/pg-states/ (the states)

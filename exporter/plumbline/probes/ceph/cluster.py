@@ -62,7 +62,7 @@ class Lease:
         self._until = asked_at + self._usable_s
 
     def lose(self, why: str) -> None:
-        """Another holds the lock, or nobody."""
+        """Record that the lock is no longer ours, and why."""
         self._lost = why
 
     def check(self) -> None:

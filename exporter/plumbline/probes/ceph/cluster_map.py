@@ -9,7 +9,7 @@ Light modules only.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from typing import Any
 

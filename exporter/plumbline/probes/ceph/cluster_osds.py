@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from plumbline.errors import ParseError
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plumbline.probes.ceph.librados import Cluster
 
 HOST, ALL = "host", "all"
-"""Words that stand for OSDs in a configuration."""
+"""Words for several OSDs in a configuration."""
 
 
 class Osd:

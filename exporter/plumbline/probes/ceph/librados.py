@@ -100,7 +100,7 @@ class Cluster:
         return f"client.{self._library.rados_get_instance_id(self._handle)}"
 
     def pool(self, name: str, *, namespace: str = "") -> Pool:
-        """The pool, confined to a namespace. Raises :class:`Unavailable` if it does not exist, else ``OSError``."""
+        """The pool, confined to a namespace. Raises :class:`Unavailable` without such a pool, or ``OSError``."""
         context = c_void_p()
         code = self._library.rados_ioctx_create(self._handle, name.encode(), byref(context))
         if code == -errno.ENOENT:
@@ -251,7 +251,7 @@ class Pool:
         )
 
     def break_lock(self, oid: str, name: str, locker: Locker) -> bool:
-        """Take the lock away from its holder; ``False`` if it no longer held it."""
+        """Take the lock away from its holder; ``False`` if that client no longer held it."""
         code = self._library.rados_break_lock(
             self._context, oid.encode(), name.encode(), locker.client.encode(), locker.cookie.encode()
         )

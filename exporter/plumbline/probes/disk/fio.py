@@ -144,7 +144,7 @@ def remove_surplus(plan: FioPlan) -> None:
         for name in directory.files.names():
             number = _FILE.fullmatch(name)
             if _EARLIER.fullmatch(name) or (number and int(number[1]) >= plan.workload.jobs):
-                with contextlib.suppress(FileRefused, OSError):  # a file that is not ours stays, or can't be removed
+                with contextlib.suppress(FileRefused, OSError):  # files that are not ours or can't be removed stay
                     directory.files.remove(name)
 
 

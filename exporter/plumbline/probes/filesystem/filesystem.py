@@ -61,7 +61,7 @@ class MetadataDone(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
 
 @dataclass(frozen=True, slots=True)
 class FilesystemProbe:
-    """The periodic probe of one workload in one directory. ``roots``: where the kernel's own files are."""
+    """The periodic probe of one workload in one directory. ``roots``: for the kernel's own files."""
 
     config: FilesystemConfig
     workload: BlockWorkload | Metadata

@@ -139,7 +139,7 @@ def _open_folder(place: int, directory: str) -> OwnDirectory:
     return OwnDirectory(fd, f"{directory}/{FOLDER}", os.geteuid())
 
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable
 

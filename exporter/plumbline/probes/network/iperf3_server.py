@@ -88,7 +88,7 @@ class _End:
 
 
 class IperfServer:
-    """Keeps one server running from :meth:`start` to :meth:`stop`. ``networks`` returns the listening address' own."""
+    """Keeps one server running from :meth:`start` to :meth:`stop`. ``networks`` returns an address' networks."""
 
     def __init__(
         self,

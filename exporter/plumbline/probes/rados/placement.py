@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from random import Random
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 

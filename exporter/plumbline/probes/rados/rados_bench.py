@@ -1,9 +1,9 @@
 """`rados bench` in our own pool and namespace, for a few seconds, with a limited number of objects.
 
-It writes ``benchmark_data_<host>_<pid>_object<N>``, and an object with its run's name that tells reads which objects
-exist. We remove all of them after the run ourselves: Ceph's clean-up needs that last object, which a killed run has not
-written, and it waits for ever while the pool is full. What a killed daemon left is removed at its next start, unless a
-``rados`` with that process id still runs here.
+It writes ``benchmark_data_<host>_<pid>_object<N>``, and an object with its run's name that lists, for reads, which
+objects exist. We remove all of them after the run ourselves: Ceph's clean-up needs that last object, which a killed
+run has not written, and it waits for ever while the pool is full. What a killed daemon left is removed at its next
+start, unless a ``rados`` with that process id still runs here.
 
 The program reports mean and maximum latency, but no percentiles.
 """
@@ -79,7 +79,7 @@ class RadosBenchProbe:
                 "-p", self.pool, "-N", NAMESPACE, "bench", str(max(1, round(self.config.runtime))), mode
             ),
             *("-t", str(self.workload.concurrent), "--run-name", self.run_name, *write),
-            # a full pool holds writes back for ever; a slow one must be allowed to be slow
+            # a full pool holds writes back for ever, so there is a limit; a slow pool needs time
             *(f"--rados-osd-op-timeout={self._operation_timeout_s}", "--format", "json"),
         )
 

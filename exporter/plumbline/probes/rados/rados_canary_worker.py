@@ -41,7 +41,7 @@ from plumbline.probes.rados import placement
 from plumbline.probes.rados.placement import Placement
 from plumbline.probes.rados.rados_sweep import remove, sweep
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
@@ -340,7 +340,7 @@ class WriteLane(Lane):
 
 
 class ReadLane(Lane):
-    """Reads of an object that stays."""
+    """Repeated reads of one permanent object."""
 
     def __init__(self, worker: Worker, osd: int, streams: tuple[WorkerStream, ...]) -> None:
         super().__init__(worker, osd, streams)

@@ -93,7 +93,7 @@ class ImagePlan:
 
 
 def fio_argv(image: ImagePlan, job: str, *options: str) -> tuple[str, ...]:
-    """fio's command on the image. The environment names the cluster: its rbd engine takes no path of a configuration.
+    """fio's command on the image. The environment names the cluster: fio's rbd engine accepts no configuration path.
 
     ``thread``: fio's job *processes* call ``setsid`` and would escape the kill of the process group.
     """
@@ -164,7 +164,7 @@ def prepare(image: ImagePlan, commands: Commands, progress: Callable[[Progress],
 def lay_out(
     image: ImagePlan, commands: Commands, progress: Callable[[Progress], None], *, done: int, reserve_s: float
 ) -> tuple[bool, str]:
-    """Write what is missing, keeping ``reserve_s`` of the time. Returns whether it ran in time, and why it is
+    """Write what is missing, keeping ``reserve_s`` of the time. Returns False if fio failed, and why the layout is
     incomplete (empty: complete)."""
     while done < image.size_bytes:
         left = commands.left_s - reserve_s
