@@ -1,1 +1,1 @@
-"""ACT: one probe a module; config, clock and runner in, a result out."""
+"""ACT: one probe per module; config, clock and runner in, a result out."""

@@ -1,8 +1,8 @@
-"""One run of one periodic probe, whoever asked for it: locks, gates, the run, and the gates again while it lasts.
+"""One run of one periodic probe, scheduled or on demand: locks, gates, the run, and gates checked during the run.
 
-The order is: nobody else at work (this host's lock, then the cluster's), every gate open, then the probe itself. While
-it runs, those gates that the probe does not close by its own load are asked again every few seconds, and so is the
-cluster's lock; one that closes, or its loss, ends the run, and counts as a skip with its reason.
+Order: take the locks (this host's, then the cluster's), check every gate, run the probe. During the run, the gates that
+the probe's own load does not close are checked every few seconds, and so is the cluster's lock. A gate that closes, or
+a lost lock, ends the run, which counts as a skip with that reason.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 STOPPED = "stopped"
 """The reason of a run that was ended from outside."""
 STUCK = "stuck"
-"""The reason while a command of an earlier run outlives SIGKILL: one hangs, never a pile of them."""
+"""The reason while a command of an earlier run survives SIGKILL: at most one command hangs."""
 LOOK_AGAIN_S = 3.0
-"""How often gates are asked while a probe runs: recovery that begins is met within this time."""
+"""How often gates are checked while a probe runs: recovery that begins is noticed within this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """``before``: asked once, before the start; ``throughout``: then, and again while the probe runs."""
+    """``before``: checked once, before the start; ``throughout``: checked then and during the run."""
 
     before: Sequence[Gate] = ()
     throughout: Sequence[Gate] = ()
@@ -52,8 +52,8 @@ def run_probe(
 ) -> ProbeResult:
     """Run ``probe`` once. ``clock`` is Unix time; ``stopping`` ends it from outside.
 
-    Raises :class:`ProbeRefused`: ``stuck``, ``locked``, ``lock-lost``, a gate's reason (also when it closed under way),
-    the probe's own reasons, ``stopped``.
+    Raises :class:`ProbeRefused`: ``stuck``, ``locked``, ``lock-lost``, a gate's reason (also if it closed during the
+    run), the probe's own reasons, ``stopped``.
     """
     if pids := runner.stuck():
         raise ProbeRefused(
@@ -85,7 +85,7 @@ def run_probe(
 def _locks(
     probe: PeriodicProbe, host_lock: HeavyLock, cluster: ClusterGuard | None
 ) -> Iterator[tuple[tuple[int, ...], tuple[Gate, ...]]]:
-    """Descriptors for the commands to keep, and what says that a lock was lost under way."""
+    """Lock descriptors for the commands to keep open, and the gates that report a lock lost during the run."""
     if not probe.heavy:
         yield (), ()
         return
@@ -99,10 +99,10 @@ def _locks(
 
 
 class _Watch:
-    """Asks gates again and again beside a run; ``stop`` is set when one closed, or when the run is to end anyway.
+    """Checks gates repeatedly during a run; ``stop`` is set when one closed, or when the run must end anyway.
 
-    ``leases`` answer at once and are asked ten times a second: a gate that waits for a cluster must not keep us from
-    seeing that its lock is lost.
+    ``leases`` answer at once and are checked ten times a second, in their own thread: a gate that waits for a cluster
+    must not delay the detection of a lost lock.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class _Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Not joined: a gate that asks a cluster which hangs must not hold the result back."""
+        """Does not join the threads: a gate that waits for a hung cluster must not delay the result."""
         self._over.set()
 
     def _follow(self) -> None:
@@ -139,7 +139,7 @@ class _Watch:
                 return
 
     def _blind(self, mistake: Exception) -> None:
-        """A gate that nobody can ask is closed: a heavy run must not go on unwatched."""
+        """A gate that cannot be checked counts as closed: a heavy run must not go on unwatched."""
         log.error("a gate can't be asked: %s: %s", type(mistake).__name__, mistake, exc_info=mistake)
         self._close(ProbeRefused("gate-failed", f"{type(mistake).__name__}: {mistake}"))
 

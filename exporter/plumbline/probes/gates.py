@@ -1,6 +1,6 @@
-"""What must hold before a heavy probe may start: production first, and one heavy probe at a time.
+"""Conditions for starting a heavy probe: production comes first, and one heavy probe runs at a time.
 
-A gate that closes raises :class:`ProbeRefused` with the figure it saw; the scheduler counts a skip by its reason.
+A closed gate raises :class:`ProbeRefused` with the figure it saw; the scheduler counts a skip by its reason.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from plumbline.core.units import si
 from plumbline.errors import FileRefused, ParseError, PlumblineError, ProbeRefused, StateError, Unavailable
 
 BUSY_WINDOW_S = 2.0
-"""Long enough to see load that comes in bursts, short enough to be current."""
+"""Long enough to see bursty load, short enough to be current."""
 _COPIES_GONE_WITHIN_S, _LOOK_AGAIN_S = 0.5, 0.02
 _HELD = re.compile(rb"[^\n]+, pid \d+\n")
 
 Gate = Callable[[], None]
-"""Returns when the probe may start, raises :class:`ProbeRefused` when not."""
+"""Returns if the probe may start, raises :class:`ProbeRefused` if not."""
 
 
 def check_device_busy(
@@ -40,9 +40,8 @@ def check_device_busy(
     """Refuse (``device-busy``) while ``device`` had operations in flight for more than ``limit`` of the window.
 
     ``read`` returns the device's busy time in milliseconds (``io_ticks``, field 10 of its line in
-    ``/proc/diskstats``) and the moment in seconds of a monotonic clock; it is called twice, ``wait(window_s)``
-    apart. What can't be told is refused like what is busy: a device that is gone, or a counter that stepped back
-    (it is printed as 32 bits and wraps).
+    ``/proc/diskstats``) and the monotonic time in seconds; it is called twice, ``wait(window_s)`` apart. Unknown
+    counts as busy: the device is gone, or the counter went backwards (it is printed as 32 bits and wraps).
     """
     try:
         busy_before, before = read()
@@ -72,8 +71,8 @@ def check_nic_busy(
 ) -> None:
     """Refuse (``nic-busy``) while ``device`` carried more than ``limit`` of its speed, in either direction.
 
-    ``read`` returns received and sent bytes and the moment in seconds of a monotonic clock; it is called twice,
-    ``wait(window_s)`` apart. What can't be told is refused like what is busy.
+    ``read`` returns received and sent bytes and the monotonic time in seconds; it is called twice,
+    ``wait(window_s)`` apart. Unknown counts as busy.
     """
     try:
         received_before, sent_before, before = read()
@@ -111,14 +110,14 @@ def check_load(roots: Roots, *, limit: float, cpus: int) -> None:
 
 
 def check_quiet_hours(quiet: Iterable[QuietHours], now: time.struct_time) -> None:
-    """Refuse (``quiet-hours``) while local time ``now`` lies in one of them."""
+    """Refuse (``quiet-hours``) while local time ``now`` lies in one of the quiet periods."""
     for each in quiet:
         if each.holds(now.tm_wday, now.tm_hour * 60 + now.tm_min):
             raise ProbeRefused("quiet-hours", f"it is {now.tm_hour:02d}:{now.tm_min:02d} and {each} is quiet")
 
 
 def parse_loadavg(text: str, *, source: str = "/proc/loadavg") -> float:
-    """The one-minute average of ``0.20 0.18 0.12 1/80 11206`` (proc(5)); else :class:`ParseError`."""
+    """The one-minute average of ``0.20 0.18 0.12 1/80 11206`` (proc(5)); raises :class:`ParseError` otherwise."""
     first = text.split(None, 1)[0] if text.strip() else ""
     whole, dot, fraction = first.partition(".")
     if not (first.isascii() and whole.isdigit() and (fraction.isdigit() or not dot)):
@@ -129,10 +128,10 @@ def parse_loadavg(text: str, *, source: str = "/proc/loadavg") -> float:
 class HeavyLock:
     """One heavy probe at a time on this host: an advisory lock (flock(2)) on a file in the storage path.
 
-    The lock belongs to the open file, and the descriptor is handed to the probe's command as well. So the kernel
-    releases it when the last of both is gone: at the end of a run, when the daemon crashes, and, where a command
-    hangs in a dead disk and outlives even SIGKILL, not before the disk lets go of it. No second one piles up
-    behind it, not even after a restart of the daemon.
+    The lock belongs to the open file, and the probe's command inherits the descriptor. So the kernel releases the lock
+    when both are closed: at the end of a run, or when the daemon crashes. If a command hangs on a dead disk and
+    survives even SIGKILL, the lock lasts until the disk lets go of it, so no second command joins it, not even after a
+    restart of the daemon.
     """
 
     def __init__(self, path: Path) -> None:
@@ -140,8 +139,8 @@ class HeavyLock:
 
     @contextlib.contextmanager
     def hold(self, holder: str) -> Iterator[int]:
-        """Hold the lock and give its descriptor, or refuse (``locked``): at once where another process has it.
-        ``holder`` names us to others."""
+        """Hold the lock and yield its descriptor. Raises :class:`ProbeRefused` (``locked``) at once if another process
+        holds it, :class:`StateError` if the file can't be used. ``holder`` is the name that others see."""
         try:
             with OwnDirectory.at(self._path.parent, follow=True) as directory:
                 descriptor = directory.open(self._path.name, os.O_RDWR, create=True)
@@ -158,20 +157,20 @@ class HeavyLock:
             os.pwrite(descriptor, f"{holder}, pid {os.getpid()}\n".encode(), 0)
             yield descriptor
         finally:
-            os.close(descriptor)  # not LOCK_UN: that would take the lock from a command that still hangs
+            os.close(descriptor)  # not LOCK_UN: that would release the lock under a command that still hangs
 
 
 def is_lock_text(descriptor: int) -> bool:
-    """Whether a file holds what :class:`HeavyLock` writes: nothing, or who has it."""
+    """Whether a file holds what :class:`HeavyLock` writes: nothing, or the holder."""
     text = os.pread(descriptor, 4096, 0)
     return not text or _HELD.fullmatch(text) is not None
 
 
 def _taken(descriptor: int) -> str:
-    """Take the lock and give an empty string, or who has it.
+    """Take the lock and return an empty string, or return the current holder.
 
-    A lock that this process has just given back is waited for: a process that another thread starts has a copy of each
-    descriptor until it has become its program, some milliseconds later.
+    Waits for a lock that this process has just released: a child that another thread forks has a copy of each
+    descriptor until it executes its program, some milliseconds later.
     """
     deadline = time.monotonic() + _COPIES_GONE_WITHIN_S
     while True:

@@ -1,10 +1,10 @@
-"""The guard: a probe writes only inside a directory that Plumbline made, or was given empty, and marked.
+"""The guard: a probe writes only inside a directory that Plumbline created, or was given empty, and marked.
 
-Everything goes through file descriptors (:mod:`plumbline.core.files`): once the directory is open, a symbolic link or
-another directory put in its place changes nothing. The canary's worker imports this module, so it keeps to light ones
-(``dataclasses``, ``pathlib``, ``typing`` and ``contextlib`` would double the memory that is the worker's own).
+All access goes through file descriptors (:mod:`plumbline.core.files`): once the directory is open, replacing it with a
+symbolic link or another directory has no effect. The canary's worker imports this module, so it imports only light
+modules (``dataclasses``, ``pathlib``, ``typing`` and ``contextlib`` would double the worker's own memory).
 
-Every call here may block for as long as the disk below does: call it where that hurts nobody.
+Every call here may block for as long as the underlying disk does: call it where blocking is harmless.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plumbline.core.files import OwnDirectory, check_directory, is_temporary
 from plumbline.errors import FileRefused, ProbeRefused
 from plumbline.probes.filesystem.filesystem_type import filesystem_type, mount_of
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 MARKER = ".plumbline-probe"
 MARKER_TEXT = b"Plumbline's probes write here. Nothing else should: any file in this directory may be overwritten.\n"
 RESERVE_BYTES = 64 * 2**20
-"""Space a probe leaves free beside twice what it adds, so that it is never the one that fills a disk."""
+"""Space a probe leaves free beyond twice what it adds, so that no probe ever fills a disk."""
 FILL_BYTES_PER_SECOND = 32 * 2**20
-"""Pace at which a new file is written full: a disk in production hardly notices."""
+"""Rate at which a new file is filled: a disk in production hardly notices."""
+# small enough that the C library returns the memory: a few chunks of 1 MiB would stay with the worker for ever
 _CHUNK_BYTES = 64 * 2**10
-"""Small enough that the C library gives the memory back: a few of 1 MiB would stay with the worker for ever."""
+# a new file is flushed, and the free space checked, each time this much was written
 _LOOK_BYTES = 4 * 2**20
-"""After so many a new file is flushed, and the free space asked for again."""
+# attempts to find a marker that another probe has just removed
 _TRIES = 5
-"""How often a marker is looked for that another probe has just taken away."""
 
 MEMORY_FILESYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "rootfs"})
 
@@ -54,7 +54,7 @@ ADVICE = {
     "read-only": "mount it writable, or name another directory",
     "symlink": "name the directory itself",
 }
-"""Every reason the guard refuses for (a label value), and what a person can do about it."""
+"""Every reason for which the guard refuses (a label value), and what an operator can do about it."""
 
 _BY_ERRNO = {
     errno.EACCES: "permission",
@@ -71,7 +71,7 @@ _BY_ERRNO = {
 class ProbeDirectory:
     """A marked directory, open and locked until :meth:`close`: one probe at a time writes in it.
 
-    ``files`` is the directory itself, ``fd`` its descriptor. ``path`` is the name it was opened by, for messages.
+    ``files`` is the directory itself, ``fd`` its descriptor, ``path`` the name it was opened by, for messages.
     """
 
     __slots__ = ("_marker_fd", "files")
@@ -81,7 +81,7 @@ class ProbeDirectory:
 
     @property
     def fd(self) -> int:
-        """Of the directory, -1 once it is closed."""
+        """The directory's descriptor, -1 once it is closed."""
         return self.files.fd
 
     @property
@@ -91,9 +91,9 @@ class ProbeDirectory:
         return Path(self.files.name)
 
     def open(self, name: str) -> int:
-        """A file of ours as it is, made where it is missing, open for reading and writing.
+        """Open a file of ours for reading and writing; create it if it is missing.
 
-        Raises ``OSError``, :class:`FileRefused`, and :class:`ProbeRefused` where something is mounted on the name.
+        Raises ``OSError``, :class:`FileRefused`, and :class:`ProbeRefused` if something is mounted on the name.
         """
         fd = self.files.open(name, os.O_RDWR, create=True)
         if mount_of(fd) != mount_of(self.files.fd):
@@ -104,10 +104,10 @@ class ProbeDirectory:
     def open_file(
         self, name: str, size_bytes: int, *, direct: bool, dsync: bool, pause: Callable[[float], None] = time.sleep
     ) -> int:
-        """A file of ours, ``size_bytes`` long with every block allocated, open for reading and writing.
+        """Open a file of ours for reading and writing, ``size_bytes`` long with every block allocated.
 
-        A file that is new, of another size or has holes is first written full (:func:`fill`). Raises
-        :class:`ProbeRefused` when what stands there is not a plain, single-linked file of this user.
+        A file that is new, of another size or sparse is filled first (:func:`fill`). Raises :class:`ProbeRefused`
+        if the existing entry is not a plain, single-linked file of this user.
         """
         if name == MARKER:
             raise ValueError(f"not a plain file name: {name!r}")
@@ -137,7 +137,7 @@ class ProbeDirectory:
         return other
 
     def close(self) -> None:
-        """Let go of the directory; its lock ends with it."""
+        """Close the directory and release its lock."""
         if self._marker_fd >= 0:
             os.close(self._marker_fd)
         self._marker_fd = -1
@@ -155,12 +155,12 @@ class ProbeDirectory:
 def prepare_directory(
     path: str | os.PathLike[str], *, size_bytes: int, files: Collection[str] = (), direct: bool = True
 ) -> ProbeDirectory:
-    """Make (its last component) or take the directory, check it, mark it, lock it.
+    """Create (its last component only) or take the directory, check it, mark it, lock it.
 
-    ``size_bytes`` is what the probe will write in all, in equal shares in ``files`` if they are named: what those
-    already hold is overwritten in place. Of what comes on top of that, twice as much and :data:`RESERVE_BYTES` must be
-    free; with 0 ``size_bytes`` nothing needs to be. ``direct`` asks for a file system with O_DIRECT. Anything that is
-    not right raises :class:`ProbeRefused` with a reason of :data:`ADVICE`, and leaves nothing behind.
+    ``size_bytes`` is the total that the probe will write, in equal shares in ``files`` if any are named; what these
+    files already hold is overwritten in place. Free space must be twice the growth beyond that, plus
+    :data:`RESERVE_BYTES`; there is no requirement if ``size_bytes`` is 0. ``direct`` requires a file system with
+    O_DIRECT. Raises :class:`ProbeRefused` with a reason of :data:`ADVICE` if a check fails, and leaves nothing behind.
     """
     where = os.fspath(path).rstrip("/")
     parent_name, name = os.path.split(where)
@@ -176,7 +176,7 @@ def prepare_directory(
         try:
             fd = _open_directory(name, parent, where)
         except FileNotFoundError:
-            # judged on the parent, so that a refusal leaves no new directory
+            # check the parent, so that a refusal leaves no new directory
             _check_filesystem(parent, where, growth=size_bytes)
             os.mkdir(name, 0o700, dir_fd=parent)
             made = True
@@ -197,7 +197,7 @@ def prepare_directory(
 
 
 def is_marked(path: str | os.PathLike[str]) -> bool:
-    """Whether a probe has been at work there, as far as the name of the mark can tell."""
+    """Whether a probe has used this directory, judging only by the marker's name."""
     try:
         return MARKER in os.listdir(path)  # not through pathlib  # noqa: PTH208
     except OSError:
@@ -205,23 +205,24 @@ def is_marked(path: str | os.PathLike[str]) -> bool:
 
 
 def holds_mark(fd: int) -> bool:
-    """Whether an open file is a mark of ours, by its content."""
+    """Whether an open file is our marker, by its content."""
     return os.pread(fd, len(MARKER_TEXT) + 1, 0) == MARKER_TEXT
 
 
 def fill(fd: int, size_bytes: int, where: str, pause: Callable[[float], None]) -> None:
-    """Write the whole file once and flush it; on failure give its blocks back.
+    """Write the whole file once and flush it; free its blocks on failure.
 
-    With random bytes: reading a hole never reaches the disk, and a compressing disk makes nothing of zeros. ``pause``
-    is called with seconds between its chunks to keep :data:`FILL_BYTES_PER_SECOND`. Ends with :class:`ProbeRefused`
-    (``no-space``) before :data:`RESERVE_BYTES` are no longer free: others may fill the disk meanwhile.
+    The bytes are random: reading a hole never reaches the disk, and a compressing disk stores almost nothing for zeros.
+    ``pause`` is called with seconds between chunks to keep to :data:`FILL_BYTES_PER_SECOND`. Raises
+    :class:`ProbeRefused` (``no-space``) before free space falls below :data:`RESERVE_BYTES`: others may fill the disk
+    meanwhile.
     """
     try:
         os.ftruncate(fd, min(size_bytes, os.fstat(fd).st_size))
         at = looked = 0
         while at < size_bytes:
             if at >= looked:
-                os.fdatasync(fd)  # the disk gets it evenly, and the file system knows what it takes
+                os.fdatasync(fd)  # spreads the load on the disk, and makes the free space up to date
                 _check_free(os.fstatvfs(fd), where, needed=RESERVE_BYTES)
                 looked = at + _LOOK_BYTES
             length = min(_CHUNK_BYTES, size_bytes - at)
@@ -244,14 +245,14 @@ def refused(reason: str, where: str, what: str) -> ProbeRefused:
 
 
 def refused_by(error: OSError | FileRefused, where: str) -> ProbeRefused:
-    """The refusal that a failed system call, or a file that is not ours, amounts to."""
+    """The refusal for a failed system call, or for a file that is not ours."""
     if isinstance(error, FileRefused):
         return ProbeRefused("symlink" if error.reason == "symlink" else "not-ours", str(error))
     return refused(_BY_ERRNO.get(error.errno or 0, "io-error"), where, error.strerror or str(error))
 
 
 def _open_directory(name: str, parent: int, where: str) -> int:
-    """Not through a link: O_NOFOLLOW with O_DIRECTORY says ENOTDIR for a link, so that is asked separately."""
+    """Open without following a link: O_NOFOLLOW with O_DIRECTORY gives ENOTDIR for a link, hence the separate check."""
     try:
         return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     except NotADirectoryError:
@@ -261,7 +262,7 @@ def _open_directory(name: str, parent: int, where: str) -> int:
 
 
 def _remove_made(name: str, parent: int, fd: int) -> None:
-    """Remove the directory that was just made, if it is still there and empty."""
+    """Remove the directory that was just created, if it still exists and is empty."""
     try:
         if os.path.samestat(os.stat(name, dir_fd=parent, follow_symlinks=False), os.fstat(fd)):
             os.rmdir(name, dir_fd=parent)
@@ -270,7 +271,7 @@ def _remove_made(name: str, parent: int, fd: int) -> None:
 
 
 def _check_and_mark(directory: OwnDirectory, size_bytes: int, files: Collection[str], direct: bool) -> int:
-    """The open, locked marker."""
+    """Check the directory and return the open, locked marker."""
     where = directory.name
     check_directory(os.fstat(directory.fd), where, os.geteuid())
     growth = size_bytes - sum(_held(directory, name, size_bytes // len(files)) for name in files)
@@ -282,13 +283,13 @@ def _check_and_mark(directory: OwnDirectory, size_bytes: int, files: Collection[
         made = _check_foreign(directory)
         if made:
             try:
-                directory.create(MARKER, MARKER_TEXT)  # whole or not at all
+                directory.create(MARKER, MARKER_TEXT)  # atomic
             except FileExistsError:
                 made = False  # another probe was faster
         try:
             marker = _locked_marker(directory)
         except FileNotFoundError:
-            continue  # the one that made it was refused, and has just taken it away
+            continue  # the probe that created it was refused, and has just removed it
         if marker >= 0:
             break
     else:
@@ -308,7 +309,7 @@ def _check_and_mark(directory: OwnDirectory, size_bytes: int, files: Collection[
 
 
 def _check_foreign(directory: OwnDirectory) -> bool:
-    """Whether the marker is still to be made; refuses where there is none, but something else."""
+    """Whether the marker must still be created; refuses a directory with other files but no marker."""
     names = directory.names()
     if MARKER in names:
         return False
@@ -318,7 +319,7 @@ def _check_foreign(directory: OwnDirectory) -> bool:
 
 
 def _locked_marker(directory: OwnDirectory) -> int:
-    """The marker, which must be ours by its content, under its lock; -1 where another took its place meanwhile."""
+    """The locked marker, verified to be ours by its content; -1 if it was replaced meanwhile."""
     where = directory.where(MARKER)
     marker = directory.open(MARKER, os.O_RDWR)
     try:
@@ -338,7 +339,7 @@ def _locked_marker(directory: OwnDirectory) -> int:
 
 
 def _held(directory: OwnDirectory, name: str, size_bytes: int) -> int:
-    """Of ``size_bytes`` those for which a file of ours already has blocks."""
+    """How many of ``size_bytes`` are already allocated in a file of ours."""
     try:
         found = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
     except FileNotFoundError:
@@ -349,7 +350,7 @@ def _held(directory: OwnDirectory, name: str, size_bytes: int) -> int:
 
 
 def _check_filesystem(fd: int, where: str, *, growth: int | None) -> None:
-    """``growth``: bytes that will come on top; ``None``: nothing is to be written."""
+    """``growth``: bytes to be added; ``None``: nothing will be written."""
     kind = filesystem_type(fd)
     if kind in MEMORY_FILESYSTEMS:
         raise refused("memory-filesystem", where, f"stands on {kind}, where memory would be measured")

@@ -1,13 +1,13 @@
 """Bucket edges for latencies, and PromQL's quantile over them.
 
-Between 16 µs and 0.5 s neighbouring edges differ by 2^(1/8), 9 %. What ``histogram_quantile`` makes of that:
+Between 16 µs and 0.5 s neighbouring edges differ by 2^(1/8), 9 %. The effect on ``histogram_quantile``:
 
 - a median whose own bucket holds most operations (one mode, however narrow) is within 4.6 %: interpolation puts it
   in the middle of its bucket, and half a bucket is 4.6 %;
-- any median at all, also one that falls exactly between two modes, is within 9.2 %, one whole bucket. Holding
-  that to 5 % as well would take 225 buckets instead of 120 on every node.
+- any median, even one exactly between two modes, is within 9.2 %, one whole bucket. Keeping that within 5 % as well
+  would take 225 buckets instead of 120 on every node.
 
-The baseline's bounds are edges of their own, so the share of operations above a bound is counted, not interpolated.
+The baseline's bounds are edges themselves, so the share of operations above a bound is counted, not interpolated.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _FINE_FROM_NS = 16_000
 _STEPS_PER_OCTAVE = 8
 _OCTAVES = 15
 _BELOW_NS = (2_000, 4_000, 8_000)
+# 1 s to 64 s: at this scale, 3 or 4 s makes no difference
 _ABOVE_NS = tuple(10**9 * 2**power for power in range(7))
-"""1 s to 64 s: whether an operation took 3 or 4 s changes nothing any more."""
 
 
 def latency_edges(bounds: Iterable[float] = ()) -> tuple[float, ...]:
     """Ascending edges in seconds, with ``bounds`` (seconds) among them.
 
-    Four significant digits, whole nanoseconds: they print short, and are the same after every restart.
-    A bound that is no positive number raises ``ValueError``.
+    Edges have four significant digits and whole nanoseconds: they print short, and are the same after every restart.
+    Raises ``ValueError`` for a bound that is not a positive number.
     """
     wanted = {*_BELOW_NS, *_ABOVE_NS, *map(edge_ns, bounds)}
     for step in range(_OCTAVES * _STEPS_PER_OCTAVE + 1):
@@ -38,17 +38,17 @@ def latency_edges(bounds: Iterable[float] = ()) -> tuple[float, ...]:
 
 
 def edge_ns(edge: float) -> int:
-    """An edge in the unit it is compared in."""
+    """An edge in nanoseconds, the unit of comparison; ``ValueError`` unless finite and at least 1 ns."""
     if not (math.isfinite(edge) and edge >= 1e-9):
         raise ValueError(f"a latency bound must be a positive number of seconds, not {edge!r}")
     return round(edge * 10**9)
 
 
 def quantile(histogram: HistogramValue, q: float) -> float | None:
-    """What PromQL's ``histogram_quantile(q, …)`` says of these buckets; ``None`` without observations.
+    """PromQL's ``histogram_quantile(q, …)`` of these buckets; ``None`` without observations.
 
-    Prometheus' ``promql/quantile.go``, ``bucketQuantile``: linear inside the bucket of the rank, from 0 in the
-    lowest, and the highest finite edge for whatever lies above it. 0 < q ≤ 1.
+    As in Prometheus' ``promql/quantile.go``, ``bucketQuantile``: linear inside the bucket of the rank, starting at 0 in
+    the lowest; above the highest finite edge, that edge. ``ValueError`` unless 0 < q ≤ 1.
     """
     if not 0 < q <= 1:
         raise ValueError(f"a quantile lies in (0, 1], not {q!r}")

@@ -1,4 +1,4 @@
-"""Which experiment a probe is, from its configuration, its workload and what was found out about its target."""
+"""Build a probe's identity from its configuration, its workload and what is known about its target."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def identify(
     rate_iops: float | None = None,
     cluster: bool = False,
 ) -> Identity:
-    """See :class:`.model.Identity`; ``probe`` is the configured name unless there are several targets."""
+    """See :class:`.model.Identity`; ``probe`` defaults to the configured name (one target)."""
     return Identity(
         probe=probe or config.name,
         kind=config.kind,

@@ -1,4 +1,4 @@
-"""Every kind of probe there is, literally: its struct in the configuration → what it means on a host."""
+"""A literal list of all kinds of probes: configuration struct → the function that plans it on a host."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS: dict[type[ProbeConfig], Callable[[Any, Any, Host], Plan]] = {
     ceph.RbdBenchConfig: rbd_bench.build,
     ceph.RbdFioConfig: rbd_fio.build,
 }
-"""``Any``: each builder takes the struct it stands beside, and what :meth:`.ProbeBase.chosen` of it gives."""
+"""``Any``: each builder takes the struct it is listed with, and the return value of its :meth:`.ProbeBase.chosen`."""
 
 
 def plan_probe(config: ProbeConfig, host: Host) -> Plan:

@@ -1,4 +1,4 @@
-"""From single latencies to the figures of an operation."""
+"""From individual latencies to the figures of an operation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 def summarise(operation: str, latencies_ns: Sequence[int], *, bytes_each: int = 0) -> OperationResult:
-    """Rates and percentiles (nearest rank) of operations that were done one after the other.
+    """Rates and percentiles (nearest rank) of operations that ran one after the other.
 
-    The rate is that of the operations alone: what the measuring program does between them is not part of it.
+    The rate covers the operations alone: time that the measuring program spends between them is excluded.
     """
     ordered = sorted(latencies_ns)
     if not ordered:
@@ -34,6 +34,6 @@ def summarise(operation: str, latencies_ns: Sequence[int], *, bytes_each: int = 
 
 
 def _three_digits(ns: int) -> int:
-    """Half a percent off at most, and few different ones."""
+    """Rounded by at most half a percent, so that there are few distinct values."""
     unit: int = 10 ** max(0, math.floor(math.log10(max(1, ns))) - 2)
     return round(ns / unit) * unit

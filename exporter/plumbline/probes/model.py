@@ -1,7 +1,8 @@
-"""What every kind of probe is to the engine: an identity, a run that ends, a clean-up to be asked at any time.
+"""The interface between the engine and every kind of probe: an identity, a bounded run, and a clean-up callable at any
+time.
 
-A *periodic* probe is run by a schedule, one run after the other, and gives a :class:`.result.ProbeResult`. A
-*continuous* one (the canaries) keeps a process of its own going and is only ever looked at.
+The schedule runs a *periodic* probe, one run after the other; each run returns a :class:`.result.ProbeResult`. A
+*continuous* probe (a canary) keeps its own process running, and the engine only reads it.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.net.routes import Way
 
 Bounds = Mapping[tuple[str, str, str], tuple[float, ...]]
-"""(probe, workload, operation) → the baseline's bounds in seconds, to be exact bucket edges."""
+"""(probe, workload, operation) → the baseline's bounds in seconds; they become exact bucket edges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which experiment a probe is. Figures of two identities are comparable when layer, device class, workload,
-    operation and ``config_hash`` agree."""
+    """Which experiment a probe is. Results of two identities are comparable when layer, device class, workload,
+    operation and ``config_hash`` are equal."""
 
     probe: str
-    """The ``probe`` label: the configured name, and ``/`` and the target where there are several."""
+    """The ``probe`` label: the configured name, followed by ``/`` and the target if there are several."""
     kind: str
     """The ``type`` in the configuration."""
     layer: str
@@ -43,15 +44,15 @@ class Identity:
     operations: tuple[str, ...]
     config_hash: str
     tool: str
-    """The program that measures; ``plumbline`` where it is ours."""
+    """The program that measures; ``plumbline`` for built-in probes."""
     target: str = ""
-    """What is measured: ``osd.3``, ``sdb``, ``10.0.0.12``; empty: the node itself."""
+    """What is measured: ``osd.3``, ``sdb``, ``10.0.0.12``; empty for the node itself."""
     device: str = ""
-    """The disk below, or the network port that is used, where that is known: it must not be busy."""
+    """The underlying disk or the network port in use, if known: it must not be busy."""
     rate_iops: float | None = None
-    """A cap, part of ``config_hash`` already."""
+    """A rate limit; already part of ``config_hash``."""
     cluster: bool = False
-    """It loads the Ceph cluster: the cluster's gates hold for it."""
+    """Whether the probe loads the Ceph cluster, so that the cluster's gates apply."""
 
     def result(
         self,
@@ -63,7 +64,7 @@ class Identity:
         operations: tuple[OperationResult, ...] = (),
         message: str = "",
     ) -> ProbeResult:
-        """What a run of this experiment found. ``started``: Unix seconds; ``duration``: seconds."""
+        """The result of one run of this experiment. ``started``: Unix seconds; ``duration``: seconds."""
         return ProbeResult(
             probe=self.probe,
             layer=self.layer,
@@ -82,36 +83,36 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run is, for whoever watches: ``done`` of 1, and a few live figures in words."""
+    """Progress of a run: ``done`` as a fraction of 1, and a few live figures as text."""
 
     stage: str
     done: float | None = None
     figures: str = ""
     lasts_s: float | None = None
-    """How long this stage takes, where that is known and nobody can say ``done``: who watches counts by the clock."""
+    """Duration of this stage, if known and ``done`` is not: the display then estimates progress from the clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the engine gives a run. ``clock`` is Unix time in seconds."""
+    """What the engine passes to a run. ``clock`` is Unix time in seconds."""
 
     runner: Runner
-    """Ends what it started when the run is to stop."""
+    """Ends the commands it started when the run must stop."""
     clock: Callable[[], float]
     stopping: threading.Event
-    """Set when the run must end at once: the daemon ends, or a gate closed."""
+    """Set when the run must end at once: the daemon is stopping, or a gate closed."""
     keep_fds: tuple[int, ...] = ()
-    """Descriptors of the locks: to be kept open in every command, so that a lock lasts as long as the last of them."""
+    """Lock descriptors; every command keeps them open, so that a lock lasts until its last holder exits."""
     progress: Callable[[Progress], None] = field(default=lambda _progress: None)
 
 
 @runtime_checkable
 class PeriodicProbe(Protocol):
-    """One kind's probe on this host. Equal ``config`` and ``identity``: the same probe, which goes on at a reload."""
+    """One kind's probe on this host. A reload keeps a probe whose ``config`` and ``identity`` are unchanged."""
 
     @property
     def identity(self) -> Identity:
-        """Fixed for the probe's life."""
+        """Constant for the probe's lifetime."""
         ...
 
     @property
@@ -121,19 +122,19 @@ class PeriodicProbe(Protocol):
 
     @property
     def heavy(self) -> bool:
-        """One heavy probe runs at a time in the cluster; a light one (a few hundred packets) beside others."""
+        """Only one heavy probe runs in the cluster at a time; a light one (a few hundred packets) may run beside it."""
         ...
 
     def run(self, run: Run) -> ProbeResult:
-        """Prepare, measure, leave nothing but what the next run reuses.
+        """Prepare, measure, and leave behind only what the next run reuses.
 
-        Raises :class:`ProbeRefused` when it must not run (nothing was touched) or was stopped (reason ``stopped``).
-        What began and went wrong is a result with its outcome and message.
+        Raises :class:`ProbeRefused` if the probe must not run (nothing was touched) or was stopped (reason
+        ``stopped``). A run that started and failed returns a result with its outcome and message.
         """
         ...
 
     def clean_up(self, run: Run) -> None:
-        """Remove what an earlier life left behind, if anything, and only ours; called once after a start."""
+        """Remove anything of ours that an earlier process left behind; called once after a start."""
         ...
 
 
@@ -149,7 +150,7 @@ class Plan:
 
 
 class ContinuousJob(Protocol):
-    """A canary as this host will run it, before it runs."""
+    """A planned canary on this host, before it runs."""
 
     @property
     def name(self) -> str:
@@ -157,54 +158,53 @@ class ContinuousJob(Protocol):
         ...
 
     def identities(self) -> tuple[Identity, ...]:
-        """One for each workload."""
+        """One per workload."""
         ...
 
     def plan(self, bounds: Bounds) -> object:
-        """What the engine compares at a reload, with the baseline's bounds as exact bucket edges."""
+        """What the engine compares at a reload; the baseline's bounds are exact bucket edges."""
         ...
 
     def make(self, bounds: Bounds) -> ContinuousProbe:
-        """The canary, not started yet."""
+        """The canary, not yet started."""
         ...
 
     def hurried(self, factor: float) -> ContinuousJob:
-        """The same for a person who waits for figures: so many times the pace, and in the way of no other that runs
-        beside it."""
+        """The same job for an interactive run: ``factor`` times the rate, without disturbing others."""
         ...
 
 
 class ContinuousProbe(Protocol):
-    """A canary: a process of its own that is never waited for. The engine compares ``plan`` at a reload."""
+    """A canary: a separate process that is never waited for. The engine compares ``plan`` at a reload."""
 
     @property
     def plan(self) -> object: ...
 
     @property
     def pid(self) -> int | None:
-        """The worker's process id while there is one."""
+        """The worker's process id, or ``None`` without a worker."""
         ...
 
     def start(self) -> None:
-        """Start the first worker; waits for nothing."""
+        """Start the first worker; does not block."""
         ...
 
     def poll(self) -> None:
-        """Once a second: notice a worker that ended, start the next."""
+        """Called once a second: detect a worker that ended and start the next."""
         ...
 
     def read(self) -> CanaryReading:
-        """Everything known; from any thread, at once."""
+        """All current data; callable from any thread, never blocks."""
         ...
 
     def stop(self, timeout: float = 1.0) -> bool:
-        """End the worker; False when it is stuck in the kernel."""
+        """End the worker; False if it is stuck in the kernel."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a kind may ask about this host while it is being planned; every answer is bounded in time."""
+    """What a kind may query about this host during planning; every answer is bounded in time."""
 
     storage: Path
     roots: Roots
@@ -212,24 +212,24 @@ class Host:
     ceph: CephConfig
     environment: Mapping[str, str]
     disk_below: Callable[[Path], BlockDevice | None]
-    """``None`` where there is none, or it does not answer in time."""
+    """``None`` if there is no disk, or it does not answer in time."""
     disks: Callable[[], tuple[BlockDevice, ...]]
     """All disks of this host as last read; may be empty."""
     osd_disks: Callable[[], Mapping[str, str]]
-    """Disk → the OSD whose data it holds (``osd.3``)."""
+    """Disk → the OSD that stores its data there (``osd.3``)."""
     way_to: Callable[[str, str | None], Way | None] = lambda _host, _bind: None
-    """Through which network device a host is reached from a local address (``None``: any); ``None``: not known."""
+    """The network device that leads to a host from a local address (``None``: any); ``None`` if unknown."""
     cluster_osds: Callable[[], ClusterOsds | None] = field(default=lambda: None)
-    """All OSDs of the cluster; ``None`` where it does not tell in time."""
+    """All OSDs of the cluster; ``None`` if it does not answer in time."""
     pool_class: Callable[[str], str | None] = lambda _pool: None
-    """A Ceph pool → the class of the devices below; ``None`` where the cluster does not tell in time."""
+    """A Ceph pool → its device class; ``None`` if the cluster does not answer in time."""
 
 
 class Lease(Protocol):
-    """A lock of the cluster's that is held; asked as a gate while the run lasts."""
+    """A held lock in the cluster; checked as a gate during the run."""
 
     def check(self) -> None:
-        """Raise :class:`ProbeRefused` (``lock-lost``) as soon as it may be another's."""
+        """Raise :class:`ProbeRefused` (``lock-lost``) as soon as another process may hold it."""
         ...
 
 
@@ -241,5 +241,5 @@ class ClusterGuard(Protocol):
         ...
 
     def hold(self, holder: str) -> AbstractContextManager[Lease]:
-        """Hold the cluster's lock for heavy probes with a lease, or :class:`ProbeRefused` (``locked``)."""
+        """Hold the cluster's lock for heavy probes with a lease; raises :class:`ProbeRefused` (``locked``)."""
         ...

@@ -1,8 +1,8 @@
 """From a configuration to the probes of this host.
 
-A *plan* is what the configuration means here: where a probe works, which device lies below, which class that device
-is. Plans are compared at a reload, so that a probe whose plan did not change goes on undisturbed, with its histogram
-and its phase.
+A *plan* is what the configuration means here: where a probe works, which device lies below, and that device's class.
+Plans are compared at a reload, so that a probe whose plan did not change goes on undisturbed, with its histogram and
+its phase.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from plumbline.sources.net.routes import Way, read_way
 log = logging.getLogger(__name__)
 
 ANSWER_WITHIN_S = 1.5
-"""What all disks below the probes, then all names of peers, get to say what they are; one that hangs must not hang
-a start or a reload."""
+"""Time limit for all disks below the probes, then for all peers' names; one that hangs must not block a start or a
+reload."""
 
 T = TypeVar("T")
+# the key for a question that is not about one directory
 _DISKS = Path("all disks")
-"""What is asked when it is no directory."""
 K = TypeVar("K", bound=Hashable)
 
 
@@ -54,12 +54,12 @@ class ProbingPlan(Plan):
 
     @property
     def canaries(self) -> tuple[CanaryJob | RawCanaryJob, ...]:
-        """Those on a disk: in a file of their own, or reading it raw."""
+        """The canaries on a disk: in a file of their own, or reading it raw."""
         return tuple(job for job in self.continuous if isinstance(job, CanaryJob | RawCanaryJob))
 
     @property
     def fio(self) -> tuple[FioProbe | RawFioProbe, ...]:
-        """Those that run fio in a directory, or on a raw disk."""
+        """The probes that run fio in a directory, or on a raw disk."""
         return tuple(probe for probe in self.periodic if isinstance(probe, FioProbe | RawFioProbe))
 
     def targets(self) -> tuple[Target, ...]:
@@ -83,7 +83,7 @@ def make_plan(
 ) -> ProbingPlan:
     """What ``config`` means on this host. Raises :class:`ConfigError` for what no host could run.
 
-    ``disks_before``: as they were last read, for when one of them hangs now: its probes must go on as they are.
+    ``disks_before``: the disks as last read, used if one of them hangs now: its probes must continue unchanged.
     """
     wanted = [probe for probe in config.probes if probe.enabled]
     directories = {
@@ -116,7 +116,7 @@ def make_plan(
 
 
 def _on_this_host(directory: str, roots: Roots) -> bool:
-    """Whether a disk lies below it: a file system behind a server is not asked, it may be dead."""
+    """Whether the directory is on a local disk: a remote file system is not queried, its server may be dead."""
     try:
         mount = mount_named(directory, own_mounts(roots))
     except PlumblineError:
@@ -142,13 +142,13 @@ def targets_of(identity: Identity) -> list[Target]:
 
 
 def recordable(plan: ProbingPlan) -> frozenset[str]:
-    """Names of the probes that ``plumbline baseline record`` gives a baseline."""
+    """Names of the probes for which ``plumbline baseline record`` makes a baseline."""
     periodic = (probe.identity.probe for probe in plan.periodic if not not_recordable((probe.identity,)))
     return frozenset((*periodic, *(job.name for job in plan.continuous if not not_recordable(job.identities()))))
 
 
 def not_recordable(identities: Sequence[Identity]) -> str:
-    """Why no baseline can be made of a probe; empty where one can."""
+    """Why a probe can have no baseline; empty if it can."""
     if not identities:
         return "what it would measure is not known: no OSD here that it names, or the cluster does not answer"
     if identities[0].kind == "path-mtu":
@@ -157,7 +157,7 @@ def not_recordable(identities: Sequence[Identity]) -> str:
 
 
 def _in_time(ask: Callable[[], T], *, otherwise: T) -> T:
-    """The answer, or ``otherwise`` where there is none in time."""
+    """The answer, or ``otherwise`` if there is none in time."""
     return _ask_each({_DISKS}, lambda _path: ask()).get(_DISKS, otherwise)
 
 
@@ -168,7 +168,7 @@ def _way(host: str, bind: str | None, roots: Roots) -> Way:
 
 
 def _ask_each(subjects: Iterable[K], ask: Callable[[K], T], *, what: str = "the disk below") -> dict[K, T]:
-    """The answer for each subject, side by side; absent where there is none in time."""
+    """The answers by subject, asked in parallel; absent if there is none in time."""
 
     def one(subject: K) -> list[T]:
         try:

@@ -1,4 +1,4 @@
-"""One probe as everybody who shows it sees it: its last run, its counters, what it is at work on."""
+"""One probe's status for every display: its last run, its counters, its current run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 
 @dataclass(frozen=True, slots=True)
 class ProbeStatus:
-    """What is known of one probe at the moment of a scrape. Times are Unix seconds, durations seconds.
+    """What is known about one probe at the moment of a scrape. Times are Unix seconds, durations seconds.
 
-    ``interval_s`` is ``None`` for a continuous probe (the canary), which has no runs, and no figures here.
+    ``interval_s`` is ``None`` for a continuous probe (the canary), which has no runs and no figures here.
     """
 
     probe: str
@@ -36,15 +36,15 @@ class ProbeStatus:
     device_class: str
     workload: str
     target: str = ""
-    """What is measured, where that is not the node itself: ``osd.3``, ``sdb``, ``10.0.0.12``."""
+    """What is measured, if not the node itself: ``osd.3``, ``sdb``, ``10.0.0.12``."""
     device: str = ""
-    """The disk below, or the network port that leads there, where that is known."""
+    """The underlying disk, or the network port that leads to the target, if known."""
     good_result: ProbeResult | None = None
-    """The latest *successful* run, for when ``result`` is one that failed after it."""
+    """The latest *successful* run, in case ``result`` failed after it."""
     timeout_s: float | None = None
     operations: Mapping[str, HistogramValue] = field(default_factory=dict)
-    """By operation, over all successful runs with the present parameters."""
+    """By operation, over all successful runs with the current parameters."""
     vantage: str = ""
     """``host``, ``vm`` or ``container``."""
     recent: Sequence[Sequence[OperationResult]] = ()
-    """Figures of the last successful runs with the present parameters, newest first."""
+    """Figures of the last successful runs with the current parameters, newest first."""

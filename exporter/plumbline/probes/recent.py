@@ -1,6 +1,6 @@
-"""The last minutes of a growing histogram: what happened lately, where the totals only say what happened ever.
+"""The last minutes of a growing histogram: the totals only show everything since the start.
 
-Prometheus has ``rate()`` for this; the status page and ``plumbline`` on the terminal have to work without it.
+Prometheus has ``rate()`` for this; the status page and ``plumbline`` on the terminal must work without it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class RecentHistogram:
     def __init__(self, *, width_s: float = 300.0, step_s: float = 10.0) -> None:
         self._width_s = width_s
         self._step_s = step_s
-        self._snapshots: tuple[tuple[float, HistogramValue], ...] = ()  # replaced whole: any thread may look
+        self._snapshots: tuple[tuple[float, HistogramValue], ...] = ()  # replaced whole: any thread may read it
 
     def add(self, now: float, total: HistogramValue) -> None:
-        """Remember the totals at ``now`` (monotonic seconds). Totals that shrank or changed edges start afresh."""
+        """Remember the totals at ``now`` (monotonic seconds). If totals shrank or edges changed, start afresh."""
         snapshots = self._snapshots
         if snapshots:
             last_at, last = snapshots[-1]
@@ -36,16 +36,16 @@ class RecentHistogram:
         self._snapshots = snapshots
 
     def difference(self, total: HistogramValue) -> HistogramValue | None:
-        """What ``total`` has more than the oldest snapshot kept; ``None`` before the first one, and where ``total`` is
-        not of the series that was remembered."""
+        """The increase of ``total`` since the oldest snapshot kept; ``None`` before the first one, and if ``total``
+        belongs to another series."""
         snapshots = self._snapshots
         return difference(snapshots[0][1], total) if snapshots else None
 
 
 class MedianHistory:
-    """Medians of a growing histogram: one for each ``step_s``, the last ``points`` of them.
+    """Medians of a growing histogram: one per ``step_s``, the last ``points`` of them.
 
-    Bounded: 8 bytes a median, and the totals of the newest step, 6 kB for a canary's 130 buckets.
+    Memory is bounded: 8 bytes per median, plus the totals of the latest step, 6 kB for a canary's 130 buckets.
     """
 
     def __init__(self, *, points: int = 60, step_s: float = 60.0) -> None:
@@ -55,7 +55,7 @@ class MedianHistory:
         self._total: HistogramValue | None = None
 
     def add(self, now: float, total: HistogramValue) -> None:
-        """Look at the totals at ``now`` (monotonic seconds). Totals that shrank or changed edges begin a new step."""
+        """Take the totals at ``now`` (monotonic seconds). If totals shrank or edges changed, begin a new step."""
         since = difference(self._total, total) if self._total is not None else None
         if since is None:
             self._at, self._total = now, total
@@ -65,7 +65,7 @@ class MedianHistory:
         median = quantile(since, 0.5)
         medians = self._medians[1 - self._points :] if self._points > 1 else array("d")
         medians.append(nan if median is None else median)
-        self._medians = medians  # replaced whole: the page may be going through the old ones
+        self._medians = medians  # replaced whole: the page may be iterating over the old ones
         self._at, self._total = now, total
 
     @property

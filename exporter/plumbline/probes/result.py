@@ -16,7 +16,7 @@ class Outcome(StrEnum):
 
 
 class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of one operation (``read``, ``write``) of a run; what was not measured is ``None`` or absent."""
+    """Figures of one operation (``read``, ``write``) of a run; anything not measured is ``None`` or absent."""
 
     operation: str
     iops: float | None = None
@@ -25,19 +25,19 @@ class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
     latency: dict[str, float] = {}
     """Seconds by statistic: mean, p50, p95, p99, p999, max."""
     bins: tuple[tuple[float, int], ...] = ()
-    """The whole distribution where the tool tells it: (seconds, operations), ascending."""
+    """The whole distribution if the tool reports it: (seconds, operations), ascending."""
     retransmits: int | None = None
-    """TCP segments sent again."""
+    """TCP segments retransmitted."""
     loss_ratio: float | None = None
-    """Share of packets without an answer."""
+    """Share of packets without a reply."""
     mtu_bytes: int | None = None
-    """The biggest packet that passed, IP header included."""
+    """The largest packet that got through, including the IP header."""
     queue_depth: int | None = None
-    """In flight at the end of a search for a latency."""
+    """Operations in flight at the end of a search for a latency."""
 
     @property
     def leading(self) -> tuple[str, float] | None:
-        """The one figure that stands for the run, and its name: a latency, or a rate where none was measured."""
+        """The run's main figure and its name: a latency, or a rate if no latency was measured."""
         figures = {"p50": self.latency.get("p50"), "mean": self.latency.get("mean")}
         figures |= {"throughput": self.throughput, "iops": self.iops}
         return next(((name, value) for name, value in figures.items() if value is not None), None)
@@ -58,4 +58,4 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     operations: tuple[OperationResult, ...] = ()
     message: str = ""
-    """Why it failed, in one line; on success empty, or what a person wants to know of the figures."""
+    """Why it failed, in one line; on success empty, or a remark on the figures."""

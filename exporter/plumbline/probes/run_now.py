@@ -1,7 +1,7 @@
-"""``plumbline probe run``: one probe now, because a person asked for it, beside a running daemon or without one.
+"""``plumbline probe run``: run one probe now, on request, with or without a running daemon.
 
-The engine is the daemon's, with the same locks and gates; the host's lock is a file in the storage path that both
-mean. The result is shown and forgotten: what the daemon remembers is its own runs, of a steady schedule.
+It uses the daemon's engine, locks and gates; the host's lock is a file in the storage path that both use. The result is
+shown and not stored: the daemon remembers only its own runs, which follow a steady schedule.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from plumbline.probes.single_run import RunOnce
 from plumbline.probes.state import open_storage
 
 CANARY_RUN_S = 60.0
-"""How long a canary is looked at: at the pace of a recording that is some hundred operations on any disk."""
+"""How long a canary is observed: at the rate of a recording, this gives some hundred operations on any disk."""
 REFUSED = "refused"
 FAILED = "failure"
+# with fewer operations, a p99.9 is in effect the maximum
 _RARE = 1000
-"""Below so many operations a p99.9 is the maximum by another name."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationReport:
-    """One operation beside its baseline."""
+    """One operation's figures next to its baseline."""
 
     operation: str
     figures: tuple[Beside, ...]
     facts: Mapping[str, float]
-    """What no baseline holds: ``retransmits``, ``loss_ratio``, ``mtu_bytes``."""
+    """Figures without a baseline: ``retransmits``, ``loss_ratio``, ``mtu_bytes``."""
     baseline: str = ""
-    """Source and name of the baseline beside it; empty: there is none."""
+    """Source and name of the baseline shown beside it; empty if there is none."""
     judges: bool = False
-    """False: it is shown only."""
+    """False: the baseline is only shown."""
     tolerance_ratio: float | None = None
 
 
@@ -68,19 +68,19 @@ class Report:
     outcome: str
     """``success``, ``failure``, ``timeout``, ``refused`` (nothing was touched) or ``stopped``."""
     reason: str = ""
-    """Of a refusal: the label that ``plumbline_probe_skipped_total`` would have."""
+    """Of a refusal: the label value it would have in ``plumbline_probe_skipped_total``."""
     message: str = ""
     operations: tuple[OperationReport, ...] = ()
 
 
 Item = PeriodicProbe | ContinuousJob
 Group = Sequence[Item]
-"""One periodic probe, or canaries to be looked at side by side."""
+"""One periodic probe, or canaries that run in parallel."""
 
 
 def pick(plan: ProbingPlan, names: Sequence[str]) -> list[Item]:
-    """The probes that ``names`` mean, each once and in that order: a name is one of the configuration, with all its
-    targets, or ``name/target``. :class:`ConfigError` for a name that nothing has."""
+    """The probes named by ``names``, each once and in that order. A name is that of a configuration entry, meaning all
+    its targets, or ``name/target``. Raises :class:`ConfigError` for an unknown name."""
     known: dict[str, Item] = {probe.identity.probe: probe for probe in plan.periodic}
     known |= {job.name: job for job in plan.continuous}
     chosen: dict[str, Item] = {}
@@ -99,8 +99,8 @@ def name_of(item: Item) -> str:
 
 
 def together(items: Sequence[Item]) -> list[Group]:
-    """What runs at a time: the canaries of one entry of the configuration, and everything else alone. A minute of
-    each of a host's 60 disks would be an hour, and they are in nobody's way."""
+    """Group what runs at the same time: the canaries of one configuration entry together, everything else alone. A
+    minute for each of a host's 60 disks would take an hour, and raw canaries do not disturb each other."""
     groups: dict[str, list[Item]] = {}
     for item in items:
         name = name_of(item)
@@ -109,20 +109,20 @@ def together(items: Sequence[Item]) -> list[Group]:
 
 
 def group_name(group: Group) -> str:
-    """Of one its own; of several that of the entry in the configuration."""
+    """A single item's own name; for several, the name of their configuration entry."""
     name = name_of(group[0])
     return name if len(group) == 1 else name.partition("/")[0]
 
 
 def check_storage(storage: Path) -> None:
-    """Make sure that what a run leaves in the storage path is the daemon's to use; :class:`ConfigError` else.
+    """Make sure that the daemon can use what a run leaves in the storage path; raises :class:`ConfigError` if not.
 
-    A directory made by root would be refused by the daemon's guard as not its own, for good.
+    The daemon's guard would permanently refuse a directory created by root as not its own.
     """
     try:
         owner = storage.stat().st_uid
     except OSError:
-        owner = os.geteuid()  # not there, or said better by the attempt
+        owner = os.geteuid()  # missing, or the attempt to open it gives a better error
     if owner != os.geteuid():
         raise ConfigError(
             str(storage),
@@ -133,7 +133,7 @@ def check_storage(storage: Path) -> None:
 
 
 class OnDemand:
-    """Runs probes one after the other. ``stopping`` ends the one under way."""
+    """Runs probes one after the other. ``stopping`` ends the current one."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class OnDemand:
     def run(
         self, group: Group, *, force: bool = False, progress: Callable[[Progress], None] = lambda _: None
     ) -> list[Report]:
-        """Run one probe, or canaries side by side; what went wrong is in the reports."""
+        """Run one probe, or canaries in parallel; failures are in the reports."""
         if isinstance(group[0], PeriodicProbe):
             return [self._periodic(group[0], force, progress)]
         jobs = [job for job in group if not isinstance(job, PeriodicProbe)]
@@ -182,7 +182,7 @@ class OnDemand:
         )
 
     def _canaries(self, jobs: Sequence[ContinuousJob], progress: Callable[[Progress], None]) -> list[Report]:
-        """Canaries for a minute; of their workloads each operation is a row."""
+        """Run canaries for a minute; each operation of each workload becomes one row."""
         began = self._clock()
         try:
             readings = self._once.canaries(
@@ -196,7 +196,7 @@ class OnDemand:
         whole, identities = _of_several(job), {each.workload: each for each in job.identities()}
         failed = {error: n for each in reading.workloads for error, n in each.errors.items() if n}
         if not failed and not any(each.latency.count for each in reading.workloads) and reading.reason:
-            # not one was tried: what it should measure is down, out, or does not answer
+            # nothing was tried: the target is down, out, or does not answer
             return self._refused(whole, began, ProbeRefused(reading.reason, reading.message))
         outcome = FAILED if failed or not any(each.latency.count for each in reading.workloads) else Outcome.SUCCESS
         return replace(
@@ -249,9 +249,9 @@ class OnDemand:
 
 
 def _of_several(job: ContinuousJob) -> Identity:
-    """A canary of several workloads as one: its operations say which is which."""
+    """A canary of several workloads as one identity: its operations identify the workloads."""
     identities = job.identities()
-    if not identities:  # what it would measure is not known yet
+    if not identities:  # the target is not known yet
         return Identity(
             probe=job.name, kind="", layer="", device_class="", workload="", operations=(), config_hash="",
             tool="plumbline",

@@ -1,4 +1,4 @@
-"""The probes of this node at work: canaries kept going, periodic probes run by their schedule, and their status."""
+"""Run this node's probes: keep canaries going, run periodic probes on schedule, and report their status."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ log = logging.getLogger(__name__)
 FIRST_RUN_WITHIN_S = 300.0
 """A probe that never ran here starts within this time, at a moment splayed by host."""
 CALENDAR_SPLAY_S = 1800.0
-"""Hosts with the same calendar start within this time after the moment that it names, each at a moment of its own."""
+"""Hosts with the same calendar start within this time after the scheduled moment, each with its own offset."""
 
 
 class Followed:
-    """A canary at work and what is remembered of it: the same canary's, so that no two series are ever mixed.
+    """A running canary and its recent history, which never mixes two series.
 
-    Another configuration is another one of these, with nothing to remember. :meth:`poll` from one thread, the rest
+    A canary with another configuration gets a new object, without history. Call :meth:`poll` from one thread, the rest
     from any.
     """
 
@@ -51,7 +51,7 @@ class Followed:
         self._kept: dict[tuple[str, str], tuple[RecentHistogram, MedianHistory]] = {}
 
     def poll(self, now: float) -> None:
-        """Supervise it, remember the last minutes."""
+        """Supervise the canary and remember the last minutes."""
         self.canary.poll()
         for each in self.canary.read().workloads:
             key = (each.workload, each.operation)
@@ -60,18 +60,18 @@ class Followed:
                 memory.add(now, each.latency)
 
     def lately(self, each: WorkloadReading) -> HistogramValue | None:
-        """The last minutes of one operation, up to a reading of it; ``None``: not known yet."""
+        """The last minutes of one operation, up to the given reading; ``None`` if not known yet."""
         kept = self._kept.get((each.workload, each.operation))
         return kept[0].difference(each.latency) if kept else None
 
     def medians(self, each: WorkloadReading) -> tuple[float | None, ...]:
-        """Of one operation, minute by minute; seconds, oldest first."""
+        """Medians of one operation, one per minute; seconds, oldest first."""
         kept = self._kept.get((each.workload, each.operation))
         return kept[1].values if kept else ()
 
 
 class Probing:
-    """Runs a plan. :meth:`apply` at start and at every reload, :meth:`poll` every second, :meth:`stop` once."""
+    """Runs a plan. Call :meth:`apply` at start and at every reload, :meth:`poll` every second, :meth:`stop` once."""
 
     def __init__(
         self,
@@ -110,14 +110,14 @@ class Probing:
         for name, each in canaries.items():
             if name not in kept:
                 each.canary.start()
-        self._canaries = canaries  # replaced whole: a scrape may be going through the old ones
+        self._canaries = canaries  # replaced whole: a scrape may be iterating over the old ones
         self._periodic = plan.periodic
         self.needs_cluster = any(each.cluster for each in plan.identities())
         self._store.forget_others(frozenset(probe.identity.probe for probe in plan.periodic))
         self._scheduler.replace(self._job(probe) for probe in plan.periodic)
 
     def poll(self) -> None:
-        """Supervise: restart what died, remember the last minutes."""
+        """Supervise: restart canaries that died, remember the last minutes."""
         now = time.monotonic()
         for canary in self._leaving:
             canary.poll()
@@ -130,16 +130,16 @@ class Probing:
         return [each.canary.read() for each in self._canaries.values()]
 
     def followed(self) -> Sequence[Followed]:
-        """Every canary with what is remembered of it."""
+        """Every canary with its recent history."""
         return [*self._canaries.values()]
 
     @property
     def outdated(self) -> bool:
-        """Whether a canary measures what is no longer what the configuration means here: plan anew."""
+        """Whether a canary no longer measures what the configuration means here, so that a new plan is needed."""
         return any(reading.outdated for reading in self.readings())
 
     def record(self, probe: PeriodicProbe) -> ProbeRecord:
-        """What is remembered of a periodic probe."""
+        """What is remembered about a periodic probe."""
         return self._store.get(probe.identity.probe)
 
     def statuses(self) -> list[ProbeStatus]:
@@ -147,7 +147,7 @@ class Probing:
         return [self._status(probe) for probe in self._periodic]
 
     def in_flight(self, probe: PeriodicProbe) -> float | None:
-        """Seconds since the run under way began; ``None`` without one."""
+        """Seconds since the current run began; ``None`` if there is none."""
         return self._scheduler.in_flight(probe.identity.probe)
 
     def next_start(self, probe: PeriodicProbe) -> float | None:
@@ -155,11 +155,11 @@ class Probing:
         return self._scheduler.next_start(probe.identity.probe)
 
     def periodic(self) -> Sequence[PeriodicProbe]:
-        """The periodic probes that run."""
+        """The periodic probes of the current plan."""
         return self._periodic
 
     def stop(self, timeout_s: float) -> list[str]:
-        """End everything within ``timeout_s``; the names of what could not be ended (stuck in the kernel)."""
+        """End everything within ``timeout_s``; returns the names of what did not end (stuck in the kernel)."""
         deadline = time.monotonic() + timeout_s
         stuck = set(self._canaries)
 
@@ -193,18 +193,18 @@ class Probing:
         return at.next_after(now - late) + late
 
     def _first_delay(self, probe: PeriodicProbe) -> float:
-        """A restart goes on where the schedule was; what never ran starts soon, at a moment of this host's own."""
+        """A restart continues the schedule; a probe that never ran starts soon, at a moment splayed by host."""
         interval, name = float(probe.config.interval), probe.identity.probe
         delay = splay(self._host, name, min(interval, FIRST_RUN_WITHIN_S))
         result = self._store.get(name).result
         if result is None or result.config_hash != probe.identity.config_hash:
             return delay
         age = self._clock() - result.started
-        # a clock that jumped back must not put the next run off for longer than an interval
+        # a clock that jumped back must not delay the next run by more than an interval
         return delay if age < 0 else max(delay, interval - age)
 
     def run(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> None:
-        """One run by the schedule: what came of it is remembered, whatever it was."""
+        """One scheduled run; its outcome is remembered, except when it was stopped."""
         name = probe.identity.probe
         try:
             result = run_probe(
@@ -242,9 +242,9 @@ class Probing:
         self._store.put(name, self._store.get(name).with_result(result))
 
     def clean_up(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> bool:
-        """Remove what an earlier life of this probe left behind; what can't be is tried at the next start.
+        """Remove what an earlier process of this probe left behind; a failed removal is retried at the next start.
 
-        False: not now, because another heavy probe is at work (``plumbline probe run`` may have made what lies there).
+        False: postponed, because another heavy probe runs (the remains may belong to ``plumbline probe run``).
         """
         name = probe.identity.probe
         try:
@@ -290,7 +290,7 @@ class Probing:
 
 
 class _Runs:
-    """A job's runs: before the first one, what an earlier life left behind is removed."""
+    """A job's runs: before the first one, the remains of an earlier process are removed."""
 
     def __init__(self, probing: Probing, probe: PeriodicProbe, runner: ProcessRunner) -> None:
         self._probing, self._probe, self._runner = probing, probe, runner
@@ -307,7 +307,7 @@ def _histograms(record: ProbeRecord) -> dict[str, HistogramValue]:
 
 
 def interval_s(probe: PeriodicProbe) -> float:
-    """From start to start; of a calendar the longest gap."""
+    """Seconds from start to start; for a calendar, the longest gap."""
     at = probe.config.at
     return float(probe.config.interval) if at is None else at.longest_gap_s
 
@@ -322,10 +322,10 @@ def gates_of(
     wait: Callable[[float], object],
     force: bool = False,
 ) -> Gates:
-    """The gates in front of ``probe``, for the daemon and for who runs it on demand.
+    """The gates for ``probe``, both for the daemon and for a run on demand.
 
-    ``force`` leaves out what only protects the figures and the neighbours on this node: its load and the disk's.
-    Quiet hours and the cluster's health hold always.
+    ``force`` leaves out the gates that only protect the figures and the neighbours on this node: its load and how busy
+    the disk or port is. Quiet hours and the cluster's health always apply.
     """
     cpus, config, device = os.cpu_count() or 1, probe.config, probe.identity.device
     throughout: list[gates.Gate] = []
@@ -348,7 +348,7 @@ def gates_of(
 
 
 def _check_nic(device: str, limit: float, roots: Roots, wait: Callable[[float], object]) -> None:
-    """Where a port has no speed (a virtual one), nobody can say how much of it is left."""
+    """Skip the check for a port without a speed (a virtual one): its utilisation is unknown."""
     try:
         speed_mbps = read_device_speed_mbps(device, roots)
     except PlumblineError as error:
@@ -358,7 +358,7 @@ def _check_nic(device: str, limit: float, roots: Roots, wait: Callable[[float], 
 
 
 def device_busy_ms(roots: Roots, device: str) -> tuple[float, float]:
-    """Busy time of a disk in milliseconds, and the moment in monotonic seconds; refuses when the disk is gone."""
+    """Busy time of a disk in milliseconds, and monotonic seconds. Raises :class:`ProbeRefused` if the disk is gone."""
     stats = read_diskstats(roots, keep=lambda name: name == device)
     if not stats:
         raise ProbeRefused("device-gone", f"{device}: no longer in {roots.proc / 'diskstats'}")
@@ -366,7 +366,7 @@ def device_busy_ms(roots: Roots, device: str) -> tuple[float, float]:
 
 
 def nic_bytes(device: str) -> tuple[int, int, float]:
-    """Received and sent bytes of a network device, and the moment in monotonic seconds."""
+    """Received and sent bytes of a network device, and monotonic time in seconds; :class:`Unavailable` if uncounted."""
     stats = read_device(device).stats
     if stats is None:
         raise Unavailable(f"{device}: does not count its bytes")

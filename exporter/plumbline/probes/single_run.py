@@ -1,7 +1,7 @@
-"""One run for a person who waits: locks, gates and guard are the daemon's, and so are the engines.
+"""One interactive run, with the daemon's engines, locks, gates and guard.
 
-Both ``plumbline probe run`` and ``plumbline baseline record`` measure by this: periodic probes by
-:func:`.engine.run_probe`, canaries for a while in a worker of their own.
+Both ``plumbline probe run`` and ``plumbline baseline record`` use this: periodic probes run by
+:func:`.engine.run_probe`, canaries for a limited time in a worker of their own.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from plumbline.probes.schedule import gates_of
 from plumbline.sources.disk.diskstats import read_diskstats
 
 FASTER = 8.0
-"""A canary's pace while a person waits, against its usual one: percentiles need operations, and a minute at the usual
-pace has none beyond the p95. One operation at a time still meets an idle queue: on a virtio disk the medians at 10 and
-at 80 operations a second differed by less than 10 %, which is as much as two runs of the same pace did."""
+"""Rate of a canary in an interactive run, relative to its usual one: percentiles need operations, and a minute at the
+usual rate has none beyond the p95. One operation at a time still meets an idle queue: on a virtio disk the medians at
+10 and at 80 operations a second differed by less than 10 %, as much as two runs at the same rate did."""
 
 OWN_DIRECTORY = "record"
-"""Below a canary's directory, while a daemon works in that itself."""
+"""Subdirectory of a canary's directory, used while a daemon works in the directory itself."""
 _LOOK_EVERY_S = 0.2
+# a canary that is not running by then never will: its worker gives up each of its steps after half a minute
 _READY_WITHIN_S = 120.0
-"""A canary that is not at work by then will not be: its worker gives up each of its steps after half a minute."""
+# time to remove its objects; nothing else would remove them soon
 _STOP_WITHIN_S = 3.0
-"""Time to remove its objects, which nobody else would soon."""
 _FIGURES_EVERY_S = 1.0
 
 Show = Callable[[Progress], None]
 
 
 class RunOnce:
-    """Runs what it is given. ``stopping`` ends the run under way; ``clock`` is Unix time."""
+    """Runs probes one at a time. ``stopping`` ends the current run; ``clock`` is Unix time."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class RunOnce:
         self._stopping, self._clock = stopping, clock
 
     def periodic(self, probe: PeriodicProbe, *, force: bool, progress: Show) -> ProbeResult:
-        """One run. ``force``: although the node or the disk is busy. Raises :class:`PlumblineError` where it was
+        """One run. ``force``: even if the node or the disk is busy. Raises :class:`PlumblineError` if the run was
         refused (:class:`ProbeRefused`) or could not begin."""
         if probe.identity.cluster and self._cluster is None:
             raise ProbeRefused("unreachable", "nobody can be asked how the cluster is, and this probe loads it")
@@ -96,7 +96,7 @@ class RunOnce:
     def canaries(
         self, name: str, jobs: Sequence[ContinuousJob], *, run_s: float, bounds: Bounds, progress: Show
     ) -> list[CanaryReading]:
-        """What canaries say after ``run_s`` seconds at work side by side, at :data:`FASTER` their pace. Raises as
+        """What canaries measured in ``run_s`` seconds in parallel, at :data:`FASTER` times their rate. Raises as
         :meth:`periodic`."""
         hurried = [job.hurried(FASTER) for job in jobs]
         if isinstance(hurried[0], CanaryJob):
@@ -112,12 +112,12 @@ class RunOnce:
         except ProbeRefused as refusal:
             if refusal.reason != "locked":
                 raise
-        # the daemon's own canary works there
+        # the daemon's own canary uses that directory
         plan = replace(plan, directory=plan.directory / OWN_DIRECTORY)
         return measure(plan, run_s, on_tick=lambda reading: watch.see([reading]))
 
     def _look(self, jobs: Sequence[ContinuousJob], run_s: float, bounds: Bounds, progress: Show) -> list[CanaryReading]:
-        """All side by side; one that is refused or dies does not hold up the others."""
+        """Run all canaries in parallel; one that is refused or dies does not delay the others."""
         watch = _Watch(self._stopping, run_s, progress)
         canaries = [job.make(bounds) for job in jobs]
         ended: dict[int, CanaryReading] = {}
@@ -143,9 +143,9 @@ class RunOnce:
 
 
 class _DiskFigures:
-    """Adds to a run's progress what the disk below does meanwhile, where the run itself tells no figures.
+    """Adds the disk's current activity to a run's progress if the run itself reports no figures.
 
-    Of the whole disk: what others do there is in it, which is worth seeing as well.
+    The figures are those of the whole disk: they include other users' load, which is worth seeing as well.
     """
 
     def __init__(self, identity: Identity, roots: Roots, progress: Show) -> None:
@@ -162,7 +162,7 @@ class _DiskFigures:
         self._over.set()
 
     def show(self, now: Progress) -> None:
-        """What the run says."""
+        """Show the run's own progress."""
         self._last = now
         self._progress(now)
 
@@ -186,7 +186,7 @@ class _DiskFigures:
 
 
 class _Watch:
-    """Canaries that are looked at: how long already, since the first of them was at work, and what they say."""
+    """Follows running canaries: the time since the first one was running, and their live figures."""
 
     def __init__(self, stopping: threading.Event, run_s: float, progress: Show) -> None:
         self._stopping, self._run_s, self._progress = stopping, run_s, progress
@@ -195,11 +195,11 @@ class _Watch:
 
     @property
     def over(self) -> bool:
-        """The minute is."""
+        """Whether the measuring time is over."""
         return self._until is not None and time.monotonic() >= self._until
 
     def see(self, readings: Sequence[CanaryReading]) -> None:
-        """A few times a second. Raises :class:`ProbeRefused` when it is to stop, and when none gets to work."""
+        """Call a few times a second. Raises :class:`ProbeRefused` on a stop, and if no canary runs in time."""
         if self._stopping.is_set():
             raise ProbeRefused(STOPPED, "stopped")
         now, working = time.monotonic(), [each for each in readings if each.state is CanaryState.RUNNING]
@@ -215,7 +215,7 @@ class _Watch:
 
 
 def _live(working: Sequence[CanaryReading], wanted: int) -> str:
-    """The medians; of several the slowest one's."""
+    """The medians; with several canaries only the slowest one's."""
     medians = [(_medians(each), each.target or each.probe) for each in working]
     if wanted == 1:
         return ", ".join(f"{operation} p50 {si(s, 's')}" for found, _ in medians for operation, s in found.items())

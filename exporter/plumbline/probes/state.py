@@ -1,13 +1,12 @@
-"""What survives a restart: of every periodic probe the latest result, counters and histograms; the disks there were.
+"""The state that survives a restart: each periodic probe's latest result, counters and histograms, and the known disks.
 
-One small JSON file, replaced atomically (write, fsync, rename), so that a crash at any moment leaves the old or the
-new one. A file that can't be read is kept aside under another name and reported: nothing is lost, and a monitor
-must start even when its own notes are damaged. The directory is marked as ours (:mod:`.storage`) and locked, because
-two daemons would overwrite each other.
+It is one small JSON file, replaced atomically (write, fsync, rename), so that a crash leaves the old or the new file.
+An unreadable file is renamed and reported: nothing is lost, and a monitor must start even if its own state is damaged.
+The directory is marked as ours (:mod:`.storage`) and locked, because two daemons would overwrite each other.
 
-The file says which schema it has. An older one is read, and kept as ``state.json.version-N`` when the first one of
-this schema takes its place, so that an older Plumbline can be given it back. A newer one was written by a newer
-Plumbline: it is no damage, and neither read nor moved nor overwritten; the start is refused.
+The file names its schema version. An older version is read, and kept as ``state.json.version-N`` when the first file
+of the current schema replaces it, so that an older Plumbline can be restored. A newer version is not damage: it was
+written by a newer Plumbline and is not read, moved or overwritten; the start is refused.
 """
 
 from __future__ import annotations
@@ -31,24 +30,24 @@ from plumbline.probes.storage import take
 from plumbline.probes.totals import Count, OperationTotals, add_operations, without_bins
 
 SCHEMA_VERSION = 3
-"""Raised when an older release would misread the file; what it may skip, it skips."""
+"""Raised only when an older release would misread the file; fields that it may ignore need no new version."""
 READABLE_VERSIONS = (1, 2, 3)
-"""Version 1 had no totals and no time of the last tick, version 2 no figures of the runs before the last."""
+"""Version 1 had no totals and no time of the last tick, version 2 had no figures of runs before the last."""
 
 RECENT_RUNS = 3
-"""Successful runs whose figures are kept: two of three beyond a limit is their median beyond it."""
+"""Number of successful runs whose figures are kept: if two of three exceed a limit, so does their median."""
 
 HISTORY_RUNS = 30
-"""Enough to see a trend in: 240 bytes an operation in memory, 600 in the file."""
+"""Enough to show a trend: 240 bytes per operation in memory, 600 in the file."""
 
 MAX_BYTES = 64 << 20
-"""A hundred probes have a few hundred KiB; what is larger is not ours to read."""
+"""A hundred probes need a few hundred KiB; a larger file is not ours."""
 
 log = logging.getLogger(__name__)
 
 
 class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything remembered of one periodic probe; immutable, so that a scrape reads it without a lock."""
+    """Everything remembered about one periodic probe; immutable, so that a scrape reads it without a lock."""
 
     result: ProbeResult | None = None
     """The latest finished run, whatever its outcome."""
@@ -59,22 +58,22 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
     runs: dict[Outcome, Count] = {}
     skipped: dict[str, Count] = {}
     last_skip: str = ""
-    """Why the newest tick was skipped, in one line; empty once a run happened."""
+    """Why the latest tick was skipped, in one line; empty after a run."""
     ticked: float | None = None
-    """When the newest tick was, run or skip; Unix seconds."""
+    """Time of the latest tick, run or skip; Unix seconds."""
     totals_of: str = ""
-    """Which experiment ``totals`` and ``recent`` belong to: with other parameters, or another class of device, they
-    begin anew; so does ``history``."""
+    """The experiment that ``totals``, ``recent`` and ``history`` belong to: they restart with other parameters or
+    another device class."""
     totals: dict[str, OperationTotals] = {}
-    """By operation: how long each took, over all successful runs."""
+    """By operation: durations over all successful runs."""
     recent: tuple[tuple[OperationResult, ...], ...] = ()
     """Figures of the last :data:`RECENT_RUNS` successful runs, newest first."""
     history: dict[str, tuple[float, ...]] = {}
     """By operation: the leading figure of the last :data:`HISTORY_RUNS` successful runs, oldest first, for the status
-    page. An earlier release skips it, and it may be absent: that needs no schema version."""
+    page. An earlier release ignores it and it may be absent, so it needs no schema version."""
 
     def with_result(self, result: ProbeResult, *, keep_failures: int = 5) -> ProbeRecord:
-        """The record after a finished run. Its bins go into the totals and are not kept one by one."""
+        """The record after a finished run. Its bins are added to the totals and not kept per run."""
         ok = result.outcome is Outcome.SUCCESS
         experiment = f"{result.config_hash} {result.device_class}"
         same = self.totals_of == experiment
@@ -120,7 +119,7 @@ def _prolonged(
 
 
 class DiskRecord(msgspec.Struct, frozen=True):
-    """A disk that is or was here, and when; Unix seconds."""
+    """A disk that is or was present, and when; Unix seconds."""
 
     device: str
     serial: str
@@ -130,7 +129,7 @@ class DiskRecord(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class DiskSeen:
-    """A disk that is or was here, as it is shown."""
+    """A disk that is or was present, for display."""
 
     device: str
     serial: str
@@ -139,11 +138,11 @@ class DiskSeen:
 
 
 class NewerState(StateError):
-    """A newer Plumbline wrote what is there."""
+    """The existing state was written by a newer Plumbline."""
 
 
 class _Version(msgspec.Struct, frozen=True):
-    """All that every schema has in common."""
+    """What all schemas have in common."""
 
     schema_version: int
 
@@ -155,7 +154,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
-    """What a daemon remembers, read beside it: nothing is locked, made or moved. :class:`StateError` says why not."""
+    """A daemon's state, read without locking, creating or moving anything. Raises :class:`StateError` if unreadable."""
     file = directory / STATE_FILE
     try:
         with OwnDirectory.at(directory, owner=directory.stat().st_uid, follow=True) as opened:
@@ -171,7 +170,7 @@ def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
 
 
 def open_storage(directory: Path) -> OwnDirectory:
-    """The storage path, made or taken, and marked: :func:`.storage.take`."""
+    """The storage path, created or taken, and marked: :func:`.storage.take`."""
 
     def loads(data: bytes) -> bool:
         try:
@@ -184,7 +183,7 @@ def open_storage(directory: Path) -> OwnDirectory:
 
 
 def is_state(data: bytes) -> bool:
-    """Whether it is a state file that this Plumbline can read."""
+    """Whether ``data`` is a state file that this Plumbline can read."""
     try:
         _decode(data, Path(STATE_FILE))
     except (msgspec.DecodeError, NewerState):
@@ -193,8 +192,8 @@ def is_state(data: bytes) -> bool:
 
 
 def _decode(data: bytes, file: Path) -> _File:
-    """:class:`msgspec.DecodeError` for what is damaged, :class:`NewerState` for what is of a later schema."""
-    # first: of a later schema nothing else need fit
+    """Raises :class:`msgspec.DecodeError` for damaged data, :class:`NewerState` for a later schema."""
+    # decoded first: in a later schema nothing else need match
     version = jsontext.decode(data, _Version).schema_version
     if version > SCHEMA_VERSION:
         raise NewerState(
@@ -224,14 +223,14 @@ class StateStore:
         self._directory = directory
         self._file = directory / STATE_FILE
         self._lock = threading.Lock()
+        # while open, all writes go there, whatever its path names by then
         self._own: OwnDirectory | None = None
-        """While it is open: what is written goes there, whatever its name leads to by then."""
         self._lock_fd: int | None = None
         self._probes: dict[str, ProbeRecord] = {}
         self._disks: tuple[DiskRecord, ...] = ()
         self._save_failed = False
+        # schema of the file that was loaded, until it is replaced
         self._schema_there: int | None = None
-        """Of the file that was loaded, until it is replaced."""
 
     @property
     def directory(self) -> Path:
@@ -240,12 +239,12 @@ class StateStore:
 
     @property
     def save_failed(self) -> bool:
-        """True while the newest state is not where the next daemon looks (disk full, another directory …); it is kept
-        in memory."""
+        """True while the newest state is not where the next daemon will look (disk full, another directory …); it is
+        kept in memory."""
         return self._save_failed
 
     def open(self) -> None:
-        """Create, mark and lock the directory, load what is there. :class:`StateError` when that is impossible."""
+        """Create, mark and lock the directory, then load its state. Raises :class:`StateError` if that fails."""
         self._own = own = open_storage(self._directory)
         try:
             self._lock_fd = own.lock(LOCK_FILE)
@@ -278,27 +277,27 @@ class StateStore:
                 self._own = None
 
     def get(self, probe: str) -> ProbeRecord:
-        """What is remembered of ``probe``; an empty record when nothing is."""
+        """What is remembered about ``probe``; an empty record if nothing is."""
         return self._probes.get(probe, _EMPTY)
 
     def put(self, probe: str, record: ProbeRecord) -> None:
-        """Remember, and write to disk. A failing write is logged once and retried at the next ``put``."""
+        """Remember, and write to disk. A failed write is logged once and retried at the next ``put``."""
         with self._lock:
             self._probes = {**self._probes, probe: record}
             self._save()
 
     @property
     def disks(self) -> tuple[DiskRecord, ...]:
-        """The disks that are remembered."""
+        """The remembered disks."""
         return self._disks
 
     def keep_disks(self, disks: Iterable[DiskRecord]) -> None:
-        """Remember in memory; written with whatever is put next."""
+        """Remember in memory; written with the next ``put``."""
         with self._lock:
             self._disks = tuple(disks)
 
     def put_disks(self, disks: Iterable[DiskRecord]) -> None:
-        """Remember, and write to disk; in memory only, where the directory is not ours (:meth:`open`)."""
+        """Remember, and write to disk; in memory only while the directory is not open (:meth:`open`)."""
         with self._lock:
             self._disks = tuple(disks)
             if self._own is not None:
@@ -334,7 +333,7 @@ class StateStore:
             self._own.replace(STATE_FILE, self._encoded(), mode=0o640, is_ours=self._is_state)
             if not self._own.same():
                 raise StateError(f"{self._directory}: was replaced by another directory; restart to use that")
-        except Exception as error:  # whatever it is: the gauge tells it, and the daemon goes on  # noqa: BLE001
+        except Exception as error:  # whatever it is: the gauge reports it, and the daemon goes on  # noqa: BLE001
             if not self._save_failed:
                 reason = (isinstance(error, OSError) and error.strerror) or str(error) or repr(error)
                 log.error("%s: can't be written: %s; results are kept in memory only", self._file, reason)
@@ -348,7 +347,7 @@ class StateStore:
         return jsontext.encode(_File(schema_version=SCHEMA_VERSION, probes=self._probes, disks=self._disks))
 
     def _keep_older(self, own: OwnDirectory) -> None:
-        """Before the first file of this schema takes its place: an older release can't read what comes."""
+        """Keep the older file before the first one of this schema replaces it: an older release can't read the new."""
         there = self._schema_there
         if there is not None and there < SCHEMA_VERSION:
             kept = kept_as(self._file, there).name
@@ -357,12 +356,12 @@ class StateStore:
         self._schema_there = None
 
     def _is_state(self, descriptor: int) -> bool:
-        """Whether a file in the directory is one that a daemon wrote."""
+        """Whether a file in the directory was written by a daemon."""
         return is_state(read_whole(descriptor, MAX_BYTES, str(self._file)))
 
     @staticmethod
     def _sweep(own: OwnDirectory) -> None:
-        """Remove what a daemon left that was killed while it wrote; a recording beside may be writing its own."""
+        """Remove temporary files of a daemon killed while writing; a recording may be writing its own beside them."""
         for name in own.names():
             if is_temporary(name):
                 try:
@@ -373,6 +372,6 @@ class StateStore:
 
 _EMPTY = ProbeRecord()
 _EMPTY_FILE = _File(schema_version=SCHEMA_VERSION, probes={})
+# start of every state file
 _BEGINNING = b'{"schema_version":'
-"""Of every state file."""
 _LEFT_AFTER_S = 60.0

@@ -1,8 +1,8 @@
-"""The storage path: whose it is, and its mark.
+"""The storage path: its owner, and its marker.
 
-It is marked when it is made, or when it was empty. Without the mark nothing in it is moved, replaced or removed, and
-nobody starts on it: a name such as ``state.json`` says nothing of who wrote the file. A directory of a release that
-knew no mark is taken over where its content shows whose it is.
+The path is marked when it is created, or if it is empty. Without the marker nothing in it is moved, replaced or
+removed, and no daemon starts on it: a name such as ``state.json`` does not prove who wrote the file. A directory of an
+older release without markers is taken over if its content shows that it is ours.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from plumbline.probes.gates import is_lock_text
 
 MARKER_TEXT = b"Plumbline keeps its state here. A file in this directory with a name that it gives is its own.\n"
 
+# present in an empty file system that is mounted there
 _NOT_COUNTED = frozenset({"lost+found"})
-"""What an empty file system of its own has."""
 _MAX_BYTES = 2**24
 
 
 def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int) -> OwnDirectory:
-    """Make or open the storage path, see whose it is, mark it. :class:`StateError` in one line where it is not ours.
+    """Create or open the storage path, check its owner, mark it. Raises :class:`StateError` (one line) if not ours.
 
-    ``is_state`` is asked whether the content of a ``state.json`` is ours, of at most ``most_bytes``.
+    ``is_state`` decides whether the content of a ``state.json``, of at most ``most_bytes``, is ours.
     """
     try:
         try:
@@ -52,7 +52,7 @@ def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int) -> O
                     f"{path}: is not empty, and nothing in it shows that Plumbline made it (no {MARKER});"
                     " nothing in it was touched. Choose a new or empty directory with --storage.path"
                 )
-            with contextlib.suppress(FileExistsError):  # a second daemon at the same moment; the lock tells them apart
+            with contextlib.suppress(FileExistsError):  # a second daemon at the same moment; the lock excludes one
                 directory.create(MARKER, MARKER_TEXT, mode=0o640)
         if not marked(directory):
             raise StateError(
@@ -72,7 +72,7 @@ def _unusable(path: Path, error: OSError) -> StateError:
 
 
 def marked(directory: OwnDirectory) -> bool:
-    """Whether it carries our mark."""
+    """Whether the directory has our marker."""
     try:
         return directory.read(MARKER, len(MARKER_TEXT)) == MARKER_TEXT
     except (FileNotFoundError, FileRefused):
@@ -82,7 +82,7 @@ def marked(directory: OwnDirectory) -> bool:
 def of_earlier_release(
     directory: OwnDirectory, names: Sequence[str], is_state: Callable[[bytes], bool], most_bytes: int
 ) -> bool:
-    """Whether a directory without a mark was a storage path: by its state; where none was saved yet, by everything."""
+    """Whether a directory without a marker was a storage path: judged by its state file, or else by all its files."""
     try:
         if STATE_FILE in names:
             return is_state(directory.read(STATE_FILE, most_bytes))
@@ -92,7 +92,7 @@ def of_earlier_release(
 
 
 def _is_ours(directory: OwnDirectory, name: str) -> bool:
-    """By its content."""
+    """Judged by content."""
     if name in LOCKS:
         descriptor = directory.open(name)
         try:
@@ -109,7 +109,7 @@ def _is_ours(directory: OwnDirectory, name: str) -> bool:
 
 
 def baseline_source(data: bytes) -> str:
-    """``measured`` of a baseline that was recorded, ``site`` of one that a person wrote, empty for all else."""
+    """``measured`` for a recorded baseline, ``site`` for a hand-written one, empty for anything else."""
     try:
         return convert_text(SiteFile, data.decode(), where=RECORDED).source
     except (PlumblineError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The program that a probe runs: which version it is, and what it means when a run was ended from outside."""
+"""The program that a probe runs: its version, and the refusal for a run that was ended from outside."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from plumbline.errors import ProbeRefused
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program, Debian's package that has it, and what it answers to ``--version``: group 1 is the version."""
+    """A program, the Debian package that contains it, and its answer to ``--version``: group 1 is the version."""
 
     program: str
     package: str
     answers: re.Pattern[str]
     which: Callable[[str], str | None] | None = None
-    """Finds the program; ``None``: in ``PATH``."""
+    """Finds the program; ``None``: searches ``PATH``."""
 
     def version(self, runner: Runner, *, limit_s: float = 20.0) -> str:
-        """``3.33``; refuses (``tool-missing``) where there is no such program that runs. It costs milliseconds."""
+        """Such as ``3.33``, within milliseconds. Raises :class:`ProbeRefused` (``tool-missing``) if the program is
+        missing or does not run."""
         path = (self.which or shutil.which)(self.program)
         if path is None:
             raise ProbeRefused("tool-missing", self.missing)
@@ -37,7 +38,7 @@ class Tool:
 
     @property
     def missing(self) -> str:
-        """What is to be done where it is not installed."""
+        """What to do if it is not installed."""
         return f"{self.program} is not installed; on Debian: apt-get install {self.package}"
 
 
@@ -48,13 +49,13 @@ CEPH, RADOS, RBD = (Tool(program, "ceph-common", _CEPH) for program in ("ceph", 
 
 
 def refuse_if_stopped(stopped: bool) -> None:
-    """A run that was ended from outside is a refusal, no result."""
+    """A run that was ended from outside is a refusal, not a result."""
     if stopped:
         raise ProbeRefused("stopped", "ended from outside; the next start runs it again")
 
 
 def first_line(done: Completed) -> str:
-    """The first line of standard error, or of the output, that says something."""
+    """The first non-empty line of standard error, or else of standard output."""
     for output in (done.stderr, done.stdout):
         for line in output.decode("utf-8", "replace").splitlines():
             if text := line.strip():

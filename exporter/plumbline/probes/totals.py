@@ -1,7 +1,7 @@
-"""The distributions of many runs of a periodic probe, added up: one bounded histogram for each operation.
+"""The latency distributions of all runs of a periodic probe, summed: one bounded histogram per operation.
 
-A gauge tells what the newest run measured; a histogram that only grows tells, by ``rate()`` and
-``histogram_quantile()``, what any stretch of time was like, also over runs.
+A gauge shows what the newest run measured; a growing histogram shows, by ``rate()`` and ``histogram_quantile()``, what
+any period was like, also across runs.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from plumbline.probes.result import ProbeResult
 EDGES = latency_edges()
 _EDGES_NS = tuple(map(edge_ns, EDGES))
 BEYOND_NS = 0
-"""Stands for the bucket above the last edge."""
+"""Key of the bucket above the last edge."""
 
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-"""Of what only grows; what a damaged file says instead is refused where it is read."""
+"""A value that only grows; a damaged file with anything else is rejected on reading."""
 
 
 class OperationTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """How long the operations of many runs took. Bounded: a number for each standard edge at most."""
+    """Latencies of the operations of many runs. Bounded: at most one number per standard edge."""
 
     counts: dict[int, Count] = {}
-    """Operations by the upper edge of their bucket in nanoseconds; by its value, so that it stays true when a later
+    """Operations by the upper edge of their bucket in nanoseconds; keyed by value, so that it stays valid if a later
     release has other edges. 0: above the last edge."""
     sum: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Seconds."""
 
     def plus(self, bins: Iterable[tuple[float, int]]) -> OperationTotals:
-        """With the distribution of one more run; a bin belongs to the bucket that its middle lies in."""
+        """Add the distribution of one more run; a bin is counted in the bucket that contains its middle."""
         counts, total = dict(self.counts), self.sum
         for seconds, count in bins:
             position = bisect_left(_EDGES_NS, round(seconds * 1e9))
@@ -46,7 +46,7 @@ class OperationTotals(msgspec.Struct, frozen=True, kw_only=True):
         return OperationTotals(counts=dict(sorted(counts.items())), sum=total)
 
     def histogram(self) -> HistogramValue:
-        """The same as a growing histogram over :data:`EDGES`."""
+        """The same data as a growing histogram over :data:`EDGES`."""
         buckets = [0] * len(EDGES)
         for edge, count in self.counts.items():
             position = bisect_left(_EDGES_NS, edge)
@@ -60,7 +60,7 @@ class OperationTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_operations(totals: Mapping[str, OperationTotals], result: ProbeResult) -> dict[str, OperationTotals]:
-    """``totals`` by operation with those of ``result``; what tells no distribution is left out."""
+    """``totals`` by operation plus those of ``result``; operations without a distribution are left out."""
     return {
         **totals,
         **{
@@ -72,6 +72,6 @@ def add_operations(totals: Mapping[str, OperationTotals], result: ProbeResult) -
 
 
 def without_bins(result: ProbeResult) -> ProbeResult:
-    """The result as it is remembered: a distribution of a thousand bins goes into totals instead."""
+    """The result as it is stored: a distribution of a thousand bins goes into the totals instead."""
     operations = tuple(msgspec.structs.replace(each, bins=()) for each in result.operations)
     return msgspec.structs.replace(result, operations=operations)

@@ -1,9 +1,8 @@
-"""The canary, seen from the daemon: keeps one worker going, and reads what it says without ever waiting for it.
+"""The daemon's side of a canary: keeps one worker running, and reads its data without ever waiting for it.
 
-The operations themselves run in ``canary_worker.py``, a process of its own: a disk that hangs leaves that process in
-the kernel, and nothing else. Histograms live in memory that all workers of one canary share one after another, so
-counters never go back while the daemon lives. Canaries on raw disks share a worker (:mod:`.crew`), each in memory of
-its own.
+The operations run in ``canary_worker.py``, a separate process: a hung disk blocks only that process in the kernel.
+Histograms are in memory that successive workers of one canary share, so counters never go back while the daemon lives.
+Canaries on raw disks share a worker (:mod:`.crew`), each with memory of its own.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ __all__ = ["Canary", "CanaryPlan", "CanaryReading", "CanaryState", "WorkloadRead
 class Canary:
     """One canary: ``start`` once, ``poll`` every second, ``read`` at any time from any thread, ``stop`` once.
 
-    ``crew``: the worker it shares with others; ``None``: one of its own.
+    ``crew``: the worker shared with others; ``None``: a worker of its own.
     """
 
     def __init__(
@@ -64,29 +63,29 @@ class Canary:
 
     @property
     def pid(self) -> int | None:
-        """The worker's process id while there is one at work on this."""
+        """The process id of the worker that currently works for this canary, or ``None``."""
         return self._crew.pid_of(self)
 
     def start(self) -> None:
-        """Start the first worker, once all that share it are to start. Does not wait for it and touches no disk."""
+        """Start the first worker, once all canaries that share it were started. Never waits, touches no disk."""
         self._crew.start(self)
 
     def poll(self) -> None:
-        """Notice a worker that ended, and start the next one when its time has come. Never waits."""
+        """Detect a worker that ended, and start the next one when it is due. Never waits."""
         self._crew.poll()
         self.count_refusals()
         self._log.look(self.read())
 
     def stop(self, timeout: float = 1.0) -> bool:
-        """End the worker within ``timeout`` seconds: SIGTERM, then SIGKILL; one that others share only lets go.
+        """End the worker within ``timeout`` seconds: SIGTERM, then SIGKILL; a shared worker only drops this canary.
 
-        False when it hangs in the kernel: then the state is ``unkillable``, ``poll`` goes on looking for its end,
-        and no other canary may start in its directory (its lock there would refuse it, too).
+        False if it hangs in the kernel: then the state is ``unkillable``, ``poll`` keeps checking whether it ended, and
+        no other canary may start in its directory (its lock there would refuse it, too).
         """
         return self._crew.stop(self, timeout)
 
     def read(self) -> CanaryReading:
-        """What the canary knows now: no waiting, no disk, about 0.1 ms."""
+        """The canary's current data: no waiting, no disk access, about 0.1 ms."""
         trouble = self._crew.trouble_of(self)
         snapshot = self.memory.snapshot()
         if trouble is not None:
@@ -101,7 +100,7 @@ class Canary:
         return self._reading(snapshot, state, reason, message, self.memory.in_flight_since_ns())
 
     def count_refusals(self) -> None:
-        """Count what the worker was refused since the last look, under the reason it gives now."""
+        """Count the worker's refusals since the last call, under its current reason."""
         with self._counting:
             snapshot = self.memory.snapshot()
             reason = snapshot.text.partition("\n")[0]
@@ -110,7 +109,7 @@ class Canary:
                 self._refusals = snapshot.refusals
 
     def close(self) -> None:
-        """Give back the memory's descriptor; what was counted can still be read."""
+        """Close the memory's descriptor; counts can still be read."""
         if self.memory_fd >= 0:
             os.close(self.memory_fd)
             self.memory_fd = -1
@@ -148,7 +147,7 @@ class Canary:
             probe=self.plan.name,
             kind=self.plan.kind,
             target=self.plan.target,
-            device=self.plan.target,  # a raw disk is both
+            device=self.plan.target,  # for a raw disk they are the same
             device_class=self.plan.device_class,
             state=state,
             reason=reason,
@@ -186,12 +185,12 @@ def measure(
     sleep: Callable[[float], None] = time.sleep,
     on_tick: Callable[[CanaryReading], None] = lambda _: None,
 ) -> CanaryReading:
-    """Fresh counts of ``duration_s`` seconds of operations by a worker of its own, at the plan's rate without a cap.
+    """Measure for ``duration_s`` seconds in a new worker with fresh counts, at the plan's rate without a load cap.
 
-    ``on_tick`` sees the reading a few times a second. Raises :class:`ProbeRefused` when the guard refuses, when the
-    worker dies, and when an operation hangs for longer than ``plan.stuck_after_s``.
+    ``on_tick`` gets the reading a few times a second. Raises :class:`ProbeRefused` if the guard refuses, if the worker
+    dies, and if an operation hangs for longer than ``plan.stuck_after_s``.
     """
-    canary = Canary(replace(plan, max_busy_ratio=1.0), clock=clock)  # a person asked for it, and waits
+    canary = Canary(replace(plan, max_busy_ratio=1.0), clock=clock)  # no cap: a person asked for it, and waits
     until: float | None = None
     canary.start()
     try:

@@ -1,24 +1,24 @@
-"""The canary's worker: a small process of its own that may hang with the disk, so that the daemon never does.
+"""The canary's worker: a small separate process that may hang with the disk, so that the daemon never does.
 
 ``probes/crew.py`` starts it in an isolated interpreter, for one canary in a file or for several on raw disks::
 
     … <lifeline fd> file <memory fd> <directory>
     … <lifeline fd> devices </dev> </sys> <memory fd> <disk> [<memory fd> <disk> …]
 
-In a directory it checks and locks that, writes its file full once, and then does one operation at a time until it is
-ended. Raw disks are only ever read: each has a thread of its own, so that one which hangs holds up no other (a thread
-that waits in the kernel does not hold the interpreter), and what refuses a disk is tried again by its thread.
+In a directory it checks and locks the directory, fills its file once, and then does one operation at a time until it is
+ended. Raw disks are only ever read: each has a thread of its own, so that a hung disk does not block the others (a
+thread that waits in the kernel does not hold the interpreter lock); after a refusal, the thread tries its disk again.
 
-It never outlives the daemon: the lifeline is a pipe whose other end only the daemon holds, and the kernel sends SIGIO
-when that closes, however the daemon ended. (PR_SET_PDEATHSIG would follow the *thread* that started the worker, and
-needs ctypes.)
+The worker never outlives the daemon: the lifeline is a pipe whose other end only the daemon holds, and the kernel sends
+SIGIO when that end closes, however the daemon ended. (PR_SET_PDEATHSIG would follow the *thread* that started the
+worker, and needs ctypes.)
 
-Light modules only: its memory is what the canary costs a node.
+Light modules only: the worker's memory is what the canary costs a node.
 """
 
 from __future__ import annotations
 
-import _thread  # threading's own module would be a megabyte
+import _thread  # the threading module would cost a megabyte
 import errno
 import fcntl
 import gc
@@ -41,22 +41,22 @@ from plumbline.probes.disk import raw_device
 
 FILE_NAME = "canary.dat"
 FLOOR_RATE = 0.2
-"""Operations a second that the load cap leaves a device which is slow from the start: 60 in five minutes."""
+"""Operations per second that the load cap leaves a device which is slow from the start: 60 in five minutes."""
 FAILURES_IN_A_ROW = 20
-"""So many, and the worker gives up its file: its file system may be dead, and can't be unmounted while it is open."""
+"""After this many the worker closes its file: its file system may be dead, and can't be unmounted while it is open."""
 
 STACK_BYTES = 256 * 1024
 
 
 def main(argv: list[str]) -> int:
-    """Work until ended; returns ``EXIT_REFUSED`` when it can't, with the reason in the memory."""
+    """Work until ended; returns ``EXIT_REFUSED`` after a refusal, with the reason in the memory."""
     lifeline, kind, places = os.dup(int(argv[0])), argv[1], argv[2:]  # a low number, as select() needs
     live_only_with(lifeline)
     try:  # contextlib is not light  # noqa: SIM105
         os.nice(10)
     except OSError:
-        pass  # a sandbox forbids it: then it works at the daemon's own priority
-    gc.disable()  # nothing here makes cycles, and a collection would count as latency
+        pass  # a sandbox forbids it: then the worker keeps the daemon's priority
+    gc.disable()  # nothing here creates cycles, and a collection would count as latency
 
     def pause(seconds: float) -> None:
         sleep(lifeline, seconds)
@@ -74,24 +74,24 @@ def main(argv: list[str]) -> int:
 def live_only_with(lifeline: int) -> None:
     """Die (SIGIO's default) when the other end of this pipe closes; SIGTERM ends the worker, too.
 
-    Both also end a wait inside the kernel, where the file system allows that at all.
+    Both also interrupt a wait inside the kernel, if the file system allows that at all.
     """
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
-    sleep(lifeline, 0)  # it may have closed before
+    sleep(lifeline, 0)  # it may have closed already
 
 
 def sleep(lifeline: int, seconds: float) -> None:
-    """Sleep while the daemon lives."""
+    """Sleep; exit if the daemon is gone."""
     if select.select((lifeline,), (), (), seconds)[0]:
         os._exit(0)
 
 
 def work(memory: WorkerMemory, directory: str, *, pause: Pause) -> None:
-    """Prepare, then operate for ever. Raises :class:`ProbeRefused` when it can't go on here."""
+    """Prepare, then operate for ever. Raises :class:`ProbeRefused` if it can't go on here."""
     clock = time.monotonic_ns
 
     def pause_preparing(seconds: float) -> None:
@@ -127,7 +127,7 @@ def work(memory: WorkerMemory, directory: str, *, pause: Pause) -> None:
 
 
 def read_devices(places: list[str], *, pause: Pause) -> NoReturn:
-    """A thread for each disk. The daemon first sets the I/O priority, which threads inherit."""
+    """Start a thread per disk, after the daemon has set the I/O priority, which threads inherit."""
     dev, sysfs, *pairs = places
     disks = [(WorkerMemory(int(fd)), name) for fd, name in zip(pairs[::2], pairs[1::2], strict=True)]
     while not all(memory.go for memory, _ in disks):
@@ -140,7 +140,7 @@ def read_devices(places: list[str], *, pause: Pause) -> NoReturn:
 
 
 def watch_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pause) -> None:
-    """Read one disk until its canary is over; what is refused now may not be later."""
+    """Read one disk until its canary is over; after a refusal, try again later."""
     backoff = Backoff()
     try:
         while not memory.leaving:
@@ -159,7 +159,7 @@ def watch_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: P
 
 
 def read_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pause) -> None:
-    """Open the disk for reading and read until its canary is over, or :class:`ProbeRefused`."""
+    """Open the disk for reading and read until its canary is over; raises :class:`ProbeRefused`."""
     memory.say(canary_memory.PREPARING)
     memory.preparing(time.monotonic_ns())
     block_bytes = max(stream.block_bytes for stream in memory.streams)
@@ -184,9 +184,9 @@ def read_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pa
 
 
 def operate(memory: WorkerMemory, operators: list[Reader], random: Random, *, look: Look, pause: Pause) -> None:
-    """One operation per arrival, each alone. ``look`` is called after each one.
+    """One operation per arrival, one at a time. ``look`` is called after each one.
 
-    Raises the ``OSError`` of a disk that failed too often, or can't do what is asked of it at all.
+    Raises the disk's ``OSError`` after too many failures in a row, or if the disk does not support the operation.
     """
     clock, wall = time.monotonic_ns, time.time_ns
     cap = LoadCap(memory.rate, max_busy=memory.max_busy_ratio, floor=FLOOR_RATE, healthy_ns=memory.healthy_ns)
@@ -230,17 +230,17 @@ def operate(memory: WorkerMemory, operators: list[Reader], random: Random, *, lo
 
 
 def check_still_ours(fd: int, file_bytes: int, where: str) -> None:
-    """A file that was removed, cut or linked is left alone; the next worker starts from the directory again."""
+    """Refuse a file that was removed, truncated or linked; the next worker starts from the directory again."""
     try:
         found = os.fstat(fd)
     except OSError:
-        return  # the disk's fault, not the file's: operations count it
+        return  # the disk's fault, not the file's: the operations count the error
     if found.st_nlink != 1 or found.st_size != file_bytes:
         raise guard.refused("file-lost", where, "was removed, linked or cut while the canary ran")
 
 
 class Reader:
-    """A stream with its descriptor, a buffer aligned to a page, and the next place in the file or on the disk."""
+    """A stream with its descriptor, a page-aligned buffer, and the next position in the file or on the disk."""
 
     def __init__(self, stream: WorkerStream, fd: int, file_bytes: int, random: Random) -> None:
         self.stream, self.fd = stream, fd
@@ -249,15 +249,15 @@ class Reader:
         self._random = random
         self._block = -1
         self.failures = 0
-        """In a row."""
+        """Consecutive failures."""
 
     @property
     def offset(self) -> int:
-        """In bytes, of the next operation; a multiple of the block."""
+        """Offset of the next operation in bytes; a multiple of the block size."""
         return self._block * self.stream.block_bytes
 
     def get_ready(self) -> None:
-        """Outside the measured time: another block."""
+        """Choose the next block, outside the measured time."""
         block = self._block + 1 if self.stream.sequential else self._random.randrange(self._blocks)
         self._block = block % self._blocks
 
@@ -267,10 +267,10 @@ class Reader:
 
 
 class Writer(Reader):
-    """The same for a stream that writes; only ever made for a file of our own."""
+    """The same for a stream that writes; only ever used on a file of our own."""
 
     def get_ready(self) -> None:
-        """And new random bytes."""
+        """Also fill the buffer with new random bytes."""
         super().get_ready()
         self.buffer[:] = os.urandom(self.stream.block_bytes)
 
@@ -279,7 +279,7 @@ class Writer(Reader):
         return os.pwritev(self.fd, (self.buffer,), self.offset)
 
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn

@@ -1,9 +1,9 @@
-"""The worker process of canaries, as the daemon keeps it: started, looked after, ended, and never waited for.
+"""The canaries' worker process, as the daemon manages it: started, supervised, ended, and never waited for.
 
-One canary in a directory has a worker of its own. Canaries on raw disks share one, in which each has a thread: 60
-processes would cost 600 MiB, and a thread that hangs in the kernel holds up no other. One of them can be taken away
-while the others go on; only when the process itself must end and a thread hangs does it stay in the kernel, doing
-nothing, until the disk answers or is removed.
+A canary in a directory has a worker of its own. Canaries on raw disks share one worker with a thread for each: 60
+processes would cost 600 MiB, and a thread that hangs in the kernel does not block the others. One canary can be removed
+while the others go on. Only if the process itself must end while a thread hangs does it stay in the kernel, idle, until
+the disk answers or is removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from plumbline.probes.canary.snapshot import DaemonMemory
 
 
 class Member(Protocol):
-    """A canary, as its crew sees it."""
+    """A canary, from its crew's point of view."""
 
     @property
     def plan(self) -> AnyPlan: ...
@@ -36,24 +36,24 @@ class Member(Protocol):
     def memory_fd(self) -> int: ...
 
     def count_refusals(self) -> None:
-        """Before the memory is tidied."""
+        """Called before the memory is reset."""
         ...
 
     def close(self) -> None:
-        """It is over."""
+        """Called when the canary is over."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Working:
-    """A running worker and whose it is."""
+    """A running worker and the canaries it works for."""
 
     process: WorkerProcess
     members: tuple[Member, ...]
 
 
 class Crew:
-    """One worker process and the canaries it works for. Any thread may call."""
+    """One worker process and its canaries. All methods may be called from any thread."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, interpreter: str = sys.executable) -> None:
         self._place = Workplace(interpreter, clock)
@@ -62,7 +62,7 @@ class Crew:
         self._members: tuple[Member, ...] = ()
         self._worker: _Working | None = None
         self._trouble = Trouble(CanaryState.IDLE)
-        # weak: a member knows its crew, and its memory shall go when it goes, not when a cycle is found
+        # weak: a member refers to its crew, and its memory must be freed with it, not when the cycle is collected
         self._left = WeakKeyDictionary[Member, CanaryState]()
 
     @property
@@ -71,24 +71,24 @@ class Crew:
         return self._place.runs
 
     def join(self) -> None:
-        """A canary that will start here was made."""
+        """Announce a canary that will start here."""
         with self._lock:
             self._joined += 1
 
     def start(self, member: Member) -> None:
-        """Begin with ``member``; the process starts when all that joined are there, or at the next poll."""
+        """Add ``member``; the process starts when all that joined were added, or at the next poll."""
         with self._lock:
             self._members = (*self._members, member)
             if len(self._members) == self._joined:
                 self._supervise()
 
     def poll(self) -> None:
-        """Notice a worker that ended, and start the next one when its time has come."""
+        """Detect a worker that ended, and start the next one when it is due."""
         with self._lock:
             self._supervise()
 
     def stop(self, member: Member, timeout: float) -> bool:
-        """Take ``member`` away, and with the last one the process; False when it hangs in the kernel."""
+        """Remove ``member``, and end the process after the last one; False if it hangs in the kernel."""
         with self._lock:
             self._members = tuple(each for each in self._members if each is not member)
             worker = self._worker
@@ -97,7 +97,7 @@ class Crew:
                 return True
             if not self._members:
                 return self._end(worker, member, timeout)
-            member.memory.leave()  # its thread begins nothing more; the others go on
+            member.memory.leave()  # its thread starts no new operation; the others go on
         deadline = time.monotonic() + timeout
         while any(member.memory.in_flight_since_ns()):
             if time.monotonic() >= deadline:
@@ -109,7 +109,7 @@ class Crew:
         return True
 
     def pid_of(self, member: Member) -> int | None:
-        """The process while it is at work on ``member``, or hangs with it."""
+        """The process id while the worker works for ``member``, or hangs with it."""
         worker = self._worker
         if worker is None or member not in worker.members or self._left.get(member) is CanaryState.STOPPED:
             return None
@@ -157,7 +157,7 @@ class Crew:
             if hung and self._members and not any(member.memory.in_flight_since_ns()):
                 self._over(member)
         if any(member not in worker.members for member in self._members):
-            worker.process.replace()  # one that came later: the next worker has it, too
+            worker.process.replace()  # a member joined later: the next worker includes it
 
     def _spawn(self) -> None:
         members = self._members
@@ -172,7 +172,7 @@ class Crew:
             member.memory.go()
 
     def _bury(self, worker: _Working) -> None:
-        """The worker ended: say why, close what was its."""
+        """Clean up after a worker that ended: record why, close what belonged to it."""
         self._worker = None
         last_words = worker.process.bury()
         said = worker.members[0].memory.snapshot()
@@ -189,7 +189,7 @@ class Crew:
 
 
 def _order(members: tuple[Member, ...]) -> list[str]:
-    """What the worker is told, see ``canary_worker.py``."""
+    """The worker's arguments, see ``canary_worker.py``."""
     first = members[0].plan
     if isinstance(first, CanaryPlan):
         (alone,) = members

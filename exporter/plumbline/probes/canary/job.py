@@ -17,7 +17,7 @@ from plumbline.probes.model import Bounds, Host, Identity, Plan
 
 @dataclass(frozen=True, slots=True)
 class CanaryJob:
-    """A canary as this host will run it."""
+    """A planned canary on this host."""
 
     config: CanaryConfig
     directory: Path
@@ -31,7 +31,7 @@ class CanaryJob:
         return self.config.name
 
     def identities(self) -> tuple[Identity, ...]:
-        """One for each workload."""
+        """One per workload."""
         return tuple(
             identify(self.config, workload, device_class=self.device_class, device=self.device)
             for workload in self.workloads
@@ -53,15 +53,15 @@ class CanaryJob:
         )
 
     def make(self, bounds: Bounds) -> Canary:
-        """The canary, not started yet."""
+        """The canary, not yet started."""
         return Canary(self.plan(bounds))
 
     def hurried(self, factor: float) -> CanaryJob:
-        """Quicker. Its directory is locked while it works there, so it is in nobody's way."""
+        """The same job at ``factor`` times the rate. It locks its directory, so it can't disturb another canary."""
         return replace(self, config=structs.replace(self.config, rate=quicker(self.plan({}).wanted_rate, factor)))
 
     def _file_size(self) -> int:
-        """A rotational disk's own cache (64 to 512 MiB) must not hold the file, or reads would measure that."""
+        """The file must exceed a rotational disk's own cache (64 to 512 MiB), or reads would measure the cache."""
         if self.config.file_size is not None:
             return int(self.config.file_size)
         return 2**30 if self.device_class == "hdd" else 2**24

@@ -1,4 +1,4 @@
-"""What the log says of a canary: a line for each kind of wrong, and one when all is well again."""
+"""Log messages about a canary: one line per kind of problem, and one when it works again."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ log = logging.getLogger(__name__)
 
 
 class CanaryLog:
-    """Each kind of wrong once until it is well again: an operation that hangs, fails by its timeout and is followed by
-    the next that hangs would be two lines a minute for as long as the disk or the cluster is gone."""
+    """Logs each kind of problem once until the canary works again: an operation that hangs, then times out and is
+    followed by the next that hangs would log two lines a minute for as long as the disk or the cluster is gone."""
 
     def __init__(self) -> None:
         self._said = set[str]()
 
     def look(self, reading: CanaryReading) -> None:
-        """Say what is new in ``reading``; nothing while nobody knows yet."""
+        """Log what is new in ``reading``; nothing while its state is still unknown."""
         if reading.reason == "preparing" or (not reading.reason and not reading.success):
             return
         if not reading.reason:

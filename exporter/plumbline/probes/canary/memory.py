@@ -1,13 +1,13 @@
-"""The memory the canary's worker writes and the daemon reads: its layout, and the worker's side of it.
+"""The memory that the canary's worker writes and the daemon reads: its layout, and the worker's side of it.
 
-One anonymous shared mapping a canary, no locks. Everything is an unsigned 64-bit word of the machine's own order, read
-and written whole. The daemon lays down the plan, and tidies up between a worker's end and the next one's start; while a
-worker lives only the worker writes. The daemon reads while it is being scraped and never waits for the worker, which
-may hang in the kernel for hours.
+One anonymous shared mapping per canary, no locks. Everything is an unsigned 64-bit word in native byte order, read and
+written whole. The daemon writes the plan, and resets the memory between one worker's end and the next one's start;
+while a worker lives only the worker writes, except for the words ``H_GO`` and ``H_LEAVE``. The daemon reads during a
+scrape and never waits for the worker, which may hang in the kernel for hours.
 
-Consistency is a *sequence lock*: the worker makes the sequence odd, changes counts, makes it even; a copy with the
-same even sequence before and after is consistent. Start times of operations stand outside of it: they are single
-words that must be visible while, and not after, an operation runs.
+Consistency comes from a *sequence lock*: the worker makes the sequence odd, changes counts, makes it even; a copy with
+the same even sequence before and after is consistent. Start times of operations are outside of it: they are single
+words that must be visible while, not after, an operation runs.
 
 Light modules only: the worker imports this.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 import mmap
 from errno import EIO, ENOSPC, EROFS, ETIMEDOUT
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from plumbline.probes.canary.pacing import Charge
 
@@ -30,7 +30,7 @@ MILLION = 10**6
 H_MAGIC, H_VERSION, H_STREAMS, H_FILE_BYTES, H_RATE, H_MAX_BUSY = range(6)  # rates and ratios in millionths
 H_SEQUENCE, H_STATE, H_RATE_NOW, H_HEALTHY_NS, H_PREPARING_SINCE, H_TEXT_BYTES, H_REFUSALS = range(6, 13)
 H_GO, H_LEAVE = 13, 14
-"""Said by the daemon while a worker lives: it may begin; this canary is over."""
+"""Set by the daemon while a worker lives: it may begin; this canary is over."""
 TEXT_AT = 15
 TEXT_WORDS = 64
 HEADER_WORDS = TEXT_AT + TEXT_WORDS
@@ -38,32 +38,32 @@ HEADER_WORDS = TEXT_AT + TEXT_WORDS
 # stream: words from the stream's start; then come its edges, then its buckets
 S_WORDS, S_FLAGS, S_BLOCK_BYTES, S_SHARE, S_EDGES = range(5)
 S_NOTE = 5
-"""A number of the worker's own about this stream alone; 0: nothing to say."""
+"""A number that the worker sets for this stream alone; 0: none."""
 S_IN_FLIGHT_SINCE, S_LAST_COMPLETION, S_LAST_SUCCESS, S_SUM_NS, S_CHARGED, S_ERRORS = range(6, 12)
 ERRORS = ("EIO", "ENOSPC", "EROFS", "ETIMEDOUT", "short", "other")
-"""Kinds of failed operations, by errno; ``short``: fewer bytes than asked for. As many for every kind of canary."""
+"""Kinds of failed operations, by errno; ``short``: fewer bytes than requested. The same for every kind of canary."""
 STREAM_WORDS = S_ERRORS + len(ERRORS)
 
 WRITE, SEQUENTIAL, DSYNC = 1, 2, 4
 """Bits of a stream's flags."""
 
 STARTING, PREPARING, RUNNING, REFUSED = range(4)
-"""The worker's own state."""
+"""The worker's state."""
 EXIT_REFUSED = 3
-"""Its exit status after it said REFUSED."""
+"""The worker's exit status after it reported REFUSED."""
 
 _ERROR_INDEX = {EIO: 0, ENOSPC: 1, EROFS: 2, ETIMEDOUT: 3}
 
 
 def error_index(error: OSError | None) -> int:
-    """Where a failed operation is counted; without an error it was short."""
+    """Index into :data:`ERRORS` for a failed operation; ``None`` means a short one."""
     if error is None:
         return ERRORS.index("short")
     return _ERROR_INDEX.get(error.errno or 0, len(ERRORS) - 1)
 
 
 class MappedWords:
-    """The mapping as words. ``ValueError`` when ``fd`` holds anything else."""
+    """The mapping as words. Raises ``ValueError`` if ``fd`` holds anything else."""
 
     def __init__(self, fd: int) -> None:
         self.words = memoryview(mmap.mmap(fd, 0)).cast("Q")
@@ -80,7 +80,7 @@ class MappedWords:
 
 
 class WorkerStream:
-    """One operation of one workload: what to do, and where to count it."""
+    """One operation of one workload: its parameters and its counters."""
 
     def __init__(self, words: memoryview[int], at: int) -> None:
         flags, edges = words[at + S_FLAGS], words[at + S_EDGES]
@@ -92,27 +92,27 @@ class WorkerStream:
         self._buckets = at + STREAM_WORDS + edges
 
     def note(self, number: int) -> None:
-        """What there is to say of this stream alone."""
+        """Set this stream's note."""
         self._words[self._at + S_NOTE] = number
 
     def started(self, now_ns: int) -> None:
-        """An operation begins (monotonic ns); 0 when it is over."""
+        """An operation begins (monotonic ns), or is over (0)."""
         self._words[self._at + S_IN_FLIGHT_SINCE] = now_ns
 
     def count(self, bucket: int, latency_ns: int, wall_ns: int) -> None:
-        """An operation succeeded."""
+        """Count a successful operation."""
         words, at = self._words, self._at
         words[self._buckets + bucket] += 1
         words[at + S_SUM_NS] += latency_ns
         words[at + S_LAST_COMPLETION] = words[at + S_LAST_SUCCESS] = wall_ns
 
     def count_error(self, index: int, wall_ns: int) -> None:
-        """An operation failed."""
+        """Count a failed operation."""
         self._words[self._at + S_ERRORS + index] += 1
         self._words[self._at + S_LAST_COMPLETION] = wall_ns
 
     def count_charge(self, charge: Charge) -> None:
-        """Arrivals met an operation."""
+        """Count the arrivals during an operation."""
         for bucket, count in charge.buckets.items():
             self._words[self._buckets + bucket] += count
         self._words[self._at + S_SUM_NS] += charge.sum_ns
@@ -120,7 +120,7 @@ class WorkerStream:
 
 
 class WorkerMemory(MappedWords):
-    """The worker's side. There is one worker at a time."""
+    """The worker's side. Only one worker exists at a time."""
 
     def __init__(self, fd: int) -> None:
         super().__init__(fd)
@@ -131,17 +131,17 @@ class WorkerMemory(MappedWords):
 
     @property
     def healthy_ns(self) -> int:
-        """What was found healthy so far, by the workers before this one, too; 0: nothing yet."""
+        """The healthy latency so far, including earlier workers'; 0 if there is none yet."""
         return self.words[H_HEALTHY_NS]
 
     @property
     def go(self) -> bool:
-        """Whether the daemon has done what it does to a new worker."""
+        """Whether the daemon has finished setting up the new worker."""
         return bool(self.words[H_GO])
 
     @property
     def leaving(self) -> bool:
-        """Whether this canary is over, while others of the same worker go on."""
+        """Whether this canary is over, while others in the same worker go on."""
         return bool(self.words[H_LEAVE])
 
     def begin(self) -> None:
@@ -153,15 +153,15 @@ class WorkerMemory(MappedWords):
         self.words[H_SEQUENCE] += 1
 
     def preparing(self, now_ns: int) -> None:
-        """A step of the preparations begins (monotonic ns); 0 when it is over."""
+        """A preparation step begins (monotonic ns), or is over (0)."""
         self.words[H_PREPARING_SINCE] = now_ns
 
     def pace(self, rate: float, healthy_ns: int) -> None:
-        """The rate it works at from now on, and the latency that rests on."""
+        """The rate from now on, and the latency it is based on."""
         self.words[H_RATE_NOW], self.words[H_HEALTHY_NS] = round(rate * MILLION), healthy_ns
 
     def say(self, state: int, text: str = "") -> None:
-        """State, with a reason word and a sentence for a person (separated by a newline) where it was refused."""
+        """Set the state; after a refusal, with a reason word and a message (separated by a newline)."""
         raw = text.encode("utf-8", "replace")[: TEXT_WORDS * WORD_BYTES]
         self.begin()
         self.words.cast("B")[TEXT_AT * WORD_BYTES : TEXT_AT * WORD_BYTES + len(raw)] = raw

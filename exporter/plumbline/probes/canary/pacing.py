@@ -1,16 +1,16 @@
-"""When the canary works, and what it makes of moments it could not: pure arithmetic, no clock, no disk.
+"""When the canary operates, and how it accounts for arrivals during an operation: pure arithmetic, no clock, no disk.
 
-Arrivals are a Poisson process, so what they meet is what the device is like on the average over time (PASTA), not
-only when it happens to be quick. An arrival that meets an idle canary becomes an operation. One that meets a
-running operation is *charged*: recorded with the time until that operation ends, which a client arriving then would
-at least have waited. So a stall of 30 s shows as 300 slow arrivals and not as one (no coordinated omission), and is
-not followed by a burst of 300 operations.
+Arrivals are a Poisson process, so they sample the device's state averaged over time (PASTA), not only the moments when
+it is fast. An arrival that meets an idle canary becomes an operation. One that meets a running operation is *charged*:
+recorded with the time until that operation ends, the least that a client arriving then would have waited. So a stall
+of 30 s shows as 300 slow arrivals instead of one (no coordinated omission), and is not followed by a burst of 300
+operations.
 
-The process has no memory: what arrives during an operation may be drawn when it is over, and the gap to the next
-arrival may be drawn from that moment on.
+The process is memoryless: arrivals during an operation may be drawn when it is over, and the gap to the next arrival
+may be drawn from that moment on.
 
-A charge is a lower bound, and that is harmless: an operation of T seconds has rate × T charges besides it, so the
-median is touched only where rate × T > 1 (0.1 s at ten a second, a hundred times a healthy SSD), and halved at most.
+A charge is a lower bound, which is harmless: an operation of T seconds comes with rate × T charges, so the median is
+affected only if rate × T > 1 (0.1 s at ten a second, a hundred times a healthy SSD), and halved at most.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from __future__ import annotations
 from bisect import bisect_left
 from random import Random
 
-TYPE_CHECKING = False  # as typing's, without loading typing: this runs in the canary's small worker
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing: this runs in the canary's small worker
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EXACT_ARRIVALS = 512
-"""Up to so many expected arrivals each is drawn by itself; a longer stall is charged in one step."""
+"""Up to this many expected arrivals are drawn one by one; a longer stall is charged in one step."""
 
 
 def gap_ns(random: Random, rate: float) -> int:
-    """Time to the next arrival; ``rate`` per second."""
+    """Time to the next arrival in nanoseconds; ``rate`` is per second."""
     return round(random.expovariate(rate) * 1e9)
 
 
 class Charge:
-    """What the arrivals during one operation add to a histogram: ``buckets`` by index, ``sum_ns``, ``total``."""
+    """What arrivals during one operation add to a histogram: ``buckets`` by index, ``sum_ns``, ``total``."""
 
     __slots__ = ("buckets", "sum_ns", "total")
 
@@ -43,7 +43,7 @@ class Charge:
 
 
 def charge(random: Random, rate: float, elapsed_ns: int, edges_ns: Sequence[int]) -> Charge:
-    """Arrivals at ``rate`` per second that met an operation of ``elapsed_ns``, by their remaining wait.
+    """Arrivals at ``rate`` per second during an operation of ``elapsed_ns``, by their remaining wait.
 
     Index ``len(edges_ns)`` is the bucket above the last edge. The cost is bounded: see :data:`EXACT_ARRIVALS`.
     """
@@ -63,7 +63,7 @@ def charge(random: Random, rate: float, elapsed_ns: int, edges_ns: Sequence[int]
 
 
 def _charge_at_once(random: Random, expected: float, elapsed_ns: int, edges_ns: Sequence[int], charged: Charge) -> None:
-    """Many arrivals: their number is normal about its mean, their waits are spread evenly over (0, elapsed].
+    """For many arrivals: their number is normal about its mean, their waits are uniform over (0, elapsed].
 
     Systematic sampling: one random offset, then every bucket gets its share to within one arrival.
     """
@@ -84,9 +84,10 @@ def _charge_at_once(random: Random, expected: float, elapsed_ns: int, edges_ns: 
 class LoadCap:
     """Lowers the rate until the canary keeps the device busy for at most ``max_busy`` of the time.
 
-    The share is judged by the *healthy* latency, the lowest mean of any :data:`WINDOW` operations in a row: a device
-    that becomes slower later is watched as closely as before, and costs it at most the slowdown times ``max_busy``.
-    For one that is slow from the start ``floor`` (a second) keeps enough operations to see a median in five minutes.
+    The busy time is judged by the *healthy* latency, the lowest mean of any :data:`WINDOW` consecutive operations: a
+    device that becomes slower later is sampled as often as before, at a cost of at most the slowdown times
+    ``max_busy``. For a device that is slow from the start, ``floor`` (per second) keeps enough operations for a median
+    over five minutes.
     """
 
     WINDOW = 32
@@ -94,13 +95,13 @@ class LoadCap:
     def __init__(self, rate: float, *, max_busy: float, floor: float, healthy_ns: int = 0) -> None:
         self._wanted, self._max_busy, self._floor = rate, max_busy, floor
         self.healthy_ns = healthy_ns
-        """Lowest window mean so far; 0 until the first window is full."""
+        """Lowest window mean so far in nanoseconds; 0 until the first window is full."""
         self._count = self._sum_ns = 0
         self.rate = self._capped()
-        """Operations a second, as it stands."""
+        """Current rate in operations per second."""
 
     def observe(self, latency_ns: int) -> None:
-        """One finished operation."""
+        """Record one finished operation."""
         self._count += 1
         self._sum_ns += latency_ns
         if self._count == self.WINDOW:

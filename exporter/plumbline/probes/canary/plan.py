@@ -1,4 +1,4 @@
-"""What a canary is asked to do: in a file of its own, or on a raw disk."""
+"""The plan of a canary: in a file of its own, or on a raw disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.probes.disk import raw_device
 
 HDD_RATE = 1.0
 DEFAULT_RATE = 10.0
-"""Operations a second, all workloads together, where the config says nothing."""
+"""Operations per second over all workloads, if the configuration sets no rate."""
 MIN_RATE, MAX_RATE = 0.001, 100.0
 MAX_BUSY_RATIO = 0.01
 
@@ -22,10 +22,10 @@ MAX_BUSY_RATIO = 0.01
 class CanaryPlan:
     """One canary: single operations of ``workloads`` in one file in ``directory``.
 
-    Beside each workload stand its baseline's bounds in seconds; they become exact bucket edges.
+    Each workload comes with its baseline's bounds in seconds; they become exact bucket edges.
 
-    ``rate`` is in operations a second over all workloads; ``None`` is the device class' default. It is lowered where
-    it would keep the device busy for more than ``max_busy_ratio`` of the time, judged by the device in good health.
+    ``rate`` is in operations per second over all workloads; ``None`` means the device class' default. It is lowered if
+    it would keep the device busy for more than ``max_busy_ratio`` of the time, judged by the device's healthy latency.
     """
 
     name: str
@@ -35,7 +35,7 @@ class CanaryPlan:
     device_class: str
     rate: float | None = None
     stuck_after_s: float = 10.0
-    """An operation in flight for longer is a failure."""
+    """An operation in flight for longer counts as a failure."""
     max_busy_ratio: float = MAX_BUSY_RATIO
 
     def __post_init__(self) -> None:
@@ -48,30 +48,30 @@ class CanaryPlan:
 
     @property
     def wanted_rate(self) -> float:
-        """Operations a second before the load cap."""
+        """Operations per second before the load cap."""
         return _wanted_rate(self.rate, self.device_class)
 
     @property
     def where(self) -> str:
-        """For messages."""
+        """The directory, for messages."""
         return str(self.directory)
 
     @property
     def reasons(self) -> Collection[str]:
-        """Why it can be refused."""
+        """Possible reasons for a refusal."""
         return guard.ADVICE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePlan:
-    """One canary on one whole disk: single reads of ``workload``, at random places. There is no write to plan.
+    """One canary on one whole disk: single reads of ``workload`` at random places; it never writes.
 
-    ``rate`` and ``max_busy_ratio`` are those of :class:`CanaryPlan`; ``bounds`` the baseline's, in seconds.
+    ``rate`` and ``max_busy_ratio`` are as in :class:`CanaryPlan`; ``bounds`` are the baseline's, in seconds.
     """
 
     name: str
     device: str
-    """The kernel's name."""
+    """The kernel's name of the disk."""
     workload: BlockWorkload
     bounds: tuple[float, ...]
     device_class: str
@@ -89,17 +89,17 @@ class DevicePlan:
 
     @property
     def workloads(self) -> tuple[tuple[BlockWorkload, tuple[float, ...]], ...]:
-        """As a canary in a file has it."""
+        """In the form that a canary in a file has."""
         return ((self.workload, self.bounds),)
 
     @property
     def file_size_bytes(self) -> int:
-        """Not known before the disk is open: the worker asks it."""
+        """0: unknown before the disk is open; the worker reads it."""
         return 0
 
     @property
     def wanted_rate(self) -> float:
-        """Operations a second before the load cap."""
+        """Operations per second before the load cap."""
         return _wanted_rate(self.rate, self.device_class)
 
     @property
@@ -109,12 +109,12 @@ class DevicePlan:
 
     @property
     def where(self) -> str:
-        """For messages."""
+        """The device file, for messages."""
         return str(self.dev / self.device)
 
     @property
     def reasons(self) -> Collection[str]:
-        """Why it can be refused."""
+        """Possible reasons for a refusal."""
         return raw_device.ADVICE
 
 
@@ -122,7 +122,7 @@ AnyPlan: TypeAlias = CanaryPlan | DevicePlan
 
 
 def quicker(rate: float, factor: float) -> float:
-    """``factor`` times the pace, as far as a canary may go."""
+    """``factor`` times the rate, limited to the maximum for a canary."""
     return min(MAX_RATE, factor * rate)
 
 

@@ -1,6 +1,6 @@
-"""A canary's worker as a process: started in an isolated interpreter, looked after, ended, and never waited for.
+"""A canary's worker as a process: started in an isolated interpreter, supervised, ended, and never waited for.
 
-The lifeline is a pipe whose other end only the daemon holds: the worker ends when that closes, however the daemon
+The lifeline is a pipe whose other end only the daemon holds: the worker ends when that end closes, however the daemon
 ended.
 """
 
@@ -25,7 +25,7 @@ from plumbline.probes.canary.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why no worker is at work."""
+    """Why no worker is running."""
 
     state: CanaryState
     reason: str = ""
@@ -35,7 +35,7 @@ class Trouble:
 class WorkerProcess:
     """A running worker: ``main([lifeline fd, *arguments])`` of ``plumbline.probes.<module>``.
 
-    ``keep_fds`` stay open in it. Raises ``OSError`` when it can't be started.
+    ``keep_fds`` stay open in it. Raises ``OSError`` if it can't be started.
     """
 
     def __init__(
@@ -55,31 +55,31 @@ class WorkerProcess:
             os.close(theirs)
         self._lifeline, self._stderr = ours, stderr
         # best effort, lowest: the idle class would measure starvation instead of the service.
-        # Fails when it died at once (its end will say) or in a sandbox, where nice 10 lowers it, too.
+        # fails if the worker died at once (reported at its end), or in a sandbox, where nice 10 lowers it, too
         with contextlib.suppress(psutil.Error, OSError):
             psutil.Process(self.pid).ionice(psutil.IOPRIO_CLASS_BE, 7)
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The worker's process id."""
         return self._process.pid
 
     @property
     def ended(self) -> bool:
-        """Whether it is to be buried."""
+        """Whether the process has ended and must be reaped."""
         return self._process.ended
 
     def replace(self) -> None:
-        """Ask it to end, and wait for nothing: the next one does more."""
+        """Ask it to end without waiting: the next worker serves more canaries."""
         self._process.signal(signal.SIGTERM)
 
     def end(self, timeout_s: float, *, asked_share: float) -> bool:
-        """SIGTERM, with ``asked_share`` of the time to tidy up, then SIGKILL; False when it hangs in the kernel all the
-        same."""
+        """SIGTERM, then, after ``asked_share`` of the time to clean up, SIGKILL; False if it still hangs in the
+        kernel."""
         return self._process.end(timeout_s * asked_share, killed_within_s=timeout_s * (0.95 - asked_share))
 
     def bury(self) -> str:
-        """Reap it, close what was its, and give its last words. Only when it has ended."""
+        """Reap it, close its descriptors, and return its last line of standard error. Only after it has ended."""
         self._process.reap()
         os.close(self._lifeline)
         words = os.pread(self._stderr, 2**16, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
@@ -87,7 +87,7 @@ class WorkerProcess:
         return words
 
     def why(self, last_words: str, said: Snapshot) -> Trouble:
-        """Why it ended: what it says in its memory, or how the kernel ended it."""
+        """Why it ended: the refusal in its memory, or its exit status or signal."""
         code = self._process.reap() or 0
         if code == memory.EXIT_REFUSED and said.state == memory.REFUSED:
             reason, _, message = said.text.partition("\n")
@@ -97,7 +97,7 @@ class WorkerProcess:
 
 
 class Workplace:
-    """One place for a worker: who starts the next one, and when."""
+    """Starts a canary's workers one after the other, with a backoff."""
 
     def __init__(self, interpreter: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._interpreter, self._clock = interpreter, clock
@@ -107,11 +107,11 @@ class Workplace:
 
     @property
     def due(self) -> bool:
-        """Whether the next worker may be started."""
+        """Whether the next worker may start."""
         return self._clock() >= self._retry_at
 
     def spawn(self, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int]) -> WorkerProcess | Trouble:
-        """A worker, or why there is none; the next try is due later then."""
+        """A worker, or why it could not start; the next attempt is then delayed."""
         try:
             worker = WorkerProcess(self._interpreter, module, arguments, keep_fds=keep_fds, started=self._clock())
         except OSError as error:
@@ -121,9 +121,9 @@ class Workplace:
         return worker
 
     def failed(self) -> None:
-        """Its worker ended by itself."""
+        """Its worker ended by itself: delay the next one."""
         self._retry_at = self._clock() + self._backoff.failed()
 
     def look_after(self, worker: WorkerProcess) -> None:
-        """One that lives long enough starts the backoff over."""
+        """Reset the backoff once the worker has lived long enough."""
         self._backoff.lasted(self._clock() - worker.started)

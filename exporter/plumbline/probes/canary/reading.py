@@ -1,4 +1,4 @@
-"""What a canary says of itself: pure data."""
+"""A canary's current data."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from enum import StrEnum
 from plumbline.core.histogram import HistogramValue
 
 SILENT_GAPS = 30.0
-"""So many mean gaps without any operation: at Poisson arrivals the chance is 1e-13."""
+"""This many mean gaps without an operation count as silence: with Poisson arrivals the chance is 1e-13."""
 
 
 class CanaryState(StrEnum):
-    """Where a canary is in its life."""
+    """A canary's state."""
 
     IDLE = "idle"
     """Not started."""
     PREPARING = "preparing"
-    """The worker checks the directory and writes its file full."""
+    """The worker checks the directory and fills its file."""
     RUNNING = "running"
     REFUSED = "refused"
-    """The guard said no; it is asked again after a while."""
+    """The guard refused; it is tried again after a while."""
     RESTARTING = "restarting"
     """The worker died; another one starts after a while."""
     STOPPED = "stopped"
     UNKILLABLE = "unkillable"
-    """Told to stop, but the worker hangs in the kernel: nothing may use its file until it is gone."""
+    """Stopped, but the worker hangs in the kernel: nothing may use its file until it is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadReading:
-    """One operation of one workload. Counts never go back while the daemon lives."""
+    """One operation of one workload. Counts never decrease while the daemon lives."""
 
     layer: str
     workload: str
@@ -41,15 +41,15 @@ class WorkloadReading:
     bounds: tuple[float, ...]
     """Edges of ``latency`` that are the baseline's bounds."""
     latency: HistogramValue
-    """Seconds: finished operations and charged arrivals; failed operations are not in it."""
+    """Seconds: finished operations and charged arrivals; failed operations are not included."""
     charged: int
     """Arrivals among them that met a running operation."""
     errors: Mapping[str, int]
-    """Failed operations by kind; every kind is there, from 0."""
+    """Failed operations by kind; every kind is present, starting at 0."""
     in_flight_s: float
-    """How long the running operation has run; 0 when idle."""
+    """Age of the running operation; 0 when idle."""
     last_completion_ts: float | None
-    """Unix seconds; failed operations complete, too."""
+    """Unix seconds; includes failed operations."""
     last_success_ts: float | None
 
 
@@ -63,36 +63,36 @@ class CanaryReading:
     reason: str
     """What is wrong, as a short label value; empty while all is well."""
     message: str
-    """The same for a person, in one line."""
+    """The same as one line of text."""
     workloads: tuple[WorkloadReading, ...]
     in_flight_s: float
-    """The longest of all, the worker's preparations included; 0 when idle."""
+    """The longest of all, including the worker's preparations; 0 when idle."""
     rate_per_s: float
-    """Operations a second it works at now, after the load cap."""
+    """Current operations per second, after the load cap."""
     runs: int
     """Workers started."""
     skips: Mapping[str, int]
-    """Refused starts by reason; every reason of the guard is there, from 0."""
+    """Refused starts by reason; every reason of the guard is present, starting at 0."""
     kind: str = "canary"
     """The ``type`` in the configuration."""
     target: str = ""
-    """What is measured: ``sdb``, ``osd.3``; empty: the node itself."""
+    """What is measured: ``sdb``, ``osd.3``; empty for the node itself."""
     device: str = ""
-    """The disk below the target; empty: not known."""
+    """The disk below the target; empty if unknown."""
     outdated: bool = False
-    """What it was planned for is no longer what the configuration means here: plan anew."""
+    """The configuration now means something else here, so a new plan is needed."""
     success: bool | None
-    """``None`` until every workload has had its first operation, then whether the last one of each succeeded,
-    lately, and none hangs. False also while it is refused, restarting or unkillable."""
+    """``None`` until every workload has had its first operation; then whether the last one of each succeeded recently
+    and none hangs. Also False while refused, restarting or unkillable."""
 
     @property
     def last_completion_ts(self) -> float | None:
-        """Unix seconds of the last operation, whatever became of it."""
+        """Unix seconds of the last operation, whatever its outcome."""
         return _latest(each.last_completion_ts for each in self.workloads)
 
     @property
     def last_success_ts(self) -> float | None:
-        """Unix seconds of the last operation that succeeded."""
+        """Unix seconds of the last successful operation."""
         return _latest(each.last_success_ts for each in self.workloads)
 
 

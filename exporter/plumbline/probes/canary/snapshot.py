@@ -1,4 +1,4 @@
-"""The daemon's side of the canary's shared memory: lay the plan down, take consistent copies."""
+"""The daemon's side of the canary's shared memory: write the plan, take consistent copies."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _TRY_AGAIN_S = 0.0002
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """What the worker must know of one operation of one workload. The shares of all streams add up to 1."""
+    """What the worker needs to know about one operation of one workload. The shares of all streams add up to 1."""
 
     write: bool
     sequential: bool
@@ -70,7 +70,7 @@ class StreamPlan:
 
 @dataclass(frozen=True, slots=True)
 class StreamCounts:
-    """One stream's counts. Times are Unix, 0 for never; ``buckets`` are not cumulative, and one more than edges."""
+    """One stream's counts. Times are Unix ns, 0 for never; ``buckets`` are not cumulative, one more than the edges."""
 
     last_completion_ns: int
     last_success_ns: int
@@ -79,23 +79,23 @@ class StreamCounts:
     errors: tuple[int, ...]
     buckets: tuple[int, ...]
     note: int = 0
-    """The worker's own, of this stream alone."""
+    """A number that the worker sets for this stream alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A consistent copy. ``state`` is the worker's own; ``text`` its reason and message, separated by a newline."""
+    """A consistent copy. ``state`` is the worker's; ``text`` is its reason and message, separated by a newline."""
 
     state: int
     rate: float
     text: str
     refusals: int
-    """How often it said REFUSED, ever."""
+    """Total number of times it reported REFUSED."""
     streams: tuple[StreamCounts, ...]
 
 
 def lay_down(streams: Sequence[StreamPlan], *, file_bytes: int, rate: float, max_busy_ratio: float) -> int:
-    """A new memory with this plan in it. The descriptor (close-on-exec) belongs to the caller."""
+    """Create a new memory with this plan in it. The descriptor (close-on-exec) belongs to the caller."""
     sizes = [STREAM_WORDS + 2 * len(stream.edges_ns) + 1 for stream in streams]
     fd = os.memfd_create("plumbline-canary")
     os.ftruncate(fd, (HEADER_WORDS + sum(sizes)) * WORD_BYTES)
@@ -118,16 +118,16 @@ def lay_down(streams: Sequence[StreamPlan], *, file_bytes: int, rate: float, max
 
 
 class DaemonMemory(MappedWords):
-    """The daemon's side: reads while a worker lives, tidies up after it when it is gone."""
+    """The daemon's side: reads while a worker lives, resets the memory when the worker is gone."""
 
     def __init__(self, fd: int, *, sleep: Callable[[float], None] = time.sleep) -> None:
         super().__init__(fd)
         self._starts = self.stream_starts()
         self._sleep = sleep
-        self._last = self._parse(self.words.tolist())  # no worker yet: nobody changes it
+        self._last = self._parse(self.words.tolist())  # consistent: there is no worker yet
 
     def snapshot(self) -> Snapshot:
-        """The latest consistent copy; after about a millisecond without one, the copy before."""
+        """The latest consistent copy; if none is available within about a millisecond, the previous one."""
         words = self.words
         for _ in range(_TRIES):
             before = words[H_SEQUENCE]
@@ -140,25 +140,25 @@ class DaemonMemory(MappedWords):
         return self._last
 
     def in_flight_since_ns(self) -> tuple[int, ...]:
-        """Start of each stream's running operation, then of the preparations' (monotonic ns); 0 when idle.
+        """Start of each stream's running operation, then of the current preparation step (monotonic ns); 0 when idle.
 
-        As it stands, outside of any snapshot: this is what counts while the worker hangs.
+        Read directly, not from a snapshot: this is what counts while the worker hangs.
         """
         words = self.words
         return (*(words[at + S_IN_FLIGHT_SINCE] for at in self._starts), words[H_PREPARING_SINCE])
 
     def go(self) -> None:
-        """The new worker may begin."""
+        """Let the new worker begin."""
         self.words[H_GO] = 1
 
     def leave(self) -> None:
-        """This canary is over: the worker begins no operation of it any more."""
+        """This canary is over: the worker starts no more operations for it."""
         self.words[H_LEAVE] = 1
 
     def worker_gone(self) -> None:
-        """Nothing runs any more, whatever the dead worker last wrote. Only while there is no worker."""
+        """Reset what the dead worker last wrote: nothing runs any more. Call only while there is no worker."""
         words = self.words
-        words[H_SEQUENCE] += words[H_SEQUENCE] & 1  # it was killed while it counted
+        words[H_SEQUENCE] += words[H_SEQUENCE] & 1  # it was killed while updating counts
         for at in self._starts:
             words[at + S_IN_FLIGHT_SINCE] = words[at + S_NOTE] = 0
         words[H_PREPARING_SINCE] = words[H_TEXT_BYTES] = words[H_GO] = 0

@@ -1,4 +1,4 @@
-"""A canary's plan as streams: one for each operation of each workload, with its share of arrivals and its edges."""
+"""A canary's plan as streams: one per operation of each workload, with its share of arrivals and its edges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.probes.histogram import edge_ns, latency_edges
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One operation of one workload, with edges as the renderer wants them: the same object for ever."""
+    """One operation of one workload. ``edges`` stays the same object for ever, as the renderer needs it."""
 
     workload: BlockWorkload
     operation: str
@@ -24,7 +24,7 @@ class Stream:
 
 
 def streams_of(plan: AnyPlan) -> tuple[Stream, ...]:
-    """One stream for each operation; a mixed workload is split by its share of reads."""
+    """One stream per operation; a mixed workload is split by its share of reads."""
     edges: dict[tuple[float, ...], tuple[float, ...]] = {}
     streams = []
     for workload, bounds in plan.workloads:
@@ -39,7 +39,7 @@ def streams_of(plan: AnyPlan) -> tuple[Stream, ...]:
 
 
 def stream_plan(stream: Stream) -> StreamPlan:
-    """What the worker is told of it."""
+    """What the worker needs to know about a stream."""
     return StreamPlan(
         write=stream.operation == "write",
         sequential=stream.workload.pattern in (Pattern.READ, Pattern.WRITE),

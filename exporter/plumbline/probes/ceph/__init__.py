@@ -1,1 +1,1 @@
-"""What the probes of Ceph share: access, sessions, gates, the cluster's OSDs and pools."""
+"""Shared parts of the Ceph probes: access, sessions, gates, the cluster's OSDs and pools."""

@@ -1,7 +1,7 @@
-"""From the configuration's ``ceph`` part to what runs: Ceph's programs with their arguments, librados, an environment.
+"""From the configuration's ``ceph`` part to Ceph's programs with their arguments, librados, and an environment.
 
-A key never stands in arguments, only the path of the file that holds it. Whether there is a cluster for us at all is
-looked up each time somebody asks: `plumbline ceph setup` may have run meanwhile.
+Arguments never contain a key, only the path of the file that holds it. Whether this node has a cluster is checked on
+each call: `plumbline ceph setup` may have run meanwhile.
 
 https://docs.ceph.com/en/latest/rados/configuration/auth-config-ref/#keys (where Ceph looks for keyrings)
 """
@@ -22,25 +22,25 @@ from plumbline.sources.ceph.ceph_conf import MAX_BYTES, options
 NO_CLUSTER, NO_KEY = "no-cluster", "no-key"
 """Reasons of a refusal: this node belongs to no cluster; it does, but we have no key."""
 NAMESPACE = "plumbline"
-"""In our pool for objects: all that we write lies in it, and the user can reach nothing else."""
+"""Namespace in our pool for objects: we write only there, and our user can reach nothing else."""
 IMAGE_PREFIX = "plumbline-"
-"""Of every image of ours. Their pool is ours alone; it has no namespace, because fio's rbd engine knows none."""
+"""Prefix of all our images. Their pool is ours alone; it has no namespace, because fio's rbd engine supports none."""
 SETUP = "run `plumbline ceph setup` on a node with the administrator's key"
 
 _KEYRINGS = "/etc/ceph/$cluster.$name.keyring,/etc/ceph/$cluster.keyring,/etc/ceph/keyring,/etc/ceph/keyring.bin"
+# the configured log and socket may be where only root writes; errors are reported anyway
 _QUIET = ("--log-file=", "--admin-socket=", "--log-to-stderr=false", "--err-to-stderr=false")
-"""The configuration's own log and socket may be where only root writes; what is wrong is said anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class CephAccess:
-    """Which cluster, as whom, how long to wait: everything that talks to Ceph takes it from here."""
+    """Which cluster, which user, which timeouts: all access to Ceph is configured here."""
 
     conf: str
     user: str
-    """With its type: ``client.plumbline``."""
+    """Including its type: ``client.plumbline``."""
     keyring: str | None
-    """``None``: where the configuration file of Ceph says."""
+    """``None``: where Ceph's configuration file says."""
     pool: str
     rbd_pool: str
     timeout_s: float
@@ -49,7 +49,7 @@ class CephAccess:
 
     @classmethod
     def of(cls, config: CephConfig) -> CephAccess:
-        """What ``config`` means."""
+        """The access that ``config`` describes."""
         return cls(
             conf=config.conf,
             user=f"client.{config.user}",
@@ -63,7 +63,7 @@ class CephAccess:
         )
 
     def for_osd_bench(self) -> CephAccess:
-        """The same cluster as the user who may bench OSDs; :class:`ProbeRefused` (``no-bench-user``) without one."""
+        """The same cluster as the user who may bench OSDs; raises :class:`ProbeRefused` (``no-bench-user``) if none."""
         if self.bench is None:
             raise ProbeRefused(
                 "no-bench-user",
@@ -75,10 +75,10 @@ class CephAccess:
 
     @property
     def id(self) -> str:
-        """The user without its type, as fio and ``--id`` want it."""
+        """The user without its type, as fio and ``--id`` expect it."""
         return self.user.partition(".")[2]
 
-    # -- whether there is one
+    # -- whether there is a cluster
 
     def check(self) -> None:
         """Raise :class:`ProbeRefused`: ``no-cluster``, ``no-key``. Reads two small local files."""
@@ -86,7 +86,7 @@ class CephAccess:
 
     @property
     def usable(self) -> bool:
-        """Whether this node has a cluster, and we a key to it."""
+        """Whether this node has a cluster and we have a key to it."""
         try:
             self.check()
         except ProbeRefused:
@@ -94,7 +94,7 @@ class CephAccess:
         return True
 
     def key_file(self) -> str:
-        """The keyring that holds our key; :class:`ProbeRefused` as :meth:`check`."""
+        """The keyring that holds our key; raises :class:`ProbeRefused` as :meth:`check`."""
         try:
             text = read_named(self.conf, MAX_BYTES).decode("utf-8", "replace")
         except FileNotFoundError:
@@ -115,15 +115,15 @@ class CephAccess:
     # -- what runs
 
     def ceph(self, *words: str) -> tuple[str, ...]:
-        """``ceph …``; its own timeout is for the connection only, so give its run one, too."""
+        """``ceph …``; its own timeout covers only the connection, so set one for the run, too."""
         return ("ceph", *self._whom(), "--connect-timeout", str(self._whole_s), *words)
 
     def rados(self, *words: str) -> tuple[str, ...]:
-        """``rados …``, with limits of time for connection and operations."""
+        """``rados …``, with time limits for connection and operations."""
         return ("rados", *self._whom(), *self._limits(), *words)
 
     def rbd(self, *words: str) -> tuple[str, ...]:
-        """``rbd …``, with limits of time for connection and operations."""
+        """``rbd …``, with time limits for connection and operations."""
         return ("rbd", *self._whom(), *self._limits(), *words)
 
     def librados(self) -> Access:
@@ -137,7 +137,7 @@ class CephAccess:
         )
 
     def in_environment(self, *argv: str) -> tuple[str, ...]:
-        """A command of somebody else's (fio) that finds cluster and key by its environment."""
+        """A third-party command (fio) that finds the cluster and the key through its environment."""
         pairs = [f"CEPH_CONF={self.conf}"]
         if self.keyring is not None:
             pairs.append(f"CEPH_KEYRING={self.keyring}")
@@ -157,7 +157,7 @@ class CephAccess:
 
 
 def _keyrings(conf: str, user: str) -> list[str]:
-    """Where Ceph looks, in its order; what needs more than the user's name to be resolved is left to Ceph."""
+    """Where Ceph looks, in its order; variables other than those of the user's name are left to Ceph."""
     kind, _, name = user.partition(".")
     by_section = {section: value for _, section, key, value in options(conf) if key == "keyring"}
     found = next((by_section[each] for each in (user, kind, "global") if each in by_section), _KEYRINGS)
@@ -168,7 +168,7 @@ def _keyrings(conf: str, user: str) -> list[str]:
 
 
 def _key_problem(path: str, user: str) -> str:
-    """Why a keyring is of no use for ``user``; empty: it has its key. The key itself is not kept."""
+    """Why a keyring is useless for ``user``; empty if it has the user's key. The key itself is not kept."""
     try:
         text = read_named(path, MAX_BYTES).decode("utf-8", "replace")
     except FileNotFoundError:

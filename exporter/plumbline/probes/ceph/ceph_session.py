@@ -1,7 +1,7 @@
-"""A session with the cluster as the daemon sees it: questions to a worker process, each with an end.
+"""A session with the cluster, from the daemon: requests to a worker process, each bounded in time.
 
-The worker (``ceph_worker.py``) is started at the first question. One that does not answer in time is killed, and the
-next is started after a pause that grows; whoever asks meanwhile is told so at once.
+The worker (``ceph_worker.py``) is started at the first request. One that does not answer in time is killed, and the
+next is started after a growing pause; requests during the pause fail at once.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from plumbline.probes.ceph.librados import Access
 log = logging.getLogger(__name__)
 
 MARGIN_S = 3.0
-"""Beyond librados' own limits, for a busy machine."""
+"""Added to librados' own timeouts, for a busy machine."""
 _MAX_ANSWER = 1 << 22
 
 
 class CephSession:
-    """Any thread may ask; questions wait for each other."""
+    """May be used from any thread; requests are serialised."""
 
     def __init__(
         self, access: Access, *, clock: Callable[[], float] = time.monotonic, interpreter: str = sys.executable
@@ -49,18 +49,18 @@ class CephSession:
 
     @property
     def pid(self) -> int | None:
-        """The worker's process id while there is one."""
+        """The worker's process id, or ``None`` without a worker."""
         process = self._process
         return process.pid if process is not None and not process.ended else None
 
     @property
     def limit_s(self) -> float:
-        """What one question may take: to connect, for two operations, and the margin."""
+        """Seconds that one request may take: to connect, for two operations, and the margin."""
         connecting_s = 0 if self._connected else self.access.connect_timeout_s
         return connecting_s + 2 * self.access.operation_timeout_s + MARGIN_S
 
     def ask(self, do: str, **arguments: object) -> Any:
-        """The worker's answer; ``OSError`` with the cluster's reason, ``TimeoutError`` when there is none in time."""
+        """The worker's answer; ``OSError`` with the cluster's reason, ``TimeoutError`` if there is none in time."""
         deadline = self._clock() + 2 * self.limit_s
         if not self._turn.acquire(timeout=max(0.0, deadline - self._clock())):
             raise TimeoutError(errno.ETIMEDOUT, "other questions to the cluster take too long")
@@ -74,7 +74,7 @@ class CephSession:
         return answer["ok"]
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """End the worker; it gives back what it holds, if the cluster lets it in time."""
+        """End the worker; it releases its locks, if the cluster answers in time."""
         self._closed = True
         connection, process = self._socket, self._process
         if connection is not None:
@@ -139,7 +139,7 @@ class CephSession:
         return bytes(received)
 
     def _end(self) -> None:
-        """Kill the worker, and reap it if it is not stuck in the kernel."""
+        """Kill the worker, and reap it unless it is stuck in the kernel."""
         connection, process = self._socket, self._process
         self._socket = self._process = None
         if connection is not None:
@@ -149,5 +149,5 @@ class CephSession:
 
 
 def strerror(error: OSError) -> str:
-    """What the cluster or the session said."""
+    """The error's message from the cluster or the session."""
     return error.strerror or os.strerror(error.errno or 0)

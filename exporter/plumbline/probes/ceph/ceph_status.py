@@ -1,11 +1,11 @@
-"""Is the cluster fit for a probe: from ``ceph status`` to gates, each open, or closed with the figures that close it.
+"""Whether the cluster is fit for a probe: ``ceph status`` as gates, each open, or closed with the reason.
 
 https://docs.ceph.com/en/latest/rados/operations/health-checks/ (the checks)
 https://docs.ceph.com/en/latest/rados/operations/pg-states/ (the states)
 
-Muted checks do not count as bad health: somebody has seen them and decided. They do count where they tell a state:
-full OSDs are full, and flags are set, muted or not. Figures of recovery are rates and ratios that run ahead of each
-other (``degraded_ratio`` was seen above 1), so only states and counts of objects are looked at.
+Muted checks do not count as bad health: an operator has seen and accepted them. They do count where they report a
+state: full OSDs are full and flags are set, muted or not. Recovery figures are rates and ratios that are not
+consistent with each other (``degraded_ratio`` was seen above 1), so only states and counts of objects are used.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from plumbline.errors import ParseError
 
 HEALTH, RECOVERY, FULL, MAINTENANCE = "health", "recovery", "full", "maintenance"
 GATES = (MAINTENANCE, FULL, RECOVERY, HEALTH)
-"""Reasons to refuse; the first that is closed is named: it is the nearest to a cause."""
+"""Reasons to refuse; the first closed one is reported, as the closest to a cause."""
 
 _SEVERITY = {"HEALTH_OK": 0, "HEALTH_WARN": 1, "HEALTH_ERR": 2}
 _WORST = {"ok": 0, "warn": 1, "any": 2}
+# set for weeks on many clusters; none of them moves data or takes an OSD out of service
 _HARMLESS_FLAGS = frozenset({"noscrub", "nodeep-scrub", "notieragent", "nosnaptrim"})
-"""Set for weeks on many clusters, and none of them moves data or takes an OSD out of service."""
 _BY_FLAGS = frozenset({"OSDMAP_FLAGS", "OSD_FLAGS"})
 _FULL = ("OSD_FULL", "OSD_BACKFILLFULL", "OSD_NEARFULL")
+# these matter only for our pools: full by quota, or by the OSDs below
 _OF_POOLS = frozenset({"POOL_FULL", "POOL_NEAR_FULL", "POOL_NEARFULL", "POOL_BACKFILLFULL"})
-"""They concern us where the pool is ours: it is full by its quota, or by what lies below it."""
+# advice on the layout of pools, ours among them; not a sign of trouble
 _LAYOUT = frozenset(
     {"MANY_OBJECTS_PER_PG", "POOL_APP_NOT_ENABLED", "POOL_NO_REDUNDANCY", "POOL_TOO_FEW_PGS", "POOL_TOO_MANY_PGS"}
 )
-"""How pools are laid out, ours among them: a wish of Ceph's, and no sign of trouble."""
 _MOVING = frozenset(
     {
         "backfill_toofull", "backfill_wait", "backfilling", "degraded", "forced_backfill", "forced_recovery",
@@ -52,12 +52,12 @@ class Check:
     message: str
     muted: bool = False
     detail: tuple[str, ...] = ()
-    """Its lines, where they were asked for."""
+    """Its lines, if they were requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """What decides about probes."""
+    """The part of the status that decides about probes."""
 
     checks: tuple[Check, ...] = ()
     pg_states: Mapping[str, int] | None = None
@@ -68,26 +68,26 @@ class ClusterStatus:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which states are fit."""
+    """Which states count as fit."""
 
     health: Literal["ok", "warn", "any"] = "warn"
     recovery: bool = False
-    """Whether recovery and moving of data are."""
+    """Whether recovery and data movement are allowed."""
     pools: tuple[str, ...] = ()
-    """Ours."""
+    """Our pools."""
 
 
 def wants_detail(status: Any) -> bool:
-    """Whether ``health detail`` has to tell which pools are full."""
+    """Whether ``health detail`` is needed to tell which pools are full."""
     health = status.get("health") if isinstance(status, dict) else None
     checks = health.get("checks") if isinstance(health, dict) else None
     return isinstance(checks, dict) and bool(_OF_POOLS & checks.keys())
 
 
 def parse_status(status: Any, detail: Any = None) -> ClusterStatus:
-    """``ceph status -f json``, decoded, and ``health detail`` where :func:`wants_detail`; Ceph 16 to 20.
+    """Parse decoded ``ceph status -f json``, and ``health detail`` if :func:`wants_detail`; Ceph 16 to 20.
 
-    :class:`ParseError` when it is no such thing.
+    Raises :class:`ParseError` for anything else.
     """
     try:
         health, pgs = status["health"], status["pgmap"]

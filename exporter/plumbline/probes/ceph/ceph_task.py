@@ -1,10 +1,10 @@
-"""One question to the cluster, or one tidying of it, by librados in a process of its own that ends.
+"""One query to the cluster, or one clean-up of it, through librados in a short-lived process.
 
-librados and its threads stay out of the daemon, and what hangs is killed. ``ceph`` and ``rados`` could do most of it,
-but the first takes a second of CPU to start, and the second can't remove anything from a full pool.
+This keeps librados and its threads out of the daemon, and a process that hangs is killed. ``ceph`` and ``rados`` could
+do most of it, but the first takes a second of CPU to start, and the second can't remove anything from a full pool.
 
 Started by ``osd_lookup.py``, ``rados_bench.py``, ``fingerprinting.py`` and ``cephmapwatch.py`` as ``… <task as JSON>``;
-the answer is one JSON line. Errors: one line on stderr, exit status 1.
+the answer is one JSON line. On error: one line on stderr, exit status 1.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from plumbline.probes.rados.rados_sweep import sweep
 
 
 def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
-    """The command; no secret is in it."""
+    """The command line; it contains no secret."""
     facts = {"access": {name: getattr(access, name) for name in access.__slots__}, "task": task, **arguments}
     return argv_of("plumbline.probes.ceph.ceph_task", json.dumps(facts))
 
 
 def main(argv: list[str]) -> int:
-    """Do it and print the answer."""
+    """Run the task and print the answer."""
     keep_memory_private()  # it will hold a key
     limit_memory(LIBRADOS)
     facts = json.loads(argv[0])
@@ -52,25 +52,25 @@ def main(argv: list[str]) -> int:
 
 
 def osds(access: Access) -> dict[str, Any]:
-    """All of the cluster's, as :func:`.cluster_osds.from_json` wants them."""
+    """All OSDs of the cluster, for :func:`.cluster_osds.from_json`."""
     with connect(access) as cluster:
         return to_json(ask_osds(cluster))
 
 
 def cluster_map(access: Access) -> dict[str, Any]:
-    """Its parts, as :func:`plumbline.sources.ceph.cephmap.parse_cephmap` wants them."""
+    """The map's parts, for :func:`plumbline.sources.ceph.cephmap.parse_cephmap`."""
     with connect(access) as cluster:
         return ask_map(cluster)
 
 
 def versions(access: Access) -> Any:
-    """Daemons by the version they run, as ``ceph versions`` tells it."""
+    """Daemons by version, as in ``ceph versions``."""
     with connect(access) as cluster:
         return cluster.mon_command("versions")
 
 
 def sweep_bench(access: Access, *, pool: str, namespace: str, names: list[str], prefix: str) -> Mapping[str, Any]:
-    """Remove the objects ``names``, and the benchmark's whose process is no more."""
+    """Remove the objects ``names``, and the benchmark objects whose process no longer runs."""
     running: dict[str, bool] = {}
 
     def is_ours(name: str) -> bool:
@@ -91,7 +91,7 @@ def sweep_bench(access: Access, *, pool: str, namespace: str, names: list[str], 
 
 
 def _is_bench(number: str) -> bool:
-    """Whether this process is a ``rados`` that runs: another probe's, or a person's."""
+    """Whether this process is a running ``rados``: another probe's, or a person's."""
     try:
         return read_kernel(f"/proc/{number}/comm").strip() == b"rados"
     except OSError:

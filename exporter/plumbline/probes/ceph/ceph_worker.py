@@ -1,10 +1,10 @@
-"""The session with the cluster, in a small process of its own: librados and its threads are not the daemon's.
+"""The session with the cluster, in a small separate process: this keeps librados and its threads out of the daemon.
 
 ``probes/ceph_session.py`` starts it in an isolated interpreter as ``… <socket fd>``: one JSON line in, one JSON line
-out, one after the other. It connects when it is first asked, and again when that failed.
+out, one after the other. It connects at the first request, and again after a failure.
 
-It never outlives the daemon for long: when the socket closes it gives back the locks it holds and ends; where that
-hangs it is ended all the same. Whoever asks gives up before it hangs for ever, and starts another.
+It outlives the daemon only briefly: when the socket closes it releases its locks and ends; if that hangs, it ends
+anyway. The daemon does not wait for a hung worker: it gives up in time and starts another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 
 
 class Worker:
-    """Answers requests: ``{"do": "status"}``, ``{"do": "lock", …}``. For one thread."""
+    """Answers requests: ``{"do": "status"}``, ``{"do": "lock", …}``. Not thread-safe."""
 
     def __init__(self, access: Access, connect_to: Callable[[Access], Cluster] = connect) -> None:
         self._access, self._connect = access, connect_to
@@ -50,7 +50,7 @@ class Worker:
         }
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """``{"ok": …}`` or ``{"error": …}``; never raises for what the cluster does."""
+        """``{"ok": …}`` or ``{"error": …}``; never raises because of the cluster."""
         arguments = dict(request)
         try:
             return {"ok": self._calls[arguments.pop("do")](**arguments)}
@@ -63,9 +63,9 @@ class Worker:
             }
 
     def close(self) -> None:
-        """Give back what is held, and disconnect."""
+        """Release held locks, and disconnect."""
         for (_, oid, name), (pool, cookie) in tuple(self._held.items()):
-            with contextlib.suppress(OSError):  # its lease ends by itself
+            with contextlib.suppress(OSError):  # the lease expires by itself
                 pool.unlock(oid, name, cookie=cookie)
         for pool in self._pools.values():
             pool.close()
@@ -84,7 +84,7 @@ class Worker:
         return self._pools[key]
 
     def _status(self) -> dict[str, Any]:
-        """The parts that decide; all of it would be long on a big cluster."""
+        """The parts that decide; the whole status would be long on a big cluster."""
         status = self._open().mon_command("status")
         detail = self._open().mon_command("health", {"detail": "detail"}) if wants_detail(status) else None
         return {"status": {key: status.get(key) for key in ("health", "pgmap")}, "detail": detail}
@@ -115,7 +115,7 @@ def main(argv: list[str]) -> int:
     """Answer until the socket closes."""
     keep_memory_private()  # it will hold a key
     limit_memory(LIBRADOS)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the daemon, which ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the daemon, which ends this worker
     if os.geteuid():
         _drop_capabilities()
     with socket.socket(fileno=int(argv[0])) as connection, connection.makefile("rwb") as lines:
@@ -137,9 +137,9 @@ def main(argv: list[str]) -> int:
 
 
 def _drop_capabilities() -> None:
-    """What the daemon was given to ask disks is not for a process that talks to the network (capset(2), version 3).
+    """Drop the capabilities for querying disks: a process on the network must not have them (capset(2), version 3).
 
-    Not of root, who may need them to read a keyring of Ceph's user.
+    Root keeps them: they may be needed to read a keyring of Ceph's user.
     """
     header, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     libc = ctypes.CDLL(None)
@@ -148,7 +148,7 @@ def _drop_capabilities() -> None:
 
 
 def _end_with(connection: int, limit_s: float) -> None:
-    """Wait until the other end is gone, and then so long as an orderly end may take; librados may hang for ever."""
+    """Wait until the other end is gone, then as long as an orderly end may take; librados may hang for ever."""
     poll = select.poll()
     poll.register(connection, select.POLLRDHUP)
     while not poll.poll():

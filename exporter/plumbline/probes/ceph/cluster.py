@@ -1,10 +1,10 @@
-"""The Ceph cluster as the probes see it: fit or not, and one heavy probe at a time in all of it.
+"""The Ceph cluster as the probes see it: whether it is fit, and the lock that allows one heavy probe at a time in it.
 
-The lock is RADOS' own: advisory and exclusive, on an object of ours, with a lease that the OSD ends by its own clock.
-While it is held a thread renews it; whoever does not, dead or cut off, loses it within the lease. So a holder counts
-its lease from the moment it *asked* for it, and stops :data:`SAFETY` of it before the end: two never run at a time.
+It is RADOS' own lock: advisory and exclusive, on an object of ours, with a lease that the OSD expires by its own clock.
+A thread renews it while it is held; a holder that is dead or cut off loses it within the lease. A holder counts its
+lease from the moment it *requested* it, and stops :data:`SAFETY` of it before the end: two never run at a time.
 
-Where this node has no cluster, or no key to it, probes that need none go on with the lock of this host alone.
+On a node without a cluster, or without a key to it, probes that need no cluster run with this host's lock alone.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ UNREACHABLE, LOCKED, LOCK_LOST, NO_POOL = "unreachable", "locked", "lock-lost", 
 LOCK_OBJECT, LOCK_NAME = "heavy-probe", "plumbline"
 LEASE_S = 60.0
 SAFETY = 1 / 3
-"""The last part of a lease is left unused: a probe has to be stopped in it."""
+"""Share of a lease left unused at its end, so that a probe can be stopped within it."""
 FRESH_S = 4.0
-"""So long an answer serves for everybody who asks."""
+"""An answer is reused for this long."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What was last seen of the cluster. ``closed``: each closed gate and why; empty where it did not answer."""
+    """The last known state of the cluster. ``closed``: each closed gate and why; empty if it did not answer."""
 
     reachable: bool
     closed: Mapping[str, str] = field(default_factory=dict)
@@ -58,15 +58,15 @@ class Lease:
         self._lost = ""
 
     def begin(self, asked_at: float) -> None:
-        """It was granted; counted from when it was asked for."""
+        """The lease was granted; it counts from the time of the request."""
         self._until = asked_at + self._usable_s
 
     def lose(self, why: str) -> None:
-        """It is somebody else's, or nobody's."""
+        """Record that the lock is no longer ours, and why."""
         self._lost = why
 
     def check(self) -> None:
-        """Raise :class:`ProbeRefused` (``lock-lost``) as soon as it may be another's."""
+        """Raise :class:`ProbeRefused` (``lock-lost``) as soon as another process may hold it."""
         if not self._lost and self._until is not None and self._clock() >= self._until:
             self._lost = "the cluster did not let it be renewed in time"
         if self._lost:
@@ -74,8 +74,8 @@ class Lease:
 
 
 class CephGuard:
-    """Implements :class:`~plumbline.probes.model.ClusterGuard`. Any thread may call; :meth:`configure` at start and
-    at each reload."""
+    """Implements :class:`~plumbline.probes.model.ClusterGuard`. All methods may be called from any thread; call
+    :meth:`configure` at each reload."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class CephGuard:
         self.configure(ceph, gates)
 
     def configure(self, ceph: CephConfig, gates: GatesConfig) -> None:
-        """Take a new configuration. A lock that is held goes on in the session that took it."""
+        """Apply a new configuration. A held lock stays in the session that took it."""
         access = CephAccess.of(ceph)
         self._rules = Rules(gates.health, gates.recovery, tuple(dict.fromkeys((access.pool, access.rbd_pool))))
         if access != self._access:
@@ -118,18 +118,18 @@ class CephGuard:
 
     @property
     def session_pid(self) -> int | None:
-        """The worker's process id while there is one."""
+        """The worker's process id, or ``None`` without a worker."""
         return self._session.pid if self._session else None
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """End the session; locks that are held are given back if the cluster answers in time."""
+        """End the session; held locks are released if the cluster answers in time."""
         if self._session is not None:
             self._session.close(timeout_s)
 
     # -- gates
 
     def check(self) -> None:
-        """Raise :class:`ProbeRefused`: ``no-cluster``, ``no-key``, ``unreachable``, or the first gate that is closed:
+        """Raise :class:`ProbeRefused`: ``no-cluster``, ``no-key``, ``unreachable``, or the first closed gate of
         ``maintenance``, ``full``, ``recovery``, ``health``."""
         view = self.look()
         if not view.reachable:
@@ -138,7 +138,7 @@ class CephGuard:
             raise ProbeRefused(gate, f"the cluster is not fit for a probe: {why}")
 
     def look(self) -> ClusterView:
-        """The cluster as it is, or was a few seconds ago; :class:`ProbeRefused` where this node has none."""
+        """The cluster's state, at most a few seconds old; raises :class:`ProbeRefused` if this node has no cluster."""
         self._access.check()
         with self._looking:
             if self._view is None or self._clock() - self._view[0] >= FRESH_S:
@@ -164,9 +164,10 @@ class CephGuard:
 
     @contextlib.contextmanager
     def hold(self, holder: str) -> Iterator[Lease]:
-        """Hold the lock, or :class:`ProbeRefused`: ``locked``, ``unreachable``, ``no-pool``, ``full``.
+        """Hold the lock. Raises :class:`ProbeRefused`: ``locked``, ``unreachable``, ``no-pool``, ``full``,
+        ``not-allowed``.
 
-        Where the node has no cluster there is nothing to hold: the lease given then is never lost.
+        On a node without a cluster there is nothing to hold: its lease is never lost.
         """
         if not self._access.usable:
             yield Lease(self._lease_s, self._clock)
@@ -183,14 +184,14 @@ class CephGuard:
 
 
 class _Lock:
-    """One time of holding it, with the thread that renews it."""
+    """One hold of the lock, with the thread that renews it."""
 
     def __init__(
         self, session: CephSession, access: CephAccess, about: str, lease_s: float, clock: Callable[[], float]
     ) -> None:
         self._session, self._access, self._clock = session, access, clock
         self._where = {"pool": access.pool, "namespace": NAMESPACE, "oid": LOCK_OBJECT, "name": LOCK_NAME}
-        # seen by others as it is: a lock's description is not among what librados tells of its holders
+        # visible to others: librados reports a lock's cookie with its holders, but not its description
         self._mine = {"cookie": f"{about} pid {os.getpid()} {secrets.token_hex(4)}"}
         self._terms = {"about": about, "lease_s": lease_s}
         self._every_s = lease_s / 6
@@ -222,7 +223,7 @@ class _Lock:
                 ours = self._session.ask("renew", **self._where, **self._mine, **self._terms)
             except OSError as error:
                 log.warning("the cluster's lock could not be renewed: %s", strerror(error))
-                continue  # the lease says when it is too late
+                continue  # the lease expires when it is too late
             if self._over.is_set():
                 return
             if not ours:

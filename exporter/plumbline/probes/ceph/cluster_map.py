@@ -1,28 +1,28 @@
-"""The questions whose answers are the cluster map, for the process that asks them (:mod:`.ceph_task`).
+"""The queries that make up the cluster map, for the process that runs them (:mod:`.ceph_task`).
 
-Places, pools and limits come from the monitors. What is used comes from the manager: ``osd df`` goes through the
-monitors to it, ``df`` is what it told them last, however long ago. So both are given, or neither.
-Needs ``mon 'allow service mon r, allow service osd r'``, which is what `plumbline ceph setup` gives.
+Topology, pools and limits come from the monitors. Usage comes from the manager: the monitors forward ``osd df`` to it,
+while ``df`` is what it last reported to them, however long ago. So both are returned, or neither.
+Needs ``mon 'allow service mon r, allow service osd r'``, which `plumbline ceph setup` grants.
 
 Light modules only.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from typing import Any
 
     from plumbline.probes.ceph.librados import Cluster
 
+# keys of ``osd dump``; the rest, addresses and exceptions of placement groups, is megabytes on a big cluster
 _OF_DUMP = ("pools", "erasure_code_profiles", "full_ratio", "backfillfull_ratio", "nearfull_ratio")
-"""Of ``osd dump``; the rest, addresses and exceptions of placement groups, is megabytes on a big cluster."""
 
 
 def ask_map(cluster: Cluster) -> dict[str, Any]:
-    """The decoded answers by their commands; ``use`` is ``None`` and ``unread`` says why where no manager answers.
+    """The decoded answers by command; if no manager answers, ``use`` is ``None`` and ``unread`` says why.
 
-    ``OSError`` where the monitors don't.
+    Raises ``OSError`` if the monitors don't answer.
     """
     dump = cluster.mon_command("osd dump")
     answers = {
@@ -32,6 +32,6 @@ def ask_map(cluster: Cluster) -> dict[str, Any]:
     }
     try:
         use = {command: cluster.mon_command(command) for command in ("osd df", "df")}
-    except (OSError, ValueError) as error:  # the second: what is no JSON, such as "-nan"
+    except (OSError, ValueError) as error:  # ValueError: invalid JSON, such as "-nan"
         return {**answers, "use": None, "unread": str(error)}
     return {**answers, "use": use, "unread": ""}

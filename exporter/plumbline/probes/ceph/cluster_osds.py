@@ -1,11 +1,11 @@
-"""The cluster's OSDs as its monitors tell: which host they run on, their CRUSH class, whether they are up and in.
+"""The cluster's OSDs as its monitors report them: their host, their CRUSH class, whether they are up and in.
 
     ceph osd tree -f json     {"nodes": [{"id": -5, "name": "node-0", "type": "host", "children": [0]},
                                {"id": 0, "type": "osd", "device_class": "hdd", "status": "up", "reweight": 1, …}], "stray": […]}
-    ceph node ls osd -f json  {"node-0": [0]}: the name of the host each OSD's daemon said it runs on
+    ceph node ls osd -f json  {"node-0": [0]}: the host name that each OSD's daemon reported
 
-CRUSH's "hosts" are whatever the map's author made them, so a host's OSDs are those whose daemons run there; where no
-daemon ever told, those of CRUSH's host of that name. https://docs.ceph.com/en/latest/rados/operations/crush-map/
+CRUSH's "hosts" are whatever the map's author made them, so a host's OSDs are those whose daemons run there; if no
+daemon ever reported, those of the CRUSH host of that name. https://docs.ceph.com/en/latest/rados/operations/crush-map/
 
 Light modules only: the canary's worker imports this.
 """  # noqa: E501  (verbatim)
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from plumbline.errors import ParseError
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from plumbline.probes.ceph.librados import Cluster
 
 HOST, ALL = "host", "all"
-"""Words that stand for OSDs in a configuration."""
+"""Words for several OSDs in a configuration."""
 
 
 class Osd:
-    """One OSD. ``state``: empty when it is up and in, else why it serves nothing: ``down``, ``out``."""
+    """One OSD. ``state``: empty if it is up and in, otherwise ``down`` or ``out``."""
 
     __slots__ = ("crush_host", "device_class", "number", "state")
 
@@ -48,14 +48,14 @@ class ClusterOsds:
         self.by_number, self.by_host = by_number, by_host
 
     def of_host(self, host: str) -> tuple[int, ...]:
-        """Those of a host; its name may be long in one place and short in the other."""
+        """Numbers of a host's OSDs; its name may be long in one place and short in the other."""
         told = {number for name, numbers in self.by_host.items() if _same_host(name, host) for number in numbers}
         if not told:
             told = {osd.number for osd in self.by_number.values() if _same_host(osd.crush_host, host)}
         return tuple(sorted(told & self.by_number.keys()))
 
     def chosen(self, words: Sequence[str], host: str) -> tuple[int, ...]:
-        """What a configuration's words mean: ``host``, ``all``, ``osd.3``; one that does not exist is kept."""
+        """Numbers for the words in a configuration: ``host``, ``all``, ``osd.3``; missing OSDs are kept."""
         numbers: set[int] = set()
         for word in words:
             if word == ALL:
@@ -68,7 +68,7 @@ class ClusterOsds:
 
 
 def parse_osds(tree: Any, nodes: Any) -> ClusterOsds:
-    """From the decoded answers of ``osd tree`` and ``node ls osd``; :class:`ParseError`."""
+    """Parse the decoded answers of ``osd tree`` and ``node ls osd``; raises :class:`ParseError`."""
     try:
         everything = [*tree["nodes"], *tree.get("stray", ())]
         hosts = {
@@ -86,18 +86,18 @@ def parse_osds(tree: Any, nodes: Any) -> ClusterOsds:
 
 
 def ask_osds(cluster: Cluster) -> ClusterOsds:
-    """Two questions to the monitors; ``OSError``, :class:`ParseError`."""
+    """Two queries to the monitors; raises ``OSError``, :class:`ParseError`."""
     return parse_osds(cluster.mon_command("osd tree"), cluster.mon_command("node ls", {"type": "osd"}))
 
 
 def to_json(osds: ClusterOsds) -> dict[str, Any]:
-    """For another process."""
+    """Encode for another process."""
     facts = [(osd.number, osd.device_class, osd.crush_host, osd.state) for osd in osds.by_number.values()]
     return {"osds": facts, "hosts": dict(osds.by_host)}
 
 
 def from_json(facts: Mapping[str, Any]) -> ClusterOsds:
-    """What :func:`to_json` made."""
+    """Decode what :func:`to_json` made."""
     return ClusterOsds({each[0]: Osd(*each) for each in facts["osds"]}, facts["hosts"])
 
 
@@ -108,7 +108,7 @@ def _state(node: Any) -> str:
 
 
 def _same_host(one: str, other: str) -> bool:
-    """``node1`` and ``node1.example.org``: the same; two long names only if equal."""
+    """``node1`` and ``node1.example.org`` are the same; two long names only if equal."""
     if "." in one and "." in other:
         return one == other
     return bool(one) and one.partition(".")[0] == other.partition(".")[0]

@@ -1,18 +1,18 @@
-"""RADOS from Python: the calls of librados the probes need, and none more, through ctypes.
+"""RADOS from Python: only the librados calls that the probes need, through ctypes.
 
 https://docs.ceph.com/en/latest/rados/api/librados/ (the C interface, stable since long before Ceph 16)
 
 Ceph's own Python module is compiled for the system's interpreter, which need not be ours; the ``rados`` program takes
-longer to start than an operation to run. A shared library loaded at run time serves librados 16 to 20 alike, and a node
-without Ceph needs none.
+longer to start than an operation to run. A shared library loaded at run time works with librados 16 to 20 alike, and a
+node without Ceph needs none.
 
-Two kinds of failure, two kinds of error. What must be there before a probe can run (library, configuration, key,
-monitors, pool) raises :class:`Unavailable` with what to do. An operation's own failure is an ``OSError`` as a disk's
-is, so that both canaries count alike: ``TimeoutError``, ``FileNotFoundError``, ``PermissionError``, or one with EDQUOT,
-EIO …; its file name is ``pool/namespace/object``.
+There are two kinds of failure. A missing precondition of a probe (library, configuration, key, monitors, pool) raises
+:class:`Unavailable` with advice. A failed operation raises ``OSError`` as a disk does, so that both canaries count
+alike: ``TimeoutError``, ``FileNotFoundError``, ``PermissionError``, or one with EDQUOT, EIO …; its file name is
+``pool/namespace/object``.
 
-Everything that waits is bounded by the timeouts of :class:`Access`. Still it *waits*: for workers and threads only.
-A write that timed out may yet be done by the OSD later. Where a pool is full, writes fail at once and removals work.
+Every wait is bounded by the timeouts of :class:`Access`. Calls still *block*: use them in workers and threads only. The
+OSD may complete a write later that timed out here. If a pool is full, writes fail at once and removals work.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LOCKERS_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which cluster, as whom, and how long to wait."""
+    """Which cluster, which user, and which timeouts."""
 
     user: str
     """``client.plumbline``."""
@@ -45,7 +45,7 @@ class Access:
     """A file; empty: where the configuration says."""
     connect_timeout_s: int = 10
     operation_timeout_s: int = 10
-    """For one object's operation and for one command to the monitors."""
+    """For an operation on one object and for a command to the monitors."""
 
     def __str__(self) -> str:
         return f"{self.conf} as {self.user}"
@@ -53,7 +53,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Locker:
-    """Who holds a lock."""
+    """The holder of a lock."""
 
     client: str
     """``client.4123``: the connection, not the user."""
@@ -70,7 +70,7 @@ class ObjectStat:
 
 
 class Cluster:
-    """A connection; made by :func:`connect`. Threads may share it."""
+    """A connection, made by :func:`connect`. Threads may share it."""
 
     def __init__(self, library: ctypes.CDLL, handle: c_void_p, access: Access) -> None:
         self._library, self._handle, self.access = library, handle, access
@@ -82,7 +82,7 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Disconnect; pools of this connection must be closed before."""
+        """Disconnect; close the pools of this connection first."""
         if self._handle:
             self._library.rados_shutdown(self._handle)
             self._handle = c_void_p()
@@ -96,25 +96,25 @@ class Cluster:
 
     @property
     def client(self) -> str:
-        """This connection as lock holders name it (:attr:`Locker.client`)."""
+        """This connection's name as a lock holder (:attr:`Locker.client`)."""
         return f"client.{self._library.rados_get_instance_id(self._handle)}"
 
     def pool(self, name: str, *, namespace: str = "") -> Pool:
-        """The pool, confined to a namespace; :class:`Unavailable` when there is none, ``TimeoutError`` and such."""
+        """The pool, confined to a namespace. Raises :class:`Unavailable` without such a pool, or ``OSError``."""
         context = c_void_p()
         code = self._library.rados_ioctx_create(self._handle, name.encode(), byref(context))
         if code == -errno.ENOENT:
             raise Unavailable(f"{self.access.conf}: no pool {name!r}; create it, or name another one")
         check(code, name)
         self._library.rados_ioctx_set_namespace(context, namespace.encode())
-        # else librados holds every write and every removal back while the pool is full
+        # otherwise librados holds back every write and removal while the pool is full
         self._library.rados_set_pool_full_try(context)
         return Pool(self._library, context, f"{name}/{namespace}" if namespace else name)
 
     def mon_command(self, prefix: str, arguments: Mapping[str, object] | None = None) -> Any:
         """A monitor command's JSON: ``mon_command("osd map", {"pool": "rbd", "object": "x"})``.
 
-        ``OSError`` with what the monitor said when it refuses; ``TimeoutError`` when none answers.
+        ``OSError`` with the monitor's message if it refuses; ``TimeoutError`` if none answers.
         """
         command = json.dumps({"prefix": prefix, "format": "json", **(arguments or {})}).encode()
         commands = (c_char_p * 1)(command)
@@ -139,12 +139,12 @@ class Cluster:
 
 
 class Pool:
-    """Objects and locks in one namespace of a pool; made by :meth:`Cluster.pool`. Threads may share it."""
+    """Objects and locks in one namespace of a pool, made by :meth:`Cluster.pool`. Threads may share it."""
 
     def __init__(self, library: ctypes.CDLL, context: c_void_p, name: str) -> None:
         self._library, self._context, self.name = library, context, name
+        # references to running operations: librados fills their buffers even if nobody needs the result any more
         self._under_way: set[Operation] = set()
-        """Held, because librados fills their buffers even when nobody asks for the result any more."""
 
     def __enter__(self) -> Self:
         return self
@@ -153,7 +153,7 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """Forget the pool."""
+        """Release the pool."""
         if self._context:
             self._library.rados_ioctx_destroy(self._context)
             self._context = c_void_p()
@@ -161,7 +161,7 @@ class Pool:
     # -- objects, one at a time
 
     def write_full(self, oid: str, data: bytes) -> None:
-        """Replace the whole object; back when it is on stable storage of every OSD that acts for it."""
+        """Replace the whole object; returns when it is on stable storage of every acting OSD."""
         self._check(self._library.rados_write_full(self._context, oid.encode(), data, len(data)), oid)
 
     def read(self, oid: str, length: int, *, offset: int = 0) -> bytes:
@@ -171,64 +171,64 @@ class Pool:
         return buffer.raw[:got]
 
     def remove(self, oid: str) -> None:
-        """Delete the object; ``FileNotFoundError`` when there is none."""
+        """Delete the object; ``FileNotFoundError`` if it does not exist."""
         self._check(self._library.rados_remove(self._context, oid.encode()), oid)
 
     def stat(self, oid: str) -> ObjectStat:
-        """Size and age of the object."""
+        """The object's size and time of last change."""
         size, changed = c_uint64(), time_t()
         self._check(self._library.rados_stat(self._context, oid.encode(), byref(size), byref(changed)), oid)
         return ObjectStat(size.value, changed.value)
 
     def objects(self) -> Iterator[str]:
-        """The names of all objects of the namespace, as they are found. Asks every placement group of the pool."""
+        """The names of all objects in the namespace, as they are found. Queries every placement group of the pool."""
         listing, entry = c_void_p(), c_char_p()
         self._check(self._library.rados_nobjects_list_open(self._context, byref(listing)), "")
         try:
             while (code := self._library.rados_nobjects_list_next(listing, byref(entry), None, None)) == 0:
                 yield (entry.value or b"").decode(errors="surrogateescape")
-            if code != -errno.ENOENT:  # the end
+            if code != -errno.ENOENT:  # ENOENT: end of the list
                 self._check(code, "")
         finally:
             self._library.rados_nobjects_list_close(listing)
 
-    # -- objects, several at a time
+    # -- objects, asynchronously
 
     def start_write_full(self, oid: str, data: bytes) -> Operation:
-        """Begin to replace the whole object."""
+        """Start to replace the whole object."""
         return self._begin(self._library.rados_aio_write_full, oid, data, len(data))
 
     def start_read(self, oid: str, length: int, *, offset: int = 0) -> Operation:
-        """Begin to read; the bytes are the operation's result."""
+        """Start to read; the operation's result is the bytes."""
         buffer = ctypes.create_string_buffer(length)
         return self._begin(self._library.rados_aio_read, oid, buffer, length, offset, buffer=buffer)
 
     def start_remove(self, oid: str) -> Operation:
-        """Begin to delete the object."""
+        """Start to delete the object."""
         return self._begin(self._library.rados_aio_remove, oid)
 
-    # -- advisory locks: the OSD keeps them with the object and ends them by its own clock
+    # -- advisory locks: the OSD stores them with the object and expires them by its own clock
 
     def lock(self, oid: str, name: str, *, cookie: str, description: str = "", lease_s: float) -> bool:
-        """Take the exclusive lock for ``lease_s``; whether it is ours now. Creates the object.
+        """Take the exclusive lock for ``lease_s`` seconds; returns whether it is ours now. Creates the object.
 
-        Ours already under this cookie: the lease begins anew.
+        If the lock is already ours under this cookie, the lease restarts.
         """
         code = self._lock(oid, name, cookie, description=description, lease_s=lease_s, flags=_MAY_RENEW)
         return code != -errno.EBUSY and self._check(code, oid) == 0
 
     def renew(self, oid: str, name: str, *, cookie: str, description: str = "", lease_s: float) -> bool:
-        """Begin the lease anew; ``False`` when the lock is no longer ours, also where nobody else has it."""
+        """Restart the lease; ``False`` if the lock is no longer ours, even if nobody else holds it."""
         code = self._lock(oid, name, cookie, description=description, lease_s=lease_s, flags=_MUST_RENEW)
         return code not in (-errno.EBUSY, -errno.ENOENT) and self._check(code, oid) == 0
 
     def unlock(self, oid: str, name: str, *, cookie: str) -> bool:
-        """Give the lock back; ``False`` when it was not ours any more."""
+        """Release the lock; ``False`` if it was no longer ours."""
         code = self._library.rados_unlock(self._context, oid.encode(), name.encode(), cookie.encode())
         return code != -errno.ENOENT and self._check(code, oid) == 0
 
     def lockers(self, oid: str, name: str) -> tuple[Locker, ...]:
-        """Who holds the lock: nobody, or one, or all that share it."""
+        """The lock's holders: none, one, or all that share it."""
         exclusive = c_int()
         size = _LOCKERS_BYTES
         while True:
@@ -251,7 +251,7 @@ class Pool:
         )
 
     def break_lock(self, oid: str, name: str, locker: Locker) -> bool:
-        """Take the lock away from its holder; ``False`` when that one had it no more."""
+        """Take the lock away from its holder; ``False`` if that client no longer held it."""
         code = self._library.rados_break_lock(
             self._context, oid.encode(), name.encode(), locker.client.encode(), locker.cookie.encode()
         )
@@ -281,7 +281,7 @@ class Pool:
 
 
 class Operation:
-    """An operation under way; made by the ``start_…`` methods of :class:`Pool`. Its result is asked for once."""
+    """A running operation, made by the ``start_…`` methods of :class:`Pool`. Call :meth:`result` once."""
 
     def __init__(
         self, library: ctypes.CDLL, completion: c_void_p, where: str, buffer: Any, under_way: set[Operation]
@@ -290,11 +290,11 @@ class Operation:
         self._under_way = under_way
 
     def done(self) -> bool:
-        """Whether :meth:`result` would not wait."""
+        """Whether :meth:`result` would return at once."""
         return bool(self._library.rados_aio_is_complete(self._completion))
 
     def result(self) -> bytes:
-        """Wait for its end, which the operation timeout bounds: what was read, empty for others; ``OSError``."""
+        """Wait for the end, at most the operation timeout; returns the bytes read, empty for others; ``OSError``."""
         self._library.rados_aio_wait_for_complete(self._completion)
         code = int(self._library.rados_aio_get_return_value(self._completion))
         self.forget()
@@ -302,15 +302,15 @@ class Operation:
         return b"" if self._buffer is None else bytes(self._buffer.raw[:got])
 
     def forget(self) -> None:
-        """Free what librados keeps for it; only when it has ended or never began."""
+        """Free what librados holds for it; only after it has ended or if it never began."""
         self._library.rados_aio_release(self._completion)
         self._under_way.discard(self)
 
 
 def connect(access: Access, *, library: str = LIBRARY) -> Cluster:
-    """Connect within ``access.connect_timeout_s``, or :class:`Unavailable` with the reason and what to do."""
+    """Connect within ``access.connect_timeout_s``. Raises :class:`Unavailable` with the reason and advice."""
     loaded = load(library)
-    # librados would print its own, less helpful lines
+    # check first: librados would print its own, less helpful messages
     for path in filter(None, (access.conf, access.keyring)):
         if not os.access(path, os.R_OK):
             what = "not there" if not os.path.exists(path) else "not readable for us"  # noqa: PTH110 (pathlib is heavy)
@@ -341,7 +341,7 @@ def _options(access: Access) -> dict[str, str]:
         "client_mount_timeout": str(access.connect_timeout_s),
         "rados_mon_op_timeout": str(access.operation_timeout_s),
         "rados_osd_op_timeout": str(access.operation_timeout_s),
-        # the configuration's own log and socket may be where only root writes; ours would pile up
+        # the configured log and socket may be where only root writes; ours would accumulate
         "log_file": "",
         "log_to_stderr": "false",
         "err_to_stderr": "false",

@@ -22,7 +22,7 @@ class Timeval(ctypes.Structure):
 
 
 time_t = ctypes.c_long
-"""C's, on every 64-bit Linux."""
+"""C's ``time_t`` on every 64-bit Linux."""
 _OUT = POINTER(c_void_p)
 _CALLS: dict[str, tuple[Any, ...]] = {
     "rados_create2": (c_int, _OUT, c_char_p, c_char_p, c_uint64),
@@ -68,7 +68,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
 
 
 def load(library: str = LIBRARY) -> ctypes.CDLL:
-    """The library with the types of the calls used here; :class:`Unavailable` without it."""
+    """The library with typed prototypes of the calls used here. Raises :class:`Unavailable` if it is missing or old."""
     try:
         found = ctypes.CDLL(library)
     except OSError:
@@ -83,7 +83,7 @@ def load(library: str = LIBRARY) -> ctypes.CDLL:
 
 
 def check(code: int, where: str) -> int:
-    """What a call returned; ``OSError`` about ``where`` for a negative one."""
+    """The return value of a call; raises ``OSError`` about ``where`` if it is negative."""
     if code < 0:
         raise OSError(-code, os.strerror(-code), where)
     return code

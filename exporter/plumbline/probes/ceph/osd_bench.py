@@ -1,15 +1,15 @@
-"""Ceph's own bench of one OSD: caches dropped, then writes of its own that never reach a client's data.
+"""Ceph's own bench of one OSD: it drops the caches, then writes objects of its own, never touching a client's data.
 
     ceph tell osd.3 cache drop
     ceph tell osd.3 bench 12288000 4096 4194304 100
 
-The OSD refuses what is above its own limits (``osd_bench_*``: at most 30 s of writes at 100 IOPS of small blocks, or
-100 MB/s of large ones), which are never raised here; so a run that was ended from outside goes on in the OSD for at
-most that long. It writes and removes objects of its own meta collection.
+The OSD refuses anything above its own limits (``osd_bench_*``: at most 30 s of writes at 100 IOPS of small blocks, or
+100 MB/s of large ones), which are never raised here; so after an abort the bench continues in the OSD for at most that
+long. It writes and removes objects in its own meta collection.
 
-``ceph tell osd.N`` asks for ``osd 'allow *'``: all the cluster's data. The user of the other probes has no such right;
-a user of its own (``ceph.osd_bench_user``) is made only for whoever asks for it. Where the admin socket of an OSD of
-this host may be written to, the bench goes through that, and needs no user at all.
+``ceph tell osd.N`` needs ``osd 'allow *'``: access to all the cluster's data. The other probes' user has no such right;
+a separate user (``ceph.osd_bench_user``) is created only on request. If the daemon may write to the admin socket of an
+OSD on this host, the bench goes through that, and needs no Ceph user at all.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class OsdBenchProbe:
         )
 
     def argv(self, *words: str) -> tuple[str, ...]:
-        """A command to the OSD: by its admin socket where that is ours to use, else by ``ceph tell``."""
+        """A command to the OSD: through its admin socket if we may use it, else by ``ceph tell``."""
         socket = self._socket()
         if socket is not None:
             return ("ceph", "--conf", self.access.conf, "daemon", str(socket), *words)
         return self.access.for_osd_bench().ceph("tell", self.target, *words)
 
     def run(self, run: Run) -> ProbeResult:
-        """Drop the caches, and bench."""
+        """Drop the caches, then bench."""
         if self._socket() is None:
             self.access.for_osd_bench().check()
         version = CEPH.version(run.runner)
@@ -102,7 +102,7 @@ class OsdBenchProbe:
         )
 
     def clean_up(self, run: Run) -> None:
-        """Nothing is left: the OSD removes its objects itself."""
+        """Nothing to do: the OSD removes its objects itself."""
 
     def _numbers(self) -> tuple[str, ...]:
         workload = self.workload
@@ -133,7 +133,7 @@ class OsdBenchProbe:
             return Outcome.FAILURE, f"{error}: {first_line(done)}", None
 
     def _socket(self) -> Path | None:
-        """The OSD's admin socket, if this user may use it. cephadm has them a directory deeper, by cluster."""
+        """The OSD's admin socket, if this user may use it. cephadm puts it one directory deeper, per cluster."""
         name = f"*{self.target}.asok"
         for path in sorted([*self.sockets.glob(name), *self.sockets.glob(f"*/{name}")]):
             if stat.S_ISSOCK(path.stat().st_mode) and os.access(path, os.W_OK):
@@ -142,7 +142,7 @@ class OsdBenchProbe:
 
 
 def build(config: OsdBenchConfig, workload: OsdBench, host: Host) -> Plan:
-    """A probe for each OSD; they wait for each other by the lock of heavy probes."""
+    """One probe per OSD; the lock for heavy probes makes them run one at a time."""
     access = CephAccess.of(host.ceph)
     sockets = host.roots.udev.parent / "ceph"
     return Plan(

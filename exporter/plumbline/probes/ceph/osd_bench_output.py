@@ -1,4 +1,4 @@
-"""The answer of an OSD's own ``bench``, by ``ceph tell`` or its admin socket.
+"""The output of an OSD's own ``bench``, by ``ceph tell`` or its admin socket.
 
     {"bytes_written":1073741824,"blocksize":4194304,"elapsed_sec":1.734130467,"bytes_per_sec":619181684.67309451,
      "iops":147.62441746547091}
@@ -20,7 +20,7 @@ from plumbline.errors import ParseError
 
 @dataclass(frozen=True, slots=True)
 class OsdBenchReport:
-    """``None``: this release does not tell."""
+    """Totals of one bench. ``None``: this release does not report it."""
 
     bytes_written: int
     block_bytes: int
@@ -30,7 +30,7 @@ class OsdBenchReport:
 
 
 def parse_osd_bench(text: str, *, source: str = "ceph tell osd bench") -> OsdBenchReport:
-    """The figures; :class:`ParseError` for anything that makes no sense."""
+    """Parse the figures; raises :class:`ParseError` for anything invalid."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Which OSDs a configuration means on this host, and of which class: asked while probes are planned, and bounded.
+"""Which OSDs a configuration means on this host, and their class: queried during planning, bounded in time.
 
-The cluster knows best; what it said last is remembered for when it does not answer. Where it never did, this host's
-own directories name its OSDs, with the class the kernel gives their disks; the canary sees the difference as soon as
-the cluster is back, and asks to be planned anew.
+The cluster's answer comes first; its last answer is stored in case it does not answer. If it never did, this host's own
+directories name its OSDs, with the class that the kernel gives their disks; the canary detects the difference when the
+cluster is back, and requests a new plan.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _MAX_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class FoundOsd:
-    """``crush_class`` is empty where the cluster did not tell."""
+    """An OSD. ``crush_class`` is empty if the cluster did not report it."""
 
     number: int
     crush_class: str
     device_class: str
-    """What figures are compared by: the configured one, the CRUSH class, the disk's, or ``unknown``."""
+    """The class for comparing figures: the configured one, the CRUSH class, the disk's, or ``unknown``."""
     device: str = ""
-    """The disk below, if it is one of this host."""
+    """The underlying disk, if it is on this host."""
 
 
 def look_up(words: Sequence[str], device_class: str | None, host: Host) -> tuple[FoundOsd, ...]:
-    """The OSDs, in order of their numbers; never raises for what the cluster does."""
+    """The OSDs, ordered by number; never raises because of the cluster."""
     local = {int(osd.removeprefix("osd.")): disk for disk, osd in host.osd_disks().items() if OSD_NAME.fullmatch(osd)}
     kernel = {disk.name: disk.device_class for disk in host.disks()} if local else {}
     cluster = host.cluster_osds() or remembered(host.storage)
@@ -66,14 +66,14 @@ def look_up(words: Sequence[str], device_class: str | None, host: Host) -> tuple
 
 
 def only_class(host: Host) -> str:
-    """The class of all OSDs of the cluster, where they have but one; ``unknown`` otherwise."""
+    """The class of all OSDs of the cluster, if they have only one; otherwise ``unknown``."""
     cluster = host.cluster_osds()
     classes = {osd.device_class for osd in cluster.by_number.values()} if cluster is not None else set()
     return classes.pop() if len(classes) == 1 else "unknown"
 
 
 def remember(storage: Path, osds: ClusterOsds) -> None:
-    """For starts and reloads while the cluster does not answer; a storage that can't be written to is no fault."""
+    """Store for starts and reloads while the cluster does not answer; a read-only storage path is no error."""
 
     def is_ours(descriptor: int) -> bool:
         return read_osds(read_whole(descriptor, _MAX_BYTES, OSDS_FILE)) is not None
@@ -87,7 +87,7 @@ def remember(storage: Path, osds: ClusterOsds) -> None:
 
 
 def remembered(storage: Path) -> ClusterOsds | None:
-    """What was remembered, if anything."""
+    """What was stored, if anything."""
     try:
         with OwnDirectory.at(storage, owner=storage.stat().st_uid, follow=True) as directory:
             return read_osds(directory.read(OSDS_FILE, _MAX_BYTES))
@@ -96,7 +96,7 @@ def remembered(storage: Path) -> ClusterOsds | None:
 
 
 def read_osds(data: bytes) -> ClusterOsds | None:
-    """What :func:`remember` wrote; ``None`` for all else."""
+    """Parse what :func:`remember` wrote; ``None`` for anything else."""
     try:
         return from_json(json.loads(data))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):

@@ -1,7 +1,7 @@
-"""Which class of devices a pool's data lies on: asked while probes are planned, in a process of its own, and bounded.
+"""A pool's device class: queried during planning, in a separate process, bounded in time.
 
 The pool's CRUSH rule may take one class (``default~ssd``); a rule without one takes every OSD, which have one class in
-most clusters. Where they have several, it is ``mixed``.
+most clusters. With several classes the answer is ``mixed``.
 
 https://docs.ceph.com/en/latest/rados/operations/crush-map/#device-classes ·
 ``ceph osd pool get POOL crush_rule``, ``ceph osd crush rule dump``, ``ceph osd crush class ls``
@@ -28,7 +28,7 @@ _CONNECT_S = 3
 
 
 def ask_pool_class(pool: str, ceph: CephConfig, environment: Mapping[str, str]) -> str | None:
-    """``hdd``, ``ssd``, ``mixed`` …; ``None`` where the cluster does not tell in time."""
+    """``hdd``, ``ssd``, ``mixed`` …; ``None`` if the cluster does not answer in time."""
     access = CephAccess.of(ceph)
     try:
         access.check()

@@ -1,6 +1,6 @@
-"""The worker's side of :mod:`.pool_class`: three questions to the monitors, in a process that ends.
+"""The worker's side of :mod:`.pool_class`: three queries to the monitors, in a short-lived process.
 
-It imports as little as a start in a tenth of a second allows.
+It imports little, so that it starts in a tenth of a second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MIXED = "mixed"
 
 
 def class_of(rule: Any, classes: Any) -> str | None:
-    """From the pool's rule and all classes there are; ``None`` where no OSD has one. Else :class:`ParseError`."""
+    """Derived from the pool's rule and all existing classes; ``None`` if no OSD has one. Raises :class:`ParseError`."""
     try:
         taken = {str(step["item_name"]) for step in rule["steps"] if step["op"] == "take"}
         known = [str(each) for each in classes]
@@ -30,7 +30,7 @@ def class_of(rule: Any, classes: Any) -> str | None:
 
 
 def main(argv: list[str]) -> int:
-    """Ask and print the answer as JSON; errors are one line on stderr, exit status 1."""
+    """Query and print the answer as JSON; on error one line on stderr, exit status 1."""
     keep_memory_private()  # it will hold a key
     limit_memory(LIBRADOS)
     facts = json.loads(argv[0])

@@ -1,7 +1,7 @@
 """One bounded fio run of one catalogue workload, in files inside a guarded directory.
 
-The order is: is fio there, is the directory ours; then open the files, write full those that are not, measure, and
-leave nothing but them for the next run. Locks and gates come before, and are the engine's.
+Order: check that fio is installed and that the directory is ours; open the files, fill incomplete ones, measure, and
+leave only the files for the next run. The engine takes the locks and checks the gates before that.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FioProbe:
     config: FioConfig
     plan: FioPlan
     device: str
-    """The disk below, empty where it is not known."""
+    """The underlying disk, empty if unknown."""
     tool: Tool = field(default=FIO, compare=False)
 
     heavy = True
@@ -98,10 +98,10 @@ def run_fio(
     keep_fds: Sequence[int] = (),
     progress: Callable[[Progress], None] = lambda _progress: None,
 ) -> ProbeResult:
-    """Run ``plan`` once and say how it went. ``clock`` is Unix time; ``keep_fds`` stay open in fio (the locks').
+    """Run ``plan`` once. ``clock`` is Unix time; ``keep_fds`` stay open in fio (the locks').
 
-    Raises :class:`ProbeRefused` when it must not run or was stopped (``tool-missing``, the guard's reasons,
-    ``stopped``). A run that began and went wrong is a result with its outcome and message.
+    Raises :class:`ProbeRefused` if it must not run or was stopped (``tool-missing``, the guard's reasons, ``stopped``).
+    A run that started and failed returns a result with its outcome and message.
     """
     version = tool.version(runner)
     with prepare_directory(
@@ -133,10 +133,10 @@ def run_fio(
 
 
 def remove_surplus(plan: FioPlan) -> None:
-    """Remove the data files of jobs that the plan no longer has, and what earlier releases left behind.
+    """Remove data files of jobs that the plan no longer has, and what earlier releases left behind.
 
-    Once after a start and not in each run: another probe of the directory may have more jobs, and would have to write
-    its files anew every time. Raises :class:`ProbeRefused`.
+    Called once after a start, not in each run: another probe of the directory may have more jobs, and would have to
+    rewrite its files every time. Raises :class:`ProbeRefused`.
     """
     if not is_marked(plan.directory):
         return
@@ -144,16 +144,16 @@ def remove_surplus(plan: FioPlan) -> None:
         for name in directory.files.names():
             number = _FILE.fullmatch(name)
             if _EARLIER.fullmatch(name) or (number and int(number[1]) >= plan.workload.jobs):
-                with contextlib.suppress(FileRefused, OSError):  # what is not ours stays, and so does the rest
+                with contextlib.suppress(FileRefused, OSError):  # files that are not ours or can't be removed stay
                     directory.files.remove(name)
 
 
 class _LaidOut(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
-    """What :mod:`.fio_files` says at the end."""
+    """The final answer of :mod:`.fio_files`."""
 
 
 class _Run:
-    """One run in one open directory: open the files, lay out what is missing, measure, leave only whole files."""
+    """One run in one open directory: open the files, lay out what is missing, measure, keep only complete files."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class _Run:
         return outcome, message
 
     def _close(self, fd: int, name: str) -> None:
-        """Only whole files stay: a layout that failed or was ended gives its space back."""
+        """Close a file, and remove it if incomplete: a layout that failed or was ended frees its space."""
         try:
             if not self._hangs and not is_full(fd, self._plan.file_size):
                 with contextlib.suppress(FileRefused, OSError):
@@ -248,8 +248,8 @@ def measure(
     files: Mapping[int, str],
     keep_fds: Sequence[int],
 ) -> tuple[Completed, Outcome, str, FioReport | None]:
-    """Run fio on open ``files`` (descriptor → its name for people), its report in memory: ``argv`` is called with the
-    report's path. ``left_s`` of ``timeout_s`` is the time it has. ``keep_fds`` stay open beside them."""
+    """Run fio on open ``files`` (descriptor → display name), with its report in memory: ``argv`` is called with the
+    report's path. fio has ``left_s`` of ``timeout_s`` seconds. ``keep_fds`` also stay open."""
     report_fd = os.memfd_create("plumbline-fio")
     try:
         completed = runner.run(
@@ -276,7 +276,7 @@ def measure(
 
 
 def judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str] = ()) -> tuple[Outcome, str]:
-    """Outcome and message from how a command ended; success has no message."""
+    """Outcome and message from a command's exit; success has no message."""
     if completed.timed_out:
         hung = (
             "; it did not even end on SIGKILL: the device below hangs, see the kernel's log"
@@ -295,7 +295,7 @@ def judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str
 
 
 def judge_report(report: FioReport, workload: BlockWorkload) -> tuple[Outcome, str]:
-    """The same from the report of a command that ended well."""
+    """Outcome and message from the report of a command that exited successfully."""
     if report.error:
         # fio can report an error of a job and exit with 0
         said = report.notes[0] if report.notes else os.strerror(report.error)
@@ -306,7 +306,7 @@ def judge_report(report: FioReport, workload: BlockWorkload) -> tuple[Outcome, s
 
 
 def operations_of(workload: BlockWorkload, report: FioReport) -> Iterator[OperationResult]:
-    """What a successful run measured."""
+    """The figures of a successful run."""
     for name in workload.operations:
         figures = _of(report, name)
         if figures is not None:

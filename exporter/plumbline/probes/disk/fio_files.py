@@ -1,7 +1,7 @@
-"""Writes fio's data files full, in a process of its own that may hang with its file system.
+"""Fills fio's data files, in a separate process that may hang with its file system.
 
-``main([where, size, bytes per second, descriptor, …])`` gets the files open and knows none of their names: nothing
-that is put in their place is ever written to. It prints one JSON document: that it is done, or why not
+``main([where, size, bytes per second, descriptor, …])`` gets open files and does not know their names: a file that
+replaces one of them is never written to. It prints one JSON document: that it is done, or why not
 (:mod:`~plumbline.probes.apart`).
 
 Light modules only.
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
 
 
 def lay_out(fds: list[int], size_bytes: int, bytes_per_second: int, where: str) -> None:
-    """Fill them one after the other; what is full already is left as it is."""
+    """Fill the files one after the other; complete ones are not touched."""
     due = time.monotonic()
 
     def pause(seconds: float) -> None:
@@ -47,6 +47,6 @@ def lay_out(fds: list[int], size_bytes: int, bytes_per_second: int, where: str) 
 
 
 def is_full(fd: int, size_bytes: int) -> bool:
-    """Whether the file is long enough and has no holes. A longer one is used in part: no need to write it anew."""
+    """Whether the file is long enough and has no holes. A longer one is used in part, so it need not be rewritten."""
     found = os.fstat(fd)
     return found.st_size >= size_bytes and found.st_blocks * 512 >= size_bytes

@@ -1,27 +1,25 @@
-"""What fio is told: a typed plan and the command lines made from it.
+"""A typed plan for fio, and the command lines made from it.
 
-fio's options: https://fio.readthedocs.io/en/latest/fio_doc.html. They are rendered from a typed plan and never
-taken from a user. What is chosen here, and why:
+fio's options: https://fio.readthedocs.io/en/latest/fio_doc.html. They are generated from a typed plan and never taken
+from a user. The choices, and why:
 
 - ``thread``: fio's job *processes* call ``setsid`` and would escape the kill of the process group.
 - ``ioengine``: psync for one operation in flight (the plain system call, least overhead), libaio above.
-- Files by descriptor (``/proc/self/fd/N``), one section a job: what is put in the place of a name after the check is
-  never opened. The report goes into memory the same way.
-- ``overwrite``, files laid out (``fio_files.py``) and flushed before the first run and then reused: every measured
-  write goes to blocks that exist. fio by itself only *allocates* files for a write job, and the first write to an
-  allocated but unwritten block costs a file system transaction. ``allow_file_create=0``: a run never makes a file of
-  its own.
+- Files by descriptor (``/proc/self/fd/N``), one section per job: a file that replaces a name after the check is never
+  opened. The report goes into memory the same way.
+- ``overwrite``, with files laid out (``fio_files.py``) and flushed before the first run and then reused: every measured
+  write goes to existing blocks. fio by itself only *allocates* files for a write job, and the first write to an
+  allocated but unwritten block costs a file system transaction. ``allow_file_create=0``: a run never creates files.
 - No ``io_submit_mode=offload`` for a rate-capped workload. It is meant against coordinated omission (a stall delays
-  the submissions behind it, so that they are never seen to wait), but it needs free queue slots for that: at queue
-  depth 1, against a device throttled to a quarter of the rate, fio 3.33 gave the same 200 ms with and without,
-  and with 16 slots it was another workload with 2.5 s. What it does add is a hand-over between threads: 60 % on a
-  latency of 0.18 ms. A fio run states the service time of its workload; that a stall is charged for every
-  arrival that fell into it is the canary's part.
-- A cap is kept in even steps (fio's default), not Poisson-paced: then the IOPS of a capped run are the cap, and less
-  only where the device can't hold it. Poisson pacing gave 61 for a cap of 50 in 2 s, noise that a comparison of IOPS
-  would take for a change.
-- No ``max_latency``: it would turn the one slow operation one wants to see as ``max`` into a failed run without
-  figures. A device that answers no more is the timeout's part.
+  later submissions, so their waiting is never seen), but it needs free queue slots for that: at queue depth 1, against
+  a device throttled to a quarter of the rate, fio 3.33 gave the same 200 ms with and without, and with 16 slots it was
+  another workload with 2.5 s. It does add a hand-over between threads: 60 % on a latency of 0.18 ms. A fio run reports
+  the service time of its workload; charging a stall for every arrival during it is the canary's task.
+- A cap is applied in even steps (fio's default), not Poisson-paced: then the IOPS of a capped run equal the cap, and
+  are lower only if the device can't sustain it. Poisson pacing gave 61 for a cap of 50 in 2 s, noise that a comparison
+  of IOPS would take for a change.
+- No ``max_latency``: it would turn the one slow operation of interest, visible as ``max``, into a failed run without
+  figures. The timeout handles a device that no longer answers.
 - Percentiles of ``lat`` (what the program waited) instead of ``clat``.
 """
 
@@ -38,25 +36,24 @@ from plumbline.probes.guard import FILL_BYTES_PER_SECOND
 JOB = "plumbline"
 """The measured job's name in fio's report."""
 FILE = "fio"
-"""Data files are fio.0, fio.1, … one a job; all probes of a directory share them, and one runs at a time."""
+"""Data files are fio.0, fio.1, … one per job; all probes of a directory share them, and one runs at a time."""
 REPORT, PARTIAL = "fio.json", "fio-partial"
-"""Names that earlier releases gave the report and files not yet complete: no longer made, only removed."""
+"""Names that earlier releases used for the report and for incomplete files: no longer created, only removed."""
 PERCENTILES = ("--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99:99.9")
 
 
 @dataclass(frozen=True, slots=True)
 class LatencySearch:
-    """fio's own search for the deepest queue that keeps a latency: it doubles the depth while a window goes well,
-    halves the rest when one does not, and reports where it ended. Only for a recording, never for what runs by itself.
-    """
+    """fio's own search for the deepest queue that keeps a latency: it doubles the depth while a window succeeds, halves
+    the rest when one fails, and reports the final depth. Only for a recording, never for automatic runs."""
 
     target_s: float
     percentile: float
-    """So many of a hundred operations of a window must keep it."""
+    """Percentage of a window's operations that must stay within the latency."""
     window_s: float
 
     def options(self) -> tuple[str, ...]:
-        """fio's. Times in microseconds: it takes no fractions."""
+        """fio's options. Times are in microseconds: it accepts no fractions."""
         return (
             f"--latency_target={max(1, round(self.target_s * 1e6))}us",
             f"--latency_window={max(1, round(self.window_s * 1e6))}us",
@@ -66,7 +63,7 @@ class LatencySearch:
 
 @dataclass(frozen=True, slots=True)
 class FioPlan:
-    """One probe's run, fully decided. Sizes in bytes, times in seconds; ``file_size`` of each job's file."""
+    """The final parameters of one probe's run. Sizes in bytes, times in seconds; ``file_size`` is per job."""
 
     probe: str
     workload: BlockWorkload
@@ -76,9 +73,9 @@ class FioPlan:
     timeout_s: float
     file_size: int
     rate_iops: int | None = None
-    """Cap on each job's operations per second, reads and writes together. A capped run exports its IOPS and
-    throughput like any other, they are measured; but its ``config_hash`` differs from an uncapped baseline's, so
-    nothing compares them with what the device can do."""
+    """Limit on each job's operations per second, reads and writes together. A capped run exports its measured IOPS and
+    throughput like any other; but its ``config_hash`` differs from an uncapped baseline's, so they are never compared
+    with the device's full performance."""
     search: LatencySearch | None = None
 
     @classmethod
@@ -97,12 +94,12 @@ class FioPlan:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Their names, one a job."""
+        """File names, one per job."""
         return tuple(f"{FILE}.{number}" for number in range(self.workload.jobs))
 
     @property
     def total_bytes(self) -> int:
-        """What all files take together."""
+        """The size of all files together."""
         return self.file_size * self.workload.jobs
 
     @property
@@ -117,7 +114,7 @@ class FioPlan:
 
 
 def measure_argv(plan: FioPlan, files: Sequence[int], report: str) -> tuple[str, ...]:
-    """fio's command line for the measured run on open files, one a job."""
+    """fio's command line for the measured run on open files, one per job."""
     workload = plan.workload
     return (
         "fio",
@@ -146,22 +143,22 @@ def measure_argv(plan: FioPlan, files: Sequence[int], report: str) -> tuple[str,
         *PERCENTILES,
         "--output-format=json+",
         f"--output={report}",
-        # what stands before the first name holds for all
+        # options before the first name apply to all jobs
         *(word for fd in files for word in (f"--name={JOB}", f"--filename=/proc/self/fd/{fd}")),
     )
 
 
 def layout_pace(plan: FioPlan) -> int:
-    """Bytes a second for writing every file once: gentle where time allows it."""
+    """Rate in bytes per second to write every file once: gentle if time allows."""
     return int(max(FILL_BYTES_PER_SECOND, 2 * plan.total_bytes / (plan.timeout_s - plan.runtime_s)))
 
 
 def rate_options(workload: BlockWorkload, rate_iops: int | None) -> Iterator[str]:
-    """The cap on each job's operations, if there is one."""
+    """The limit on each job's operations, if there is one."""
     if rate_iops is None:
         return
     if workload.pattern is Pattern.RANDRW:
-        # fio caps each direction by itself; a share of 0 would mean "no cap"
+        # fio limits each direction separately; a share of 0 would mean "no cap"
         reads = min(max(1, round(rate_iops * workload.rwmix_read / 100)), max(1, rate_iops - 1))
         yield f"--rate_iops={reads},{max(1, rate_iops - reads)}"
     else:

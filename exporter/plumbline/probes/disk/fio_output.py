@@ -1,7 +1,7 @@
-"""Parses what fio writes with ``--output-format=json+``.
+"""Parses fio's output with ``--output-format=json+``.
 
-Format: https://fio.readthedocs.io/en/latest/fio_doc.html#json-output and ``stat.c`` of fio. With ``--output=FILE``
-fio sends its messages to that file too, so lines of text may stand before the document:
+Format: https://fio.readthedocs.io/en/latest/fio_doc.html#json-output and ``stat.c`` of fio. With ``--output=FILE`` fio
+also writes its messages to that file, so lines of text may precede the document:
 
     fio: io_u error on file fio.0: No space left on device: write offset=0, buflen=4096
     {
@@ -10,9 +10,9 @@ fio sends its messages to that file too, so lines of text may stand before the d
       …
     }
 
-Times are nanoseconds. ``lat_ns`` is submission to completion as the program saw it; it has percentiles and bins
-only with ``lat_percentiles=1``. Bins are keyed by the middle of a bucket (1/128 wide: within 0.8 %), so a percentile
-taken from them may come out above the true maximum; it is clamped to it here.
+Times are nanoseconds. ``lat_ns`` is submission to completion as the program saw it; it has percentiles and bins only
+with ``lat_percentiles=1``. Bins are keyed by the middle of a bucket (1/128 wide: within 0.8 %), so a percentile derived
+from them may exceed the true maximum; it is clamped to the maximum here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from msgspec import Meta
 from plumbline.errors import ParseError
 
 REPORT_MAX_BYTES = 8 << 20
-"""More is no report: one with all bins is about 100 KiB."""
+"""Anything larger is not a report: one with all bins is about 100 KiB."""
 
 _STATISTIC = {"50.000000": "p50", "95.000000": "p95", "99.000000": "p99", "99.900000": "p999"}
 _Count = Annotated[int, Meta(ge=0)]
@@ -76,12 +76,12 @@ class _Document(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Seconds. ``statistics`` by name: mean, max, and of p50, p95, p99, p999 what fio was asked for."""
+    """Seconds. ``statistics`` by name: mean, max, and the requested ones of p50, p95, p99, p999."""
 
     count: int
     statistics: dict[str, float]
     bins: tuple[tuple[float, int], ...]
-    """Bucket middles with their counts, ascending; empty when fio was not asked for percentiles."""
+    """Bucket middles with their counts, ascending; empty if no percentiles were requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +96,10 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class FioReport:
-    """One job (all its processes together, as ``group_reporting`` gives them).
+    """One job (all its processes together, as with ``group_reporting``).
 
-    ``error`` is an errno, 0 for none; ``read`` and ``write`` are ``None`` when not one such operation finished.
-    ``sync`` is the latency of flushes, which is kept apart: it belongs to no data operation.
+    ``error`` is an errno, 0 for none; ``read`` and ``write`` are ``None`` if no such operation finished. ``sync`` is
+    the latency of flushes, which is kept apart: it belongs to no data operation.
     """
 
     version: str
@@ -108,13 +108,13 @@ class FioReport:
     write: Figures | None
     sync: Latency | None
     notes: tuple[str, ...]
-    """Lines fio wrote before the document: its messages."""
+    """Lines before the document: fio's messages."""
     latency_depth: int | None = None
-    """In flight at the end of a search for a latency (``latency_target``); ``None``: there was none."""
+    """Operations in flight at the end of a search for a latency (``latency_target``); ``None`` without a search."""
 
 
 def parse_report(data: bytes, *, job: str, source: str = "fio output") -> FioReport:
-    """The report on the job named ``job``; anything but a complete fio document is :class:`ParseError`."""
+    """The report on the job named ``job``; raises :class:`ParseError` for anything but a complete fio document."""
     notes, document = _split(data)
     if document is None:
         raise ParseError(source, "holds no JSON document" + (f", only: {notes[0][:200]}" if notes else ""))
@@ -138,7 +138,7 @@ def parse_report(data: bytes, *, job: str, source: str = "fio output") -> FioRep
 
 
 def split_notes(data: bytes) -> tuple[str, ...]:
-    """Only the lines before the document: what there is to say when the document itself is missing or broken."""
+    """Only the lines before the document, for when the document itself is missing or broken."""
     return _split(data)[0]
 
 

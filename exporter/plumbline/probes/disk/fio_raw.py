@@ -1,18 +1,18 @@
 """fio on raw disks, which are only ever read.
 
-fio never sees a disk's name. It gets ``/proc/self/fd/N``, where N is our own descriptor: opened read-only and checked
-by :mod:`.raw_device`, so that whatever is put under the name afterwards changes nothing, and no colon in a path
-becomes two files. fio opens that again by itself, and then what keeps it from writing is, all at once:
+fio never gets a disk's name. It gets ``/proc/self/fd/N``, where N is our own descriptor: opened read-only and checked
+by :mod:`.raw_device`, so that a later replacement of the name has no effect, and a colon in a path does not split it
+into two files. fio opens that path again itself; all of the following keep it from writing:
 
-- the workload's pattern, ``read`` or ``randread``; :class:`RawFioPlan` takes no other, nor does the configuration
-- ``--readonly``: fio refuses to begin a job that writes or trims, and opens with O_RDONLY
+- the workload's pattern, ``read`` or ``randread``; :class:`RawFioPlan` accepts no other, nor does the configuration
+- ``--readonly``: fio refuses to start a job that writes or trims, and opens with O_RDONLY
 - ``--allow_file_create=0``
 - in the service, ``DeviceAllow=block-* r``: the kernel then refuses any other open, even to root
 
-``--invalidate=0``: by default fio sends BLKFLSBUF to the disk first, which writes dirty buffers out and empties the
-page cache of whatever is mounted from it. ``--norandommap``: the map of blocks that were read already would take
-512 MiB for a disk of 16 TiB. Sequential jobs get a share of the disk each, or all but one would read the disk's cache.
-The report goes to memory: nothing is written anywhere.
+``--invalidate=0``: by default fio first sends BLKFLSBUF to the disk, which writes out dirty buffers and drops the page
+cache of file systems mounted from it. ``--norandommap``: the map of blocks already read would take 512 MiB for a disk
+of 16 TiB. Sequential jobs get separate parts of the disk, or all but one would read the disk's cache. The report goes
+to memory: nothing is written anywhere.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RawFioPlan:
     probe: str
     workload: BlockWorkload
     device: str
-    """The kernel's name."""
+    """The kernel's name of the disk."""
     device_class: str
     dev: str
     sys: str
@@ -91,11 +91,11 @@ class RawFioProbe:
         return run_raw_fio(self.plan, runner=run.runner, tool=self.tool, clock=run.clock, keep_fds=run.keep_fds)
 
     def clean_up(self, run: Run) -> None:
-        """Nothing: a run leaves nothing."""
+        """Nothing to do: a run leaves nothing behind."""
 
 
 def build(config: FioConfig, workload: BlockWorkload, host: Host) -> Plan:
-    """A probe of each disk; without disks the one in a directory."""
+    """One probe per disk; without disks, one in a directory."""
     if not config.devices:
         return fio.build(config, workload, host)
     probes = []
@@ -123,7 +123,7 @@ def run_raw_fio(
     clock: Callable[[], float],
     keep_fds: Sequence[int] = (),
 ) -> ProbeResult:
-    """Run ``plan`` once and say how it went. ``clock`` is Unix time; ``keep_fds`` stay open in fio (the locks').
+    """Run ``plan`` once. ``clock`` is Unix time; ``keep_fds`` stay open in fio (the locks').
 
     Raises :class:`ProbeRefused`: ``tool-missing``, the reasons of :data:`.raw_device.ADVICE`, ``stopped``.
     """
@@ -159,7 +159,7 @@ def run_raw_fio(
 
 
 def argv(plan: RawFioPlan, device: RawDevice, *, report: str) -> tuple[str, ...]:
-    """fio's command line. ``fio_job.py`` says why the options that both have are as they are."""
+    """fio's command line. ``fio_job.py`` explains the options that both have."""
     workload = plan.workload
     share = device.size_bytes // workload.jobs // _ALIGNED * _ALIGNED
     apart = workload.pattern is Pattern.READ and workload.jobs > 1 and share >= workload.block_size

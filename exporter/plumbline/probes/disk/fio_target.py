@@ -1,11 +1,11 @@
-"""IOPS at a latency: the most operations a second while a share of them keeps it, and how deep the queue is then.
+"""IOPS at a latency: the most operations per second while a share of them keeps it, and the queue depth at that point.
 
-Two steps, each a run of its own: fio searches for the depth (see :class:`.fio_job.LatencySearch`), then a run at that
-depth proves it for as long as any other run of the probe. fio's search ends with one window of a second, which luck may
-carry; where the proof misses the latency it is tried again with less in flight.
+There are two steps, each a separate run: fio searches for the depth (see :class:`.fio_job.LatencySearch`), then a run
+at that depth proves it for as long as any other run of the probe. fio's search ends with one window of a second, which
+may succeed by luck; if the proof misses the latency, it is repeated with less in flight.
 
-It loads what it measures to the limit and knows no cap, so it is only done when a person asks for it; it touches
-nothing but what the probe's own runs touch: disks are read, or written in a file or an image of our own.
+This loads the device to its limit without a cap, so it is only done on request; it touches only what the probe's own
+runs touch: disks are read, or a file or an image of our own is written.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 FioKind = FioProbe | RawFioProbe | RbdFioProbe
 
 DEEPEST = 128
-"""What is looked for at most: the deepest of the documented series, and what an NVMe disk needs to be full."""
+"""The maximum searched for: the deepest of the documented series, and enough to saturate an NVMe disk."""
+# a search takes 7 windows to double up to the deepest and 7 to halve back; fio ends it by itself
 _WINDOWS = 20
-"""A search takes 7 windows to double up to the deepest and 7 to halve back; fio ends it by itself."""
+# shares of the depth that fio found, tried in this order; the last means one operation at a time
 _SHARES = (1, 0.75, 0.5, 0.25, 0.125, 0)
-"""Of the depth that fio found, one after the other; the last is one operation at a time."""
 
 
 def place_of(probe: PeriodicProbe) -> tuple[str, ...] | None:
-    """What a search on this probe would measure; equal for probes that differ only in their depth or their cap.
-    ``None``: none is made. Only random operations past the caches: in sequence a latency says nothing of a limit."""
+    """A key for what a search on this probe would measure; equal for probes that differ only in depth or cap. ``None``:
+    no search. Only random operations past the caches: a sequential latency says nothing about a limit."""
     if not isinstance(probe, FioProbe | RawFioProbe | RbdFioProbe):
         return None
     load = probe.plan.workload
@@ -46,16 +46,16 @@ def place_of(probe: PeriodicProbe) -> tuple[str, ...] | None:
 
 
 def lasts_s(probe: FioKind) -> float:
-    """A search and its proof, at most what they take when the first one holds."""
+    """Seconds for a search and its proof, if the first proof holds."""
     return (_window_s(probe) * _WINDOWS + probe.plan.runtime_s) * 1.2
 
 
 def find(
     probe: FioKind, target_s: float, percentile: float, run: Callable[[PeriodicProbe], ProbeResult]
 ) -> ProbeResult:
-    """The proof's result, its ``queue_depth`` the depth; 0 where not even one operation at a time keeps the latency.
+    """The proof's result, with the depth in ``queue_depth``; 0 if even one operation at a time misses the latency.
 
-    ``run`` makes a run, with locks and gates. What goes wrong in one is its result.
+    ``run`` executes a run, with locks and gates. A failed proof is returned as it is.
     """
     search = LatencySearch(target_s, percentile, _window_s(probe))
     found = run(_at_depth(probe, DEEPEST, search))
@@ -63,7 +63,7 @@ def find(
         deepest = found.operations[0].queue_depth or 1
         depths = list(dict.fromkeys(max(1, int(deepest * share)) for share in _SHARES))
     else:
-        # fio 3.33 with the rbd engine aborted here once in three ("corrupted double-linked list"): then by halves
+        # fio 3.33 with the rbd engine aborted here once in three ("corrupted double-linked list"): then halve the depth
         depths = [DEEPEST >> halves for halves in range(DEEPEST.bit_length())]
     for depth in depths:
         proof = run(_at_depth(probe, depth))
@@ -73,7 +73,7 @@ def find(
 
 
 def keeps(result: OperationResult, target_s: float, percentile: float) -> bool:
-    """Whether so many of a hundred operations took no longer than ``target_s``, by nearest rank."""
+    """Whether ``percentile`` percent of the operations took at most ``target_s``, by nearest rank."""
     total, below = sum(count for _, count in result.bins), 0
     for seconds, count in result.bins:
         below += count
@@ -83,7 +83,7 @@ def keeps(result: OperationResult, target_s: float, percentile: float) -> bool:
 
 
 def _at_depth(probe: FioKind, depth: int, search: LatencySearch | None = None) -> PeriodicProbe:
-    """The same probe without its cap, one job with ``depth`` in flight."""
+    """The same probe without its cap, as one job with ``depth`` in flight."""
     runtime_s = search.window_s * _WINDOWS if search else probe.plan.runtime_s
     timeout_s = probe.plan.timeout_s + runtime_s
     load: BlockWorkload = structs.replace(probe.plan.workload, iodepth=depth, jobs=1)
@@ -102,7 +102,7 @@ def _at_depth(probe: FioKind, depth: int, search: LatencySearch | None = None) -
 
 
 def _window_s(probe: FioKind) -> float:
-    """A second for the ten seconds that a run has by default; a disk of 100 operations a second has 100 in it."""
+    """A second for the default run time of ten seconds; a disk with 100 operations per second does 100 in it."""
     return min(2.0, max(0.1, probe.plan.runtime_s / 10))
 
 

@@ -1,8 +1,8 @@
-"""The canary over raw disks: from its configuration to one job for each disk of this host.
+"""The canary over raw disks: from its configuration to one job per disk of this host.
 
-How many disks share a worker was measured (loop devices, ten reads a second each, two busy CPUs): a worker has 5 MiB
-of its own with 12 disks, 8 MiB with 60, and an operation costs 0.13 ms of CPU however they are dealt out. But threads
-of one process wait for each other's Python: with 60 in one the median read took 95 µs, with 12 in each 75 µs.
+The number of disks per worker was measured (loop devices, ten reads a second each, two busy CPUs): a worker needs 5 MiB
+of its own with 12 disks, 8 MiB with 60, and an operation costs 0.13 ms of CPU however the disks are distributed. But
+threads of one process wait for each other's Python: with 60 in one the median read took 95 µs, with 12 in each 75 µs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DISKS_PER_WORKER = 16
 
 @dataclass(frozen=True, slots=True)
 class RawCanaryJob:
-    """The canary of one disk as this host will run it."""
+    """The planned canary of one disk on this host."""
 
     config: RawCanaryConfig
     device: str
@@ -42,7 +42,7 @@ class RawCanaryJob:
         return f"{self.config.name}/{self.device}"
 
     def identities(self) -> tuple[Identity, ...]:
-        """Of its one workload."""
+        """The identity of its one workload."""
         return (
             identify(
                 self.config,
@@ -69,16 +69,16 @@ class RawCanaryJob:
         )
 
     def make(self, bounds: Bounds) -> Canary:
-        """The canary, not started yet; it shares a worker with those of its crew that are made, too."""
+        """The canary, not yet started; it shares a worker with the other canaries of its crew."""
         return Canary(self.plan(bounds), crew=self.crew)
 
     def hurried(self, factor: float) -> RawCanaryJob:
-        """Quicker. Reads are in nobody's way."""
+        """The same job at ``factor`` times the rate. Its reads do not disturb others."""
         return replace(self, config=structs.replace(self.config, rate=quicker(self.plan({}).wanted_rate, factor)))
 
 
 def build(config: RawCanaryConfig, workload: BlockWorkload, host: Host) -> Plan:
-    """A canary on each disk."""
+    """A canary per disk."""
     jobs = []
     for index, (name, disk) in enumerate(raw_disks(config.devices, host)):
         if index % DISKS_PER_WORKER == 0:

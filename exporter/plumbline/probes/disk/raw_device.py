@@ -1,9 +1,9 @@
-"""A raw disk opened so that it can be read and never written.
+"""A raw disk, opened so that it can be read and never written.
 
-The name is the kernel's. Before anything is opened, and again on the open descriptor, the node under ``/dev`` must be
-a block device with the number that sysfs gives for that disk: a symbolic link, a swapped node, a file or a partition
-under the name is refused. The descriptor is read-only, which the kernel enforces on every system call that uses it
-(``write`` answers EBADF), and this is asked of it, too (``F_GETFL``). No other descriptor of a disk is ever opened.
+The name is the kernel's. Before opening, and again on the open descriptor, the node under ``/dev`` must be a block
+device with the number that sysfs gives for that disk: a symbolic link, a replaced node, a file or a partition under the
+name is refused. The descriptor is read-only, which the kernel enforces on every system call that uses it (``write``
+gives EBADF); this is verified, too (``F_GETFL``). No other descriptor of a disk is ever opened.
 
 The canary's worker imports this: light modules only, see :mod:`~plumbline.probes.guard`. Everything here may block
 with the disk.
@@ -35,7 +35,7 @@ ADVICE = {
     "symlink": "see what was put under this name in /dev",
     "too-small": "name a workload with a smaller block, or another disk",
 }
-"""Every reason a disk is refused for (a label value), and what a person can do about it."""
+"""Every reason for which a disk is refused (a label value), and what an operator can do about it."""
 
 _BY_ERRNO = {
     errno.EACCES: "permission",
@@ -57,14 +57,14 @@ class RawDevice:
         self.where, self.fd, self.number, self.size_bytes = where, fd, number, size_bytes
 
     def close(self) -> None:
-        """Let go of the disk."""
+        """Close the disk."""
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1
 
 
 def open_device(name: str, *, dev: str, sys: str, block_bytes: int) -> RawDevice:
-    """The whole disk ``name`` below ``dev`` (``/dev``) for reads of ``block_bytes`` with O_DIRECT.
+    """Open the whole disk ``name`` below ``dev`` (``/dev``) for reads of ``block_bytes`` with O_DIRECT.
 
     Raises :class:`ProbeRefused` with a reason of :data:`ADVICE`.
     """
@@ -74,7 +74,7 @@ def open_device(name: str, *, dev: str, sys: str, block_bytes: int) -> RawDevice
         raise refused("not-a-disk", where, "is not the name of a disk")
     number = number_of(name, where=where, sys=sys)
     try:
-        # before opening, too: to open another thing may do something. Not through pathlib
+        # checked before opening, because opening something else may have side effects. Not through pathlib
         _check_node(os.stat(where, follow_symlinks=False), number, where)  # noqa: PTH116
         fd = os.open(where, READ_ONLY)
     except FileNotFoundError as error:
@@ -102,7 +102,7 @@ def open_device(name: str, *, dev: str, sys: str, block_bytes: int) -> RawDevice
 
 
 def number_of(name: str, *, where: str, sys: str) -> str:
-    """What sysfs gives as the number of the whole disk ``name``: ``8:16``."""
+    """The device number of the whole disk ``name`` in sysfs: ``8:16``."""
     entry = name.replace("/", "!")
     try:
         return read_kernel(f"{sys}/block/{entry}/dev").decode("ascii", "replace").strip()
@@ -113,18 +113,18 @@ def number_of(name: str, *, where: str, sys: str) -> str:
 
 
 def check_still_there(device: RawDevice, name: str, *, sys: str) -> None:
-    """After a failure: whether the open disk is what the kernel has under this name. Asks no disk."""
+    """After a failure: check that the kernel still has the open disk under this name. Accesses no disk."""
     if number_of(name, where=device.where, sys=sys) != device.number:
         raise refused("device-gone", device.where, "another disk has this name by now")
 
 
 def refused(reason: str, where: str, what: str) -> ProbeRefused:
-    """The refusal, with what to do about it."""
+    """The refusal, with advice."""
     return ProbeRefused(reason, f"{where}: {what}; {ADVICE[reason]}")
 
 
 def refused_by(error: OSError, where: str) -> ProbeRefused:
-    """The refusal that a failed system call stands for."""
+    """The refusal for a failed system call."""
     reason = _BY_ERRNO.get(error.errno or 0, "io-error")
     return refused(reason, where, "is a symbolic link" if reason == "symlink" else error.strerror or str(error))
 

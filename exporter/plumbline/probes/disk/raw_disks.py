@@ -10,19 +10,19 @@ from plumbline.sources.disk.block import BlockDevice
 OSD = "osd"
 """In the configuration: every disk that holds an OSD's data."""
 _STACKED = ("dm-", "md", "bcache")
-_MAX_STACK = 16  # as many levels as anybody builds
+_MAX_STACK = 16  # more levels than anybody builds
 
 
 def raw_disks(names: Sequence[str], host: Host) -> tuple[tuple[str, BlockDevice | None], ...]:
-    """(Name, what is known of it) of every disk meant, each once, by name.
+    """(Name, what is known about it) of every disk meant, each once, ordered by name.
 
-    Volumes, multipath and encrypted devices stand for the disks below them: only a whole physical disk is read. One
-    that the kernel does not show keeps its name and has ``None``: it may come back.
+    Volumes, multipath and encrypted devices stand for the disks below them: only a whole physical disk is read. A disk
+    that the kernel does not show keeps its name with ``None``: it may come back.
     """
     known = {disk.name: disk for disk in host.disks()}
     wanted: list[str] = []
     for name in names:
-        # a volume whose disk is gone stands on nothing any more
+        # a volume whose disk is gone has no disk below it any more
         wanted += [each for each in host.osd_disks() if not _afloat(each, known)] if name == OSD else [_kernel(name)]
     lowest: dict[str, BlockDevice | None] = {}
     for name in wanted:
@@ -32,7 +32,7 @@ def raw_disks(names: Sequence[str], host: Host) -> tuple[tuple[str, BlockDevice 
 
 
 def _kernel(name: str) -> str:
-    """``cciss!c0d0`` is how sysfs writes what the kernel calls ``cciss/c0d0``."""
+    """``cciss!c0d0`` is sysfs' spelling of the kernel's ``cciss/c0d0``."""
     return name.replace("!", "/")
 
 

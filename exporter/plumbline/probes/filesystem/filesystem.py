@@ -1,7 +1,7 @@
-"""A mounted file system of any kind: fio in a directory on it, or files made, looked at and removed.
+"""A mounted file system of any kind: fio in a directory on it, or files created, examined and removed.
 
-Nothing here touches the file system from within the daemon: first a process asks, with a short time limit, whether the
-mount is there and answers at all; then another one does the work, and is killed with its group when it hangs.
+The daemon itself never touches the file system: first one process checks, with a short time limit, whether the mount
+exists and answers at all; then another does the work, and is killed with its process group if it hangs.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from plumbline.sources.kernel.mounts import Mount, mount_named, own_mounts
 
 LOOK_WITHIN_S = 5.0
 """A mount that answers does so within milliseconds, over the worst network within a second."""
+# time of the process around fio beyond fio's own time limit
 _MORE_S = 5.0
-"""What the process around fio gets beyond fio's own time limit."""
 CEPH_FILESYSTEMS = frozenset({"ceph", "fuse.ceph", "fuse.ceph-fuse"})
-"""Those load the Ceph cluster: its gates hold for them."""
+"""These load the Ceph cluster, so its gates apply."""
+# older releases of OpenZFS accept O_DIRECT but use their cache anyway
 _ZFS_DIRECT = (2, 3)
-"""Older releases of OpenZFS take O_DIRECT and go through their cache all the same."""
 _BUFFERED = "name a workload whose id ends in -buffered"
 
 
 class MountAnswer(msgspec.Struct, frozen=True):
-    """What :mod:`.mount_look` prints: which mount it is, or the error instead."""
+    """The output of :mod:`.mount_look`: which mount it is, or the error instead."""
 
     mount_id: int | None = None
     errno: int = 0
@@ -61,13 +61,13 @@ class MetadataDone(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
 
 @dataclass(frozen=True, slots=True)
 class FilesystemProbe:
-    """The periodic probe of one workload in one directory. ``roots``: where the kernel's own files are."""
+    """The periodic probe of one workload in one directory. ``roots``: for the kernel's own files."""
 
     config: FilesystemConfig
     workload: BlockWorkload | Metadata
     device_class: str
     filesystem: str
-    """As mounted when the probe was planned; empty where it was not."""
+    """The type mounted during planning; if it was not mounted, the configured one or empty."""
     device: str
     roots: Roots
 
@@ -87,7 +87,7 @@ class FilesystemProbe:
         )
 
     def run(self, run: Run) -> ProbeResult:
-        """See :class:`~plumbline.probes.model.PeriodicProbe`; reasons of its own: ``mount-dead``, ``not-mounted``,
+        """See :class:`~plumbline.probes.model.PeriodicProbe`; its own reasons: ``mount-dead``, ``not-mounted``,
         ``no-direct-io``."""
         run.progress(Progress("asking whether the mount answers"))
         mount = look_at(Path(self.config.directory), self.config.filesystem, run=run, roots=self.roots)
@@ -98,7 +98,7 @@ class FilesystemProbe:
         return self._run_metadata(self.workload, run)
 
     def clean_up(self, run: Run) -> None:
-        """Files of an earlier life, where the mount is there and answers."""
+        """Remove an earlier run's files, if the mount exists and answers."""
         look_at(Path(self.config.directory), self.config.filesystem, run=run, roots=self.roots)
         if isinstance(self.workload, Metadata):
             self._metadata(run, Metadata(id="", layer="", files=0))
@@ -208,7 +208,7 @@ class FilesystemProbe:
 
 
 def build(config: FilesystemConfig, workload: BlockWorkload | Metadata, host: Host) -> Plan:
-    """A probe in one directory. What is mounted there is read from the kernel's list: asking itself could hang."""
+    """A probe in one directory. The mount is looked up in the kernel's list: querying the mount itself could hang."""
     found = _mount_by_name(config.directory, host.roots)
     mounted = found is not None and _wrong(found, config.filesystem) is None
     filesystem = found.filesystem if found and mounted else config.filesystem or ""
@@ -228,10 +228,11 @@ def build(config: FilesystemConfig, workload: BlockWorkload | Metadata, host: Ho
 
 
 def look_at(directory: Path, expected: str | None, *, run: Run, roots: Roots) -> Mount:
-    """The mount that ``directory`` lies on, once it has answered.
+    """The mount that ``directory`` is on, once it has answered.
 
-    Refuses ``mount-dead`` when it does not answer, and ``not-mounted`` when ``directory`` lies on another file system
-    than it should: a probe must not fill the root disk because what it was meant for is not mounted.
+    Raises :class:`ProbeRefused`: ``mount-dead`` if it does not answer, ``missing`` if it can't be opened, and
+    ``not-mounted`` if ``directory`` is on another file system than expected: a probe must not fill the root disk
+    because its target is not mounted.
     """
     completed = run.runner.run(
         argv_of("plumbline.probes.filesystem.mount_look", str(directory)),
@@ -272,7 +273,7 @@ def zfs_release(version: str) -> tuple[int, int] | None:
 
 
 def _wrong(mount: Mount, expected: str | None) -> str | None:
-    """Why it is not the file system that was meant, if so."""
+    """Why this is not the expected file system; ``None`` if it is."""
     if expected is not None:
         if mount.filesystem == expected:
             return None
@@ -293,7 +294,7 @@ def _mount_by_name(directory: str, roots: Roots) -> Mount | None:
 
 
 def _answer(completed: Completed, kind: Any, what: str) -> Any:
-    """What the worker said, or why it said nothing."""
+    """The worker's answer, or why there is none."""
     if completed.timed_out:
         hung = "; it did not even end on SIGKILL" if completed.returncode is None else ""
         return Failed(f"{what}: the file system did not let it end in time{hung}; is it hanging?", timeout=True)

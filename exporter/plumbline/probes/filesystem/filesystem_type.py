@@ -1,6 +1,6 @@
-"""Which type of file system an open file or directory stands on.
+"""The type of the file system that an open file or directory is on.
 
-``/proc/self`` and not the configured root: a descriptor means something only in this process's own view. Light modules
+It reads ``/proc/self``, not the configured root: a descriptor is only valid in this process's own view. Light modules
 only, see :mod:`~plumbline.probes.guard`.
 """
 
@@ -10,8 +10,8 @@ import os
 
 from plumbline.core.kernel import TABLE, read_kernel
 
+# an overlay mounted over its own upper layer would lead to itself for ever
 _MAX_OVERLAYS = 8
-"""An overlay mounted over its own upper layer leads to itself for ever."""
 
 
 def filesystem_of(mountinfo: str, mount_id: int) -> tuple[str, str] | None:
@@ -28,15 +28,15 @@ def filesystem_of(mountinfo: str, mount_id: int) -> tuple[str, str] | None:
 
 
 def filesystem_type(fd: int, depth: int = 0) -> str | None:
-    """The type of the file system below; for overlayfs that of its upper layer, where it can be seen.
+    """The type of the underlying file system; for overlayfs that of its upper layer, if it is visible.
 
-    ``None``: not known. ``depth``: so many overlays were met on the way.
+    ``None``: unknown. ``depth``: number of overlays already passed.
     """
     try:
         mount_id = mount_of(fd)
         found = filesystem_of(_read("/proc/self/mountinfo"), mount_id) if mount_id is not None else None
     except OSError:
-        return None  # no /proc: then nothing is known against it
+        return None  # no /proc: the type is unknown
     if found and found[0] == "overlay" and depth < _MAX_OVERLAYS:
         upper = [option[9:] for option in found[1].split(",") if option.startswith("upperdir=")]
         try:
@@ -52,7 +52,7 @@ def filesystem_type(fd: int, depth: int = 0) -> str | None:
 
 
 def mount_of(fd: int) -> int | None:
-    """The mount that an open file was reached through (proc_pid_fdinfo(5)); ``None`` where /proc does not tell."""
+    """The mount through which an open file was reached (proc_pid_fdinfo(5)); ``None`` if /proc does not say."""
     try:
         facts = _read(f"/proc/self/fdinfo/{fd}").splitlines()
         return next(int(line.split()[1]) for line in facts if line.startswith("mnt_id:"))

@@ -1,7 +1,7 @@
-"""A fio run with its guard, in a process of its own: opening a directory on a dead mount may hang for ever.
+"""A fio run with its guard, in a separate process: opening a directory on a dead mount may hang for ever.
 
-``main([task])`` takes a JSON :class:`Task` and prints a JSON :data:`Answer`. fio dies with it (``launch.py``), and it
-with the daemon.
+``main([task])`` takes a JSON :class:`Task` and prints a JSON :data:`Answer`. fio dies with this process
+(``launch.py``), and this process with the daemon.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from plumbline.probes.tool import FIO
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A :class:`FioPlan` and the descriptors of the locks; ``clean_up``: no run, see
+    """A :class:`FioPlan` and the descriptors of the locks; ``clean_up``: no run, only
     :func:`~plumbline.probes.disk.fio.remove_surplus`."""
 
     probe: str
@@ -41,7 +41,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, plan: FioPlan, keep_fds: tuple[int, ...], *, clean_up: bool = False) -> Task:
-        """From the plan of a probe."""
+        """Encode a probe's plan."""
         return cls(
             probe=plan.probe,
             workload=plan.workload,
@@ -56,7 +56,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def plan(self) -> FioPlan:
-        """The plan again."""
+        """Decode the plan."""
         return FioPlan(
             probe=self.probe,
             workload=self.workload,
@@ -70,7 +70,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
-    """fio was run; its result says how that went. ``None``: there was none to be."""
+    """fio was run; its result says how that went. ``None`` after a clean-up."""
 
     result: ProbeResult | None = None
 

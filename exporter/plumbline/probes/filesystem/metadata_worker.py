@@ -1,10 +1,10 @@
-"""Files made, looked at and removed, in a process of its own that may hang with its file system.
+"""Creates, examines and removes files, in a separate process that may hang with its file system.
 
-``main([directory, files, file_size, timeout_s])`` does it in a fresh subdirectory of the guarded directory; with
-0 files it only removes what an earlier life left behind. It prints one JSON document: a list of nanoseconds for each
+``main([directory, files, file_size, timeout_s])`` does it in a fresh subdirectory of the guarded directory; with 0
+files it only removes what an earlier run left behind. It prints one JSON document: a list of nanoseconds for each
 operation, or why there is none (:mod:`~plumbline.probes.apart`).
 
-"Looked at" asks the server (:mod:`.statx`): a client that has just made a file knows its attributes by heart.
+"Examines" queries the server (:mod:`.statx`): a client that has just created a file has its attributes cached.
 
 Light modules only.
 """
@@ -26,14 +26,14 @@ from plumbline.probes.filesystem.statx import stat_synced
 
 FOLDER = "metadata"
 SWEEP_MAX = 200_000
-"""So many leftovers are removed in one go; no workload makes more."""
+"""Leftovers removed in one go; no workload creates more."""
 OURS = re.compile(r"plumbline-[0-9]{6}")
+# share of the time for measuring; the rest is for removing the files
 _MEASURE_SHARE = 0.8
-"""Of the time: the rest is for removing what is there."""
 
 
 class OutOfTime(Exception):
-    """The file system is too slow for so many files."""
+    """The file system is too slow for this many files."""
 
 
 def main(argv: list[str]) -> int:
@@ -52,7 +52,7 @@ def main(argv: list[str]) -> int:
 
 
 def run(directory: str, files: int, file_size: int, timeout_s: float) -> dict[str, object]:
-    """The answer of a run that went well."""
+    """The answer of a successful run; raises :class:`ProbeRefused`, :class:`OutOfTime`, ``OSError``."""
     began = time.monotonic()
     if not files and not guard.is_marked(directory):
         return {"kind": "done"}
@@ -102,7 +102,7 @@ def measure(folder: int, files: int, file_size: int, deadline: float) -> dict[st
 
 
 def sweep(place: int, directory: str, deadline: float) -> None:
-    """Remove our subdirectory with what an earlier life left in it. What is not ours is left, and refused."""
+    """Remove our subdirectory with an earlier run's files. Foreign files are kept, and refused."""
     try:
         folder = _open_folder(place, directory)
     except FileNotFoundError:
@@ -139,7 +139,7 @@ def _open_folder(place: int, directory: str) -> OwnDirectory:
     return OwnDirectory(fd, f"{directory}/{FOLDER}", os.geteuid())
 
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -1,11 +1,11 @@
-"""Whether a mounted file system answers: asked in a process of its own, because a dead one may hang whoever asks.
+"""Whether a mounted file system answers, checked in a separate process, because a dead one may hang its caller.
 
-``main([path])`` asks for the free space (NFS, FUSE and GlusterFS ask their server, CephFS its monitors) and for the
+``main([path])`` queries the free space (NFS, FUSE and GlusterFS ask their server, CephFS its monitors) and the
 directory's attributes (CephFS asks its metadata server), and prints one JSON document: ``{"mount_id": 36}``, or
-``{"errno": 107, "error": "Transport endpoint is not connected"}``. A path that does not exist yet is judged by its
-parent, where it would be made.
+``{"errno": 107, "error": "Transport endpoint is not connected"}``. For a path that does not exist yet, the parent in
+which it would be created is checked.
 
-Light modules only: every mount is asked twice a minute.
+Light modules only: every mount is checked twice a minute.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ DEAD = frozenset(
         errno.ENOTBLK,
     }
 )
-"""What a mount says whose server is gone. Anything else (no permission) is an answer."""
+"""Errors of a mount whose server is gone. Any other error (no permission) counts as an answer."""
 
 
 def main(argv: list[str]) -> int:
-    """Look at ``argv[0]`` and say what came of it; always 0."""
+    """Check ``argv[0]`` and print the result; always 0."""
     try:
         say = f'{{"mount_id": {look(argv[0])}}}'
     except OSError as error:
@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
 
 
 def look(path: str) -> int:
-    """The id of the mount that ``path`` (or else its parent) lies on, once it has answered."""
+    """The id of the mount that ``path`` (or else its parent) is on, once it has answered; ``OSError``."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:

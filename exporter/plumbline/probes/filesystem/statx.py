@@ -1,7 +1,7 @@
-"""``statx(2)`` that asks the server: what a network file system knows itself may be old, and costs nothing to ask.
+"""``statx(2)`` that queries the server: a network file system's cached attributes may be old, and prove nothing.
 
-AT_STATX_FORCE_SYNC "forces the attributes to be synchronized with the server" (statx(2)); NFS, CephFS and FUSE heed it,
-for a local file system it is ``stat``. Python has no statx before 3.15, the C library since glibc 2.28.
+AT_STATX_FORCE_SYNC "forces the attributes to be synchronized with the server" (statx(2)); NFS, CephFS and FUSE honour
+it, for a local file system it is ``stat``. Python has no statx before 3.15, the C library has it since glibc 2.28.
 
 Light modules only, for workers.
 """
@@ -22,7 +22,7 @@ _buffer = ctypes.create_string_buffer(_STRUCT_BYTES)
 
 
 def stat_synced(name: str | bytes, dir_fd: int = _AT_FDCWD) -> None:
-    """Ask for the attributes of ``name``, of the server itself; ``OSError`` where there is none."""
+    """Query the attributes of ``name`` from the server itself; raises ``OSError``."""
     flags = _AT_SYMLINK_NOFOLLOW | _AT_STATX_FORCE_SYNC
     if _libc.statx(dir_fd, os.fsencode(name), flags, _STATX_BASIC_STATS, _buffer) != 0:
         number = ctypes.get_errno()

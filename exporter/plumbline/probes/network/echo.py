@@ -1,11 +1,11 @@
-"""Sends one ICMP echo at a time and waits for what becomes of it.
+"""Sends one ICMP echo at a time and waits for the result.
 
-A socket of our own and not ping(8): its text differs between three implementations and their releases, it rounds to
-microseconds and mixes its own scheduling into the figures, and it can't tell a rejected packet from a silent path in
-a form that a program can rely on. What is needed of ICMP is 8 bytes of header and 200 lines.
+We use a socket of our own instead of ping(8): ping's text differs between three implementations and their releases, it
+rounds to microseconds, its own scheduling affects the figures, and a program can't reliably tell a rejected packet from
+a silent path. We need 8 bytes of ICMP header and 200 lines.
 
-The round trip ends when the kernel took the answer in (``SO_TIMESTAMPNS``), however late this process wakes up. No
-privilege is needed where ``net.ipv4.ping_group_range`` holds our group, CAP_NET_RAW otherwise.
+The round trip ends when the kernel received the answer (``SO_TIMESTAMPNS``), however late this process wakes up. No
+privilege is needed if ``net.ipv4.ping_group_range`` contains our group, otherwise CAP_NET_RAW.
 
 https://man7.org/linux/man-pages/man7/icmp.7.html (ping sockets; IPv6 has them since Linux 3.11)
 """
@@ -38,7 +38,7 @@ from plumbline.probes.network.echo_packet import (
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_LOOK_S = 0.1  # how soon a stop is noticed while an answer is awaited
+_LOOK_S = 0.1  # how soon a stop is noticed while waiting for an answer
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE = 10, 23, 3
 _IP_RECVERR, _IPV6_RECVERR = 11, 25
 _MAX_PACKET, _MAX_ANCILLARY = 1 << 16, 512
@@ -46,7 +46,7 @@ _REFUSED = (errno.EACCES, errno.EPERM)
 
 
 class EchoSocket:
-    """Echoes to one address; a context. Not for several threads."""
+    """Echoes to one address; a context manager, not thread-safe."""
 
     def __init__(self, address: IpAddress, bind: IpAddress | None = None, *, stopping: threading.Event) -> None:
         """Raises :class:`ProbeRefused` (``permission``, ``bind``, ``unreachable``)."""
@@ -67,7 +67,7 @@ class EchoSocket:
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         sock.setsockopt(level, _IP_RECVERR if four else _IPV6_RECVERR, 1)
-        # don't-fragment, and not what the kernel remembers of the path: that may be old, and is to be found out
+        # don't-fragment, and ignore the kernel's cached path MTU: it may be old, and is what we want to measure
         sock.setsockopt(level, _IP_MTU_DISCOVER if four else _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE)
         if bind is not None:
             try:
@@ -86,7 +86,7 @@ class EchoSocket:
         self._socket.close()
 
     def exchange(self, data_bytes: int, timeout_s: float) -> Reply | None:
-        """Send one echo with so much data, don't-fragment set; ``None``: silence, or we were told to stop."""
+        """Send one echo with ``data_bytes`` bytes of data, don't-fragment set; ``None``: no answer, or stopped."""
         self._drain()
         self._sequence = (self._sequence + 1) & 0xFFFF
         data = _data(data_bytes)
@@ -103,23 +103,23 @@ class EchoSocket:
                 arrived_ns = self._arrived(data)
                 if arrived_ns is not None:
                     took, bound = (arrived_ns - sent_ns) / 1e9, time.monotonic() - begun
-                    # a clock that was set meanwhile gives nonsense: then our own, later moment is taken
+                    # if the clock was set meanwhile, the result is nonsense: then use our own, later moment
                     return Answer(took if 0 < took <= bound else bound)
         return None
 
     def _arrived(self, data: bytes) -> int | None:
-        """The moment at which the answer to the last request came (0: the kernel does not say), if it has."""
+        """When the answer to the last request arrived (0: the kernel does not say); ``None`` if it has not."""
         while True:
             try:
                 packet, ancillary, _, _ = self._socket.recvmsg(_MAX_PACKET, _MAX_ANCILLARY)
             except OSError:
                 return None
-            # a raw socket sees every echo of this host, and answers to what we gave up come late
+            # a raw socket sees every echo of this host, and answers to abandoned requests arrive late
             if is_answer(packet, self._version, identifier=self._identifier, sequence=self._sequence, data=data):
                 return received_at_ns(ancillary) or 0
 
     def _failure(self) -> TooBig | Unreachable | None:
-        """What the error queue says, emptied."""
+        """Empty the error queue and return its last failure."""
         last = None
         while True:
             try:
@@ -129,7 +129,7 @@ class EchoSocket:
                 return last
 
     def _drain(self) -> None:
-        """Forget what came late: answers, errors, and the pending one that the next call would raise."""
+        """Discard what came late: answers, errors, and the pending error that the next call would raise."""
         self._failure()
         with contextlib.suppress(OSError):
             while True:
@@ -138,7 +138,7 @@ class EchoSocket:
 
 
 def _open(address: IpAddress) -> tuple[socket.socket, int | None]:
-    """A ping socket, else a raw one with an identifier of our own."""
+    """A ping socket, or else a raw one with an identifier of our own."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     protocol = socket.IPPROTO_ICMP if address.version == 4 else socket.IPPROTO_ICMPV6
     for kind, identifier in ((socket.SOCK_DGRAM, None), (socket.SOCK_RAW, 1 + secrets.randbelow(0xFFFF))):
@@ -156,12 +156,12 @@ def _open(address: IpAddress) -> tuple[socket.socket, int | None]:
 
 
 def _data(count: int) -> bytes:
-    """Random, so that no other echo's answer is taken for this one's, and nothing on the path compresses it."""
+    """Random, so that no other echo's answer is mistaken for this one's, and nothing on the path compresses it."""
     return secrets.token_bytes(count)
 
 
 def _at_home(error: OSError) -> TooBig | Unreachable:
-    """What this host's own stack said at once."""
+    """The error that this host's own stack returned at once."""
     if error.errno == errno.EMSGSIZE:
         return TooBig(0)
     return Unreachable(error.strerror or str(error))

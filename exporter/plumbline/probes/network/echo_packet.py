@@ -1,4 +1,4 @@
-"""ICMP echo packets, and what the kernel says of those that did not get through. Bytes in, values out.
+"""ICMP echo packets, and the kernel's reports about undelivered ones. Bytes in, values out.
 
 RFC 792 and RFC 4443 (type, code, checksum, identifier, sequence number: 8 bytes, then data)
 https://man7.org/linux/man-pages/man7/ip.7.html (``IP_RECVERR``, ``struct sock_extended_err``)
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from plumbline.errors import ParseError
 
 ECHO_BYTES = 8
-"""Header of an echo packet of either version."""
+"""Size of an echo packet's header in either version."""
 IP_BYTES = {4: 20, 6: 40}
-"""Header of IP below it, without options."""
+"""Size of the IP header in front of it, without options."""
 _ECHO = struct.Struct("!BBHHH")
 _REQUEST, _REPLY = {4: 8, 6: 128}, {4: 0, 6: 129}
 _TIMESPEC = struct.Struct("@ll")
@@ -39,7 +39,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class TooBig:
-    """Nobody may fragment the packet, and ``hop`` (empty: this host) can carry ``mtu_bytes`` at most (0: unsaid)."""
+    """The packet must not be fragmented, and ``hop`` (empty: this host) carries at most ``mtu_bytes`` (0: unknown)."""
 
     mtu_bytes: int
     hop: str = ""
@@ -47,7 +47,7 @@ class TooBig:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """``hop`` (empty: this host) says why the packet goes no further."""
+    """``hop`` (empty: this host) reports why the packet goes no further."""
 
     reason: str
     hop: str = ""
@@ -58,14 +58,14 @@ Ancillary = Iterable[tuple[int, int, bytes]]
 
 
 def echo_request(version: int, identifier: int, sequence: int, data: bytes) -> bytes:
-    """A whole packet. The checksum of ICMPv6 covers IP's header, so the kernel fills that in."""
+    """A whole packet. The kernel fills in the checksum of ICMPv6, which covers the IP header."""
     header = _ECHO.pack(_REQUEST[version], 0, 0, identifier, sequence)
     check = checksum(header + data) if version == 4 else 0
     return _ECHO.pack(_REQUEST[version], 0, check, identifier, sequence) + data
 
 
 def checksum(data: bytes) -> int:
-    """RFC 1071."""
+    """The Internet checksum, RFC 1071."""
     total: int = sum(struct.unpack(f"!{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2)))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -73,8 +73,8 @@ def checksum(data: bytes) -> int:
 
 
 def is_answer(packet: bytes, version: int, *, identifier: int | None, sequence: int, data: bytes) -> bool:
-    """Whether ``packet`` answers that request. ``identifier`` ``None``: the kernel has sorted by it already."""
-    if identifier is not None and version == 4:  # a raw IPv4 socket gives IP's header, too
+    """Whether ``packet`` answers that request. ``identifier`` ``None``: the kernel has already filtered by it."""
+    if identifier is not None and version == 4:  # a raw IPv4 socket includes the IP header
         packet = packet[(packet[0] & 0xF) * 4 :] if packet else b""
     if len(packet) < ECHO_BYTES:
         return False
@@ -87,7 +87,7 @@ def is_answer(packet: bytes, version: int, *, identifier: int | None, sequence: 
 
 
 def received_at_ns(ancillary: Ancillary) -> int | None:
-    """The kernel's own moment of arrival, Unix time."""
+    """The kernel's own time of arrival in Unix nanoseconds."""
     for level, kind, data in ancillary:
         if (level, kind) == _TIMESTAMP and len(data) >= _TIMESPEC.size:
             seconds, nanoseconds = _TIMESPEC.unpack_from(data)
@@ -96,7 +96,7 @@ def received_at_ns(ancillary: Ancillary) -> int | None:
 
 
 def parse_failure(ancillary: Ancillary, *, source: str = "socket error queue") -> TooBig | Unreachable | None:
-    """What one message of the error queue says; ``None`` for other messages, :class:`ParseError` for a short one."""
+    """Parse one message of the error queue; ``None`` for other messages, :class:`ParseError` for a short one."""
     for level, kind, data in ancillary:
         if (level, kind) not in _RECVERR:
             continue

@@ -1,4 +1,4 @@
-"""The time of one TCP handshake, as the kernel measured it.
+"""The duration of one TCP handshake, as the kernel measured it.
 
 https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/tcp.h (``struct tcp_info``, ``tcpi_rtt``)
 """
@@ -26,11 +26,11 @@ _UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT)
 def handshake(
     address: IpAddress, port: int, bind: IpAddress | None, *, timeout_s: float, stopping: threading.Event
 ) -> Answer | Unreachable | None:
-    """Connect and close. ``None``: no answer in time, or we were told to stop.
+    """Connect and close. ``None``: no answer in time, or stopped.
 
-    The time is the kernel's own first estimate, from the SYN to its acknowledgement; ours would hold how late this
-    process was woken, too. A refusal is no answer: it may come from a firewall on the way, and whoever named the
-    port wants to know that nobody listens there any more.
+    The time is the kernel's first RTT estimate, from the SYN to its acknowledgement; our own measurement would include
+    how late this process was woken. A refused connection is not an answer: it may come from a firewall on the way, and
+    an operator who configured the port wants to know that nothing listens there any more.
     """
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as sock:

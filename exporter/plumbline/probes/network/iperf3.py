@@ -1,6 +1,6 @@
-"""TCP throughput and retransmits between this host and another, by iperf3 against a server over there.
+"""TCP throughput and retransmits between this host and another, by iperf3 against a server there.
 
-One run is one transfer from here, then, where the workload wants both, one back (``-R``). Figures are the receiver's:
+One run is one transfer from here, then, if the workload wants both, one back (``-R``). Throughput is the receiver's:
 what arrived. Retransmits are the sender's.
 """
 
@@ -24,17 +24,17 @@ from plumbline.probes.tool import IPERF3, Tool, refuse_if_stopped
 
 _BUSY = "server is busy"
 _NOBODY = "unable to connect"
+# by first and later direction: a managed server serves one client and restarts; our first may come shortly after
+# another node's test, and the second comes shortly after our first
 _SERVER_RETURNS_WITHIN_S = (2.0, 5.0)
-"""A managed server serves one client and starts anew: the first direction may come a moment after another node, the
-second one comes a moment after the first."""
 _RETRY_S = 0.25
+# time a transfer may take beyond its run time: both sides exchange their figures
 _ENDING_S = 5.0
-"""What a transfer may take beyond its run time: both sides exchange their figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class IperfPlan:
-    """One transfer's parameters, of which the command line is made."""
+    """One transfer's parameters, from which the command line is made."""
 
     address: IpAddress
     port: int
@@ -42,10 +42,10 @@ class IperfPlan:
     streams: int
     bind: str | None = None
     bytes_per_second: int | None = None
-    """Cap over all streams."""
+    """Rate limit over all streams."""
 
     def argv(self, operation: str) -> tuple[str, ...]:
-        """``transmit`` or ``receive``. ``-b`` is in bits per second for each stream."""
+        """The command for ``transmit`` or ``receive``. ``-b`` is in bits per second for each stream."""
         argv = ["iperf3", "--client", str(self.address), "--port", str(self.port), "--json"]
         argv += ["--time", str(self.seconds), "--parallel", str(self.streams)]
         argv += ["--connect-timeout", str(int(PEER_ANSWERS_WITHIN_S * 1000))]
@@ -87,7 +87,7 @@ class IperfProbe:
         return peers_.timed(run, self.identity, version, lambda: self._measure(plan, run))
 
     def clean_up(self, run: Run) -> None:
-        """Nothing is left behind but a connection that the kernels end."""
+        """Nothing is left behind but a connection that the kernels close."""
 
     def _measure(self, plan: IperfPlan, run: Run) -> Findings:
         deadline = time.monotonic() + float(self.config.timeout)
@@ -108,12 +108,12 @@ class IperfProbe:
 
 
 def build(config: IperfConfig, workload: TcpThroughput, host: Host) -> Plan:
-    """One probe for each target."""
+    """One probe per target."""
     return Plan(periodic=tuple(IperfProbe(config, workload, each) for each in peers_.peers(config, host)))
 
 
 def _transfer(plan: IperfPlan, operation: str, run: Run, deadline: float, *, first: bool) -> Transfer | Findings:
-    """One direction. A server that is not there is asked again for a moment; after the first one also a busy one."""
+    """One direction. Retries a server that refuses for a moment; after the first direction also a busy one."""
     begun = time.monotonic()
     while True:
         limit_s = min(deadline - time.monotonic(), plan.seconds + PEER_ANSWERS_WITHIN_S + _ENDING_S)
@@ -143,7 +143,7 @@ def _transfer(plan: IperfPlan, operation: str, run: Run, deadline: float, *, fir
 
 
 def _report(completed: Completed) -> Report | str:
-    """The report, or what iperf3 said instead of one."""
+    """The report, or iperf3's message instead of one."""
     try:
         return parse_report(completed.stdout)
     except ParseError as error:

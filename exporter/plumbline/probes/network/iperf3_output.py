@@ -9,8 +9,8 @@ https://software.es.net/iperf/invoking.html
              "sum_sent": {"bytes": 48869184, "bits_per_second": 195465496.7, "retransmits": 5466, …},
              "sum_received": {"bytes": 47890336, "bits_per_second": 191467142.1, …}, …}}
 
-A test that could not be done has ``"error": "…"`` and an empty ``end``; one that was broken off has both an error and
-figures of what went before, which are no result. Releases differ in the exit status of either (3.12 ends with 0).
+A test that could not start has ``"error": "…"`` and an empty ``end``; one that was aborted has both an error and the
+figures up to then, which are not a result. Exit statuses differ between releases (3.12 exits with 0).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Transfer:
     """One direction, all streams together."""
 
     bytes_per_second: float
-    """What arrived at the receiver; what the sender handed to its kernel may still be in its buffers."""
+    """What arrived at the receiver; part of what the sender passed to its kernel may still be in buffers."""
     retransmits: int | None
-    """The sender's; ``None`` where its kernel does not tell."""
+    """The sender's; ``None`` if its kernel does not report it."""
     sent_bytes: int
     streams: int
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``transfer`` is ``None`` exactly where there is an ``error``."""
+    """One test's report. ``transfer`` is ``None`` if and only if there is an ``error``."""
 
     version: str
     transfer: Transfer | None
@@ -47,7 +47,7 @@ class Report:
 
 
 def parse_report(data: bytes, *, source: str = SOURCE) -> Report:
-    """The report, or :class:`ParseError` for what is none."""
+    """Parse the report; raises :class:`ParseError` for anything else."""
     try:
         document = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
@@ -97,7 +97,7 @@ def _number(within: dict[str, Any], key: str, source: str) -> float:
 
 
 def _count(value: object) -> int | None:
-    """A counter; what the sender's kernel does not know is absent or -1."""
+    """A counter; absent or -1 if the sender's kernel does not know it."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
         return None
     return value

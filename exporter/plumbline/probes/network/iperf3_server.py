@@ -1,14 +1,14 @@
-"""The other side of other nodes' throughput probes: an iperf3 server that serves one client, ends, and starts anew.
+"""The server for other nodes' throughput probes: an iperf3 server that serves one client, ends, and restarts.
 
-iperf3 has no list of who may ask, so this is what there is: the server listens on one address; whom it serves stands
-in its own output, before the first byte of a test; a client that is not in ``allow`` ends the server at once. So is
-one that connects and says nothing, and one that never finishes. A stranger can thereby disturb measurements, and
-iperf3 has read his parameters by then: ``allow`` keeps tests out, it is no firewall. What must not be reached belongs
-behind one. (A proxy that checks peers first would cost the throughput that is to be measured; iperf3's users with RSA
-keys would have to be rolled out to every node and stop neither of the two.)
+iperf3 has no list of allowed clients. Instead, the server listens on one address, and prints its client's address
+before the first byte of a test; a client that is not in ``allow`` ends the server at once. So does one that connects
+and sends nothing, or never finishes. A stranger can therefore disturb measurements, and iperf3 has parsed the client's
+parameters by then: ``allow`` prevents tests, but is not a firewall. A port that must be unreachable belongs behind one.
+(A proxy that checks peers first would cost the throughput to be measured; iperf3's users with RSA keys would have to be
+rolled out to every node and prevent neither problem.)
 
-The server dies with the daemon (``launch.py``). A thread of its own starts it and waits for it, as the kernel wants
-for that; never is there more than one.
+The server dies with the daemon (``launch.py``). One thread starts it and waits for it, as the kernel requires for that;
+there is never more than one.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 LONGEST_TEST_S = 600.0
-"""No probe of ours runs as long; a client that does is somebody else's, or dead."""
+"""None of our probes runs this long; a client that does is foreign or dead."""
 SILENT_CLIENT_S = 10.0
-"""A client says who it is within a round trip; iperf3 itself would wait for it for ever."""
+"""A client identifies itself within a round trip; iperf3 itself would wait for ever."""
 LISTENS_WITHIN_S = 10.0
-"""It takes some hundredths of a second; what takes longer hangs, or is not iperf3."""
+"""It takes some hundredths of a second; beyond this it hangs, or is not iperf3."""
 STRANGER_COSTS_S = 1.0
-"""Pause after a client that had to be thrown out: so much of its time, not all of ours."""
+"""Pause after a rejected client, so that it can't keep us busy all the time."""
 _SERVED_AGAIN_AFTER_S = 0.05
 _LOOK_S = 0.2
+# output of one server, before it serves and in all: a few lines, and 128 streams reported every second for ten minutes
 _MAX_GREETING_BYTES, _MAX_SAID_BYTES = 1 << 16, 8 << 20
-"""Of one server, before it serves and in all: a few lines, and 128 streams told of each second for ten minutes."""
 _END_WITHIN_S = 1.0
 _ACCEPTED = re.compile(rb"Accepted connection from ([0-9A-Fa-f.:]+)(?:%\S+)?, port \d+")
 _LISTENING = b"Server listening on"
@@ -60,11 +60,11 @@ class ServerPlan:
     address: str
     port: int
     allow: tuple[IpNetwork, ...]
-    """Empty: whoever is in a network of this host that ``address`` belongs to."""
+    """Empty: every address in this host's networks that ``address`` belongs to."""
 
     @classmethod
     def of(cls, config: NetworkServerConfig) -> ServerPlan:
-        """What a checked configuration means."""
+        """The plan for a checked configuration."""
         address, port = split_address(config.listen)
         return cls(str(ipaddress.ip_address(address)), port, config.networks)
 
@@ -74,21 +74,21 @@ class ServerPlan:
         return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
 
     def argv(self, program: str) -> tuple[str, ...]:
-        """One client, then the end."""
+        """The command for a server that serves one client and ends."""
         return (program, "--server", "--one-off", "--bind", self.address, "--port", str(self.port))
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How one server ended. ``trouble`` is empty when it served somebody."""
+    """How one server ended. ``trouble`` is empty if it served a client."""
 
     trouble: str = ""
     ours: bool = False
-    """It could not listen; otherwise a client was to blame."""
+    """True: the server could not listen; False: a client was at fault."""
 
 
 class IperfServer:
-    """Keeps one server going from :meth:`start` to :meth:`stop`. ``networks`` gives those of the listening address."""
+    """Keeps one server running from :meth:`start` to :meth:`stop`. ``networks`` returns an address' networks."""
 
     def __init__(
         self,
@@ -113,25 +113,25 @@ class IperfServer:
 
     @property
     def up(self) -> bool:
-        """Whether it listens, or serves."""
+        """Whether it listens or serves."""
         return self._up
 
     @property
     def trouble(self) -> str:
-        """Why it is not up, or whom it refused last; empty when all is well."""
+        """Why it is not up, or which client it last refused; empty if all is well."""
         return self._trouble
 
     @property
     def why_down(self) -> str:
-        """Where it should be and why it is not, in a sentence; empty while it is up, and before the first try ended."""
+        """Its address and why it is down, in a sentence; empty while it is up, and before the first attempt ended."""
         return "" if self._up or not self._trouble else f"{self.plan.listen}: {self._trouble}"
 
     def start(self) -> None:
-        """Waits for nothing."""
+        """Start the thread; does not block."""
         self._thread = threads.start("iperf3-server", self._keep, of=self.plan.listen, until=self._stopping)
 
     def stop(self, timeout_s: float = 2.0) -> bool:
-        """End it; False when that took longer."""
+        """End it; False if that takes longer than ``timeout_s``."""
         self._stopping.set()
         if self._thread is None:
             return True
@@ -161,7 +161,7 @@ class IperfServer:
             self._stopping.wait(STRANGER_COSTS_S if end.trouble else _SERVED_AGAIN_AFTER_S)
 
     def _once(self) -> _End:
-        """One server from start to end."""
+        """Run one server from start to end."""
         program = self._which("iperf3")
         if program is None:
             return _End(IPERF3.missing, ours=True)
@@ -171,7 +171,7 @@ class IperfServer:
             return _End(str(error), ours=True)
         if not allowed:
             return _End(f"{self.plan.address} is not an address of this host", ours=True)
-        # a terminal, because the C library writes line by line to nothing else: whom it serves must be known at once
+        # a terminal, because the C library only line-buffers for one: the client must be known at once
         ours, theirs = os.openpty()
         try:
             process = Child(self.plan.argv(program), tied=True, env=self._env, stdout=theirs, stderr=theirs)
@@ -191,7 +191,7 @@ class IperfServer:
 
 
 class _Service:
-    """Follows one server process by what it prints."""
+    """Follows one server process by its output."""
 
     def __init__(self, server: IperfServer, process: Child, output: int, allowed: tuple[IpNetwork, ...]) -> None:
         self._server, self._process, self._output, self._allowed = server, process, output, allowed
@@ -204,14 +204,14 @@ class _Service:
         self._at_rest: int | None = None
 
     def follow(self) -> _End:
-        """Until it ends, or is to be ended."""
+        """Follow until it ends, or must be ended."""
         poll = select.poll()
         poll.register(self._output, select.POLLIN)
         while not self._server._stopping.is_set():
             if poll.poll(1000 * _LOOK_S):
                 try:
                     chunk = os.read(self._output, 1 << 16)
-                except OSError:  # EIO: nobody has the other end any more
+                except OSError:  # EIO: the other end is closed
                     break
                 self._bytes += len(chunk)
                 if self._bytes > (_MAX_SAID_BYTES if self._served else _MAX_GREETING_BYTES):
@@ -239,11 +239,11 @@ class _Service:
                     return f"{peer} is not in allow: its test was ended"
                 self._served, self._since = True, time.monotonic()
             elif line.startswith(b"iperf3: "):
-                self._said = self._said or _said(line)  # the first says why, the last that it exits
+                self._said = self._said or _said(line)  # the first line says why, the last that it exits
         return ""
 
     def _late(self) -> str:
-        """Whether a client blocks the server: it has one more open file then, and has not said whom it serves."""
+        """Why a client blocks the server: it has an extra open file, but has not printed its client's address."""
         now = time.monotonic()
         if self._served:
             if now - (self._since or now) > self._server._longest_test_s:
@@ -260,7 +260,7 @@ class _Service:
 
 
 def _said(line: bytes) -> str:
-    """``iperf3: error - unable to start listener …`` without what every such line has."""
+    """``iperf3: error - unable to start listener …`` without the common prefix."""
     return line.decode("utf-8", "replace").strip().removeprefix("iperf3: ").removeprefix("error - ")[:300]
 
 

@@ -1,10 +1,10 @@
-"""The biggest packet that reaches a peer and is answered, nobody allowed to cut it up: finds the one small switch.
+"""The biggest packet that reaches a peer unfragmented and is answered: finds the one switch with a small MTU.
 
-A router that can't pass a packet says so; a switch between two ports of different MTU drops it and says nothing.
-Packets are sent past what the kernel remembers of the path (``IP_PMTUDISC_PROBE``), and silence is taken for "does
-not pass" after three tries, each far longer than the path's round trip.
+A router that can't forward a packet reports it; a switch between two ports of different MTU drops it silently. Packets
+are sent regardless of the kernel's cached path MTU (``IP_PMTUDISC_PROBE``), and silence counts as "does not pass" after
+three tries, each far longer than the path's round trip.
 
-The answer has the same size: the smaller of both directions is found. TCP would suffer from either.
+The answer has the same size, so the smaller MTU of both directions is found. TCP would suffer from either.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ SMALLEST = {4: 576, 6: 1280}
 """What every path must carry: RFC 1122 for the ends of IPv4, RFC 8200 for links of IPv6."""
 _BIGGEST = 65535
 _TRIES = 3
+# the shortest and the longest wait for an answer; within these limits ten round trips of a small packet
 _PATIENCE_S = (0.1, 1.0)
-"""The least and the longest wait for an answer; between them ten round trips of a small packet."""
 
 
 class _TimeOver(Exception):
-    """The probe's timeout: whatever the search knows by then is not enough."""
+    """The probe timed out before the search had a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathMtuProbe:
-    """The path MTU between this host and one other."""
+    """The path MTU between this host and another."""
 
     config: PathMtuConfig
     workload: PathMtu
@@ -66,7 +66,7 @@ class PathMtuProbe:
     def _measure(self, run: Run) -> Findings:
         address, bind = self.peer.address(), self.peer.local()
         try:
-            way = read_way(address, bind, self.roots)  # now: somebody may have changed the port's MTU
+            way = read_way(address, bind, self.roots)  # read now: the port's MTU may have changed
         except PlumblineError as error:
             return failure(f"{self.peer.endpoint}: {error}")
         with EchoSocket(address, bind, stopping=run.stopping) as echo:
@@ -81,7 +81,7 @@ class PathMtuProbe:
 
 
 def build(config: PathMtuConfig, workload: PathMtu, host: Host) -> Plan:
-    """One probe for each target."""
+    """One probe per target."""
     return Plan(periodic=tuple(PathMtuProbe(config, workload, each, host.roots) for each in peers_.peers(config, host)))
 
 
@@ -94,7 +94,8 @@ def measure(
     timeout_s: float,
     target: str,
 ) -> Findings:
-    """Search between what every path carries and what our own port does; ``exchange`` takes data bytes and a wait."""
+    """Search between what every path carries and our own port's MTU; ``exchange`` takes data bytes and a wait in
+    seconds."""
     asker = _Asker(exchange, run, IP_BYTES[address.version] + ECHO_BYTES, time.monotonic() + timeout_s)
     low = SMALLEST[address.version]
     high = max(low, min(way.mtu_bytes or 1500, _BIGGEST))
@@ -118,7 +119,7 @@ def _remark(found: int, high: int, way: Way, asker: _Asker) -> str:
 
 
 class _Asker:
-    """Asks about one size: an answer of three tries is a yes."""
+    """Tests one size: an answer to any of three tries means that it passes."""
 
     def __init__(
         self, exchange: Callable[[int, float], Reply | None], run: Run, header_bytes: int, deadline: float
@@ -129,14 +130,14 @@ class _Asker:
         self._asked = 0
 
     def meet(self, size: int) -> bool:
-        """Whether the peer answers at all; from then on its round trip says how long to wait."""
+        """Whether the peer answers at all; its round trip then sets how long to wait."""
         reply = self._try(size)
         if isinstance(reply, Answer):
             self._patience_s = min(max(_PATIENCE_S[0], 10 * reply.seconds), _PATIENCE_S[1])
         return isinstance(reply, Answer)
 
     def ask(self, size: int) -> Verdict:
-        """Whether a packet of ``size`` bytes, IP header included, is answered."""
+        """Whether a packet of ``size`` bytes, including the IP header, is answered."""
         reply = self._try(size)
         if isinstance(reply, TooBig):
             if reply.hop:

@@ -1,4 +1,4 @@
-"""The biggest packet that passes, found with few packets; a pure search over an oracle."""
+"""Finds the biggest packet that passes, with few packets; a pure search over an oracle."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 USUAL = (1500, 9000)
-"""Most answers: Ethernet's own size, and what everybody calls jumbo. Tried before the middle of what is left."""
+"""The most frequent answers: Ethernet's own size, and the usual jumbo size. Tried before bisecting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a packet of some size passed; ``hint``: the biggest that a router on the path said it carries."""
+    """Whether a packet of some size passed; ``hint``: the biggest size that a router on the path reported."""
 
     passes: bool
     hint: int | None = None
 
 
 def biggest(low: int, high: int, ask: Callable[[int], Verdict]) -> int:
-    """The biggest size in [``low``, ``high``] that ``ask`` lets pass, given that ``low`` does.
+    """The biggest size in [``low``, ``high``] that passes ``ask``, given that ``low`` does.
 
-    Asks first for ``high`` (the usual answer, one packet), then what routers hint at and the usual sizes, then
-    halves. Silence is an answer, too: a switch that drops what is too big says nothing.
+    Tries ``high`` first (the usual answer, one packet), then routers' hints and the usual sizes, then bisects. Silence
+    counts as an answer: a switch that drops an oversized packet reports nothing.
     """
     first = ask(high)
     if first.passes or high <= low:
@@ -40,10 +40,10 @@ def biggest(low: int, high: int, ask: Callable[[int], Verdict]) -> int:
 
 def _next(passing: int, failing: int, hint: int | None) -> int:
     if hint is not None and passing <= hint < failing - (hint == passing):
-        return hint + (hint == passing)  # it said so, and the next byte shows whether that is true
+        return hint + (hint == passing)  # the router's claim; the next byte verifies it
     for usual in USUAL:
         if passing < usual < failing:
             return usual
         if passing == usual < failing - 1:
-            return usual + 1  # passes up to here and not one byte more: most likely all there is to find
+            return usual + 1  # the usual size passes: most likely not one byte more does
     return (passing + failing) // 2

@@ -1,4 +1,4 @@
-"""What the network's probes share: the peer they measure, which port of this host leads there, one result."""
+"""Shared by the network probes: the peer they measure, which port of this host leads there, and the result."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One target of one probe, and the port of this host that led there when it was planned."""
+    """One target of one probe, and the port of this host that led there during planning."""
 
     endpoint: Endpoint
     bind: LocalAddress | None
     device: str
-    """Empty where there was no way, or the name did not resolve in time."""
+    """Empty if there was no route, or the name did not resolve in time."""
     device_class: str
 
     def local(self) -> IpAddress | None:
-        """The address to measure from, where a certain one is wanted."""
+        """The address to measure from, if one is configured."""
         return None if self.bind is None else ipaddress.ip_address(self.bind)
 
     def address(self) -> IpAddress:
-        """Where it is now; :class:`ProbeRefused` (``unresolved``) where nobody knows."""
+        """The peer's current address. Raises :class:`ProbeRefused` (``unresolved``) if there is none."""
         local = self.local()
         try:
             return resolve(self.endpoint.host, version=local.version if local else None)
@@ -44,7 +44,7 @@ class Peer:
 
 
 def peers(config: NetworkPeriodic, host: Host) -> list[Peer]:
-    """One for each target. The device class is what the site says, else the speed of the port that leads there."""
+    """One per target. The device class is the configured one, else the speed of the port that leads there."""
     found = []
     for target in config.targets:
         way = host.way_to(target.host, config.bind)
@@ -57,7 +57,7 @@ def peers(config: NetworkPeriodic, host: Host) -> list[Peer]:
 def identity(
     config: NetworkPeriodic, peer: Peer, workload: Workload, *, tool: str = "plumbline", rate: float | None = None
 ) -> Identity:
-    """See :class:`~plumbline.probes.model.Identity`; ``rate`` is a cap."""
+    """See :class:`~plumbline.probes.model.Identity`; ``rate`` is a limit."""
     return identify(
         config,
         workload,
@@ -72,7 +72,7 @@ def identity(
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a run found, before it is a result."""
+    """The findings of a run, before they become a result."""
 
     outcome: Outcome
     operations: tuple[OperationResult, ...] = ()
@@ -80,12 +80,12 @@ class Findings:
 
 
 def failure(message: str) -> Findings:
-    """The run went wrong, and why."""
+    """A failed run, and why."""
     return Findings(Outcome.FAILURE, message=message)
 
 
 def timed(run: Run, identity: Identity, tool_version: str, measure: Callable[[], Findings]) -> ProbeResult:
-    """``measure()`` as a result, with the moment and the time it took."""
+    """``measure()`` as a result, with start time and duration."""
     started, begun = run.clock(), time.monotonic()
     found = measure()
     return identity.result(

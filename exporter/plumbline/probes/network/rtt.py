@@ -1,6 +1,6 @@
-"""Round-trip times: one small packet at a time, percentiles, and how many stayed away.
+"""Round-trip times: one small packet at a time, percentiles, and the share of lost packets.
 
-A packet is lost when its answer is not there after a second: in a storage network that is a thousand times too late.
+A packet counts as lost without an answer after a second: in a storage network that is a thousand times too late.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.tool import refuse_if_stopped
 
 LOST_AFTER_S = 1.0
+# after this many packets without any answer the peer is absent, and the rest would only take time
 _GIVE_UP_AFTER = 10
-"""So many packets without any answer: nobody is there, and the rest would only take time."""
 _MINIMUM = 3
 
 
 @dataclass(frozen=True, slots=True)
 class RttProbe:
-    """The round trips between this host and one other."""
+    """The round trips between this host and another."""
 
     config: RttConfig
     workload: RoundTrip
@@ -77,18 +77,18 @@ class RttProbe:
 
 
 def build(config: RttConfig, workload: RoundTrip, host: Host) -> Plan:
-    """One probe for each target."""
+    """One probe per target."""
     return Plan(periodic=tuple(RttProbe(config, workload, each) for each in peers_.peers(config, host)))
 
 
 def measure(
     ask: Callable[[], Reply | None], *, run: Run, packets: int, gap_s: float, timeout_s: float, target: str
 ) -> Findings:
-    """Ask ``packets`` times, one after the other; ends early when ``timeout_s`` is over or nobody ever answers."""
+    """Send ``packets`` one after the other; ends early after ``timeout_s``, or if the first ones get no answer."""
     deadline = time.monotonic() + timeout_s - LOST_AFTER_S
     seconds: list[float] = []
     asked, said = 0, ""
-    ask()  # not counted: it may wait until the neighbour's hardware address is found
+    ask()  # not counted: it may wait for the neighbour's hardware address to be resolved
     while asked < packets and time.monotonic() < deadline:
         run.stopping.wait(gap_s)
         reply = ask()
@@ -112,7 +112,7 @@ def measure(
 
 
 def statistics(seconds: Sequence[float]) -> dict[str, float]:
-    """Mean, maximum and percentiles: of so many packets, the smallest value that so large a share does not exceed."""
+    """Mean, maximum and percentiles by nearest rank: the smallest value that this share of packets does not exceed."""
     ordered = sorted(seconds)
 
     def percentile(percent: int) -> float:

@@ -1,4 +1,4 @@
-"""Objects put, got, listed and deleted at an S3 endpoint, one request in flight, below a prefix of our own."""
+"""Put, get, list and delete objects at an S3 endpoint, one request at a time, below a prefix of our own."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.tool import refuse_if_stopped
 
 DEVICE_CLASS = "s3"
-"""Where the configuration has no word for what stands behind the endpoint."""
+"""Used if the configuration does not name the class of storage behind the endpoint."""
+# extra seconds for the start of the worker and one last removal
 _MORE_S = 5.0
-"""For the start of the worker and one last removal."""
 _MOVES_BYTES = frozenset({"put", "get"})
 
 
 @dataclass(frozen=True, slots=True)
 class S3Probe:
-    """The periodic probe of one endpoint. ``host`` is part of its objects' names: no two hosts meet."""
+    """The periodic probe of one endpoint. ``host`` is part of its objects' names, so that hosts never collide."""
 
     config: S3Config
     workload: S3Ops
@@ -52,11 +52,11 @@ class S3Probe:
 
     @property
     def prefix(self) -> str:
-        """Below it everything is ours."""
+        """Everything below this prefix is ours."""
         return f"plumbline-probe/{self.host}/{self.config.name}/"
 
     def run(self, run: Run) -> ProbeResult:
-        """See :class:`~plumbline.probes.model.PeriodicProbe`; reasons of its own: ``credentials``, ``not-ours``,
+        """See :class:`~plumbline.probes.model.PeriodicProbe`; its own reasons: ``credentials``, ``not-ours``,
         ``versioned``."""
         run.progress(Progress(f"{self.config.operations} objects put, got, listed and deleted"))
         started = run.clock()
@@ -85,7 +85,7 @@ class S3Probe:
         )
 
     def clean_up(self, run: Run) -> None:
-        """Objects below our prefix, in a bucket with our marker."""
+        """Remove objects below our prefix, in a bucket with our marker."""
         self._ask(run, 0)
 
     def _bytes_of(self, operation: str) -> int:
@@ -122,7 +122,7 @@ class S3Probe:
         try:
             answer = parse_answer(completed.stdout, Answer, source="s3")
         except ParseError as error:
-            # the error's name alone: its text may hold what must not be shown
+            # only the exception's name: its text may contain secrets
             name = last_line(completed).partition(":")[0]
             answer = Failed(f"s3: {name or error} (exit status {completed.returncode})")
         if isinstance(answer, Refused):

@@ -1,4 +1,4 @@
-"""The two lines of a credentials file, and whether it is kept as a secret should be."""
+"""The two lines of a credentials file, and whether its permissions are safe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEYS = ("access_key", "secret_key")
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """Never shown: not even by ``repr``."""
+    """An S3 key pair; never shown, not even by ``repr``."""
 
     access_key: str
     secret_key: str
@@ -25,9 +25,9 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 def parse_credentials(text: str, *, source: str) -> Credentials:
-    """``access_key = …`` and ``secret_key = …``; empty lines and ``#`` comments besides.
+    """Parse ``access_key = …`` and ``secret_key = …``; empty lines and ``#`` comments are allowed.
 
-    :class:`ParseError` tells the line and never what stands in it.
+    Raises :class:`ParseError`, which names the line and never its content.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -49,7 +49,8 @@ def parse_credentials(text: str, *, source: str) -> Credentials:
 
 
 def open_credentials(path: str) -> int:
-    """A descriptor of the file, for the worker alone to read; refuses (``credentials``) a file others could read."""
+    """A descriptor of the file, which only the worker reads. Raises :class:`ProbeRefused` (``credentials``) if others
+    can access it."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = ask_in_time(path, lambda: os.open(path, flags), late=os.close)

@@ -1,8 +1,8 @@
-"""Requests to an S3 endpoint, in a process of its own: the client library is big, and a server may never answer.
+"""Requests to an S3 endpoint, in a separate process: the client library is big, and a server may never answer.
 
 ``main([task])`` takes a JSON :class:`Task` and prints a JSON :data:`Answer`. The keys come through an inherited
-descriptor of their file; they stand in no argument, no environment, no message. The library is botocore: Ceph tests
-its own gateway with it, it is released every week, and it knows path-style addresses, signature version 4 and own
+descriptor of their file; they appear in no argument, environment or message. The library is botocore: Ceph tests its
+own gateway with it, it is released every week, and it supports path-style addresses, signature version 4 and private
 certificates. https://botocore.amazonaws.com/v1/documentation/api/latest/index.html
 """
 
@@ -26,12 +26,12 @@ from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.object.s3_credentials import MAX_BYTES, Credentials, parse_credentials
 
 SWEEP_MAX = 10_000
-"""So many leftovers are removed in one go; a run leaves one at most."""
+"""Leftovers removed in one go; a run leaves one at most."""
 BODY_MAX_BYTES = 4 << 20
-"""Of an answer that is no object: a listing of a thousand keys, each as long as keys may be, has less."""
+"""Limit for an answer other than an object; a listing of a thousand keys of maximum length is smaller."""
 MEMORY_MAX_BYTES = 512 << 20
-"""Five times what this process has at work; besides its objects."""
-_COPIES = 8  # of an object: what was put, what was read, the library's own
+"""Five times what this process needs, not counting its objects."""
+_COPIES = 8  # of an object: the one put, the one read, the library's own
 _SWEEP_PAGE = 1000  # what S3 lists and deletes at once
 _NOT_THERE = frozenset({"404", "NoSuchBucket", "NoSuchKey", "NotFound"})
 _BY_CODE = {
@@ -48,7 +48,7 @@ _ENDLESS = f"the answer is longer than {BODY_MAX_BYTES >> 20} MiB; is this an S3
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """``operations`` of each kind below ``prefix``; 0: only remove what is left there."""
+    """``operations`` of each kind below ``prefix``; 0: only remove leftovers."""
 
     endpoint: str
     bucket: str
@@ -77,7 +77,7 @@ Answer: TypeAlias = Done | Refused | Failed
 
 
 class _Trouble(Exception):
-    """A request that went wrong; ``code`` as the server says it, "" where none came."""
+    """A failed request; ``code`` is the server's, "" without one."""
 
     def __init__(self, code: str, message: str, *, timeout: bool = False) -> None:
         self.code, self.timeout = code, timeout
@@ -107,8 +107,8 @@ def main(argv: list[str]) -> int:
 
 
 def connect(task: Task, credentials: Credentials) -> Client:
-    """A client that asks nobody else for keys, settings or a proxy, and tries nothing twice."""
-    os.environ |= {  # this process's own: what stands in somebody's home must not change the experiment
+    """A client that takes keys, settings and proxy from nowhere else, and never retries."""
+    os.environ |= {  # for this process only: files in a home directory must not change the experiment
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
@@ -123,7 +123,7 @@ def connect(task: Task, credentials: Credentials) -> Client:
         raise ProbeRefused(
             "tool-missing", "botocore is not installed; install plumbline[s3], or on Debian python3-botocore"
         ) from error
-    awsrequest.AWSResponse = _bounded(awsrequest.AWSResponse)  # what the library's HTTP layer makes, and reads whole
+    awsrequest.AWSResponse = _bounded(awsrequest.AWSResponse)  # the class whose body the HTTP layer reads whole
     settings = Config(
         signature_version="s3v4",
         connect_timeout=task.request_timeout_s,
@@ -131,7 +131,7 @@ def connect(task: Task, credentials: Credentials) -> Client:
         retries={"total_max_attempts": 1},
         proxies={},
         s3={"addressing_style": "path"},
-        # checksums beyond the signature's are Amazon's own since 2025: other servers refuse them
+        # checksums beyond the signature's are Amazon's alone since 2025: other servers refuse them
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
         max_pool_connections=1,
@@ -149,11 +149,11 @@ def connect(task: Task, credentials: Credentials) -> Client:
 
 
 class _TooLong(Exception):
-    """An answer that goes on beyond the bound."""
+    """An answer longer than the limit."""
 
 
 def _bounded(response: Any) -> Any:
-    """The library's response, whose body ends with :class:`_TooLong` where it is longer than it may be."""
+    """The library's response class, with a body that raises :class:`_TooLong` beyond the limit."""
 
     class Bounded(response):  # type: ignore[misc]
         _content: bytes | None
@@ -175,13 +175,13 @@ def _bounded(response: Any) -> Any:
 
 
 class Client:
-    """The few requests there are; every error is a :class:`_Trouble` in our own words."""
+    """The few requests we need; every error becomes a :class:`_Trouble` with our own message."""
 
     def __init__(self, client: Any, task: Task, version: str) -> None:
         self._client, self._task, self.version = client, task, version
 
     def ask(self, operation: str, **arguments: Any) -> Any:
-        """One request on our bucket; ``operation`` in botocore's words (``put_object``)."""
+        """One request on our bucket; ``operation`` is botocore's name (``put_object``)."""
         from botocore import exceptions  # noqa: PLC0415
 
         try:
@@ -206,11 +206,11 @@ class Client:
         except (exceptions.BotoCoreError, exceptions.HTTPClientError, OSError) as error:
             if isinstance(getattr(error, "kwargs", {}).get("error"), _TooLong):
                 raise self._trouble("", operation, _ENDLESS) from None
-            # not its text: what is in there is not ours to know
+            # without its text, whose content we do not know
             raise self._trouble("", operation, f"the request failed ({type(error).__name__})") from None
 
     def read(self, key: str, size: int) -> bytes:
-        """The object; of one that is longer than ``size`` one byte more."""
+        """The object, cut off at ``size`` + 1 bytes."""
         from botocore import exceptions  # noqa: PLC0415
 
         body = self.ask("get_object", Key=key)["Body"]
@@ -229,7 +229,7 @@ class Client:
 
 
 def work(task: Task, client: Client) -> Done:
-    """Make or check the bucket, remove what is left of an earlier life, then measure."""
+    """Create or check the bucket, remove an earlier run's leftovers, then measure."""
     deadline = time.monotonic() + task.timeout_s
     if not take_bucket(task, client, make=task.operations > 0):
         return Done(client.version)
@@ -247,7 +247,7 @@ def work(task: Task, client: Client) -> Done:
 
 
 def measure(task: Task, client: Client, key: str, spent: dict[str, list[int]]) -> None:
-    """One object's life; it is removed whatever happens."""
+    """Put, get, list and delete one object; it is removed even after a failure."""
     content = os.urandom(task.object_size)
     digest = hashlib.sha256(content).digest()
 
@@ -272,9 +272,10 @@ def measure(task: Task, client: Client, key: str, spent: dict[str, list[int]]) -
 
 
 def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
-    """Whether there is a bucket that we may write to: made by us, or found empty, and marked.
+    """Whether there is a bucket that we may write to: created by us, or found empty, and marked.
 
-    Refuses ``not-ours`` for one that holds something and has no marker, ``versioned`` where nothing ever goes away.
+    Raises :class:`ProbeRefused`: ``not-ours`` for a bucket with objects but no marker, ``versioned`` for one that keeps
+    every version.
     """
     where = f"{task.endpoint}: bucket {task.bucket}"
     try:
@@ -303,14 +304,14 @@ def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
     try:
         versioned = client.ask("get_bucket_versioning").get("Status") == "Enabled"
     except _Trouble:
-        versioned = False  # a server without versions
+        versioned = False  # a server that does not support versions
     if versioned:
         raise ProbeRefused("versioned", f"{where} keeps every version for ever; suspend its versioning or name another")
     return True
 
 
 def sweep(task: Task, client: Client, deadline: float) -> None:
-    """Remove what lies below our own prefix."""
+    """Remove everything below our own prefix."""
     for key in _keys(task, client):
         if time.monotonic() > deadline:
             raise _Trouble(

@@ -1,12 +1,12 @@
-"""Which OSD serves an object: the placement group by Ceph's own hash, the OSD by asking the monitors.
+"""Which OSD serves an object: we compute the placement group with Ceph's own hash, and ask the monitors for the OSD.
 
     name → placement group    ``ceph_str_hash_rjenkins`` over ``namespace \\x1f name``, then ``ceph_stable_mod``
                               (src/common/ceph_hash.cc, src/include/rados.h, src/osd/osd_types.cc ``hash_key``)
-    placement group → OSDs    ``ceph osd map POOL NAME NAMESPACE``: upmaps, temporary and down OSDs are all in it
+    placement group → OSDs    ``ceph osd map POOL NAME NAMESPACE``: includes upmaps, temporary and down OSDs
 
-Computing the first half here makes one question for each placement group enough, where trying names at random would
-ask for the same groups again and again. A pool has no more primaries than placement groups: an OSD that is none's
-primary can't be reached in this pool, and is named.
+With the first half computed here, one query per placement group is enough; random names would query the same groups
+again and again. A pool has no more primaries than placement groups: an OSD that is primary for no group can't be
+reached in this pool, and is reported.
 
 Light modules only: the canary's worker imports this.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from random import Random
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
@@ -26,7 +26,7 @@ _32 = 0xFFFFFFFF
 
 
 def hash_name(name: str, namespace: str = "") -> int:
-    """32 bits, as every client of Ceph computes them (``object_hash rjenkins``, the only one in use)."""
+    """32 bits, as every Ceph client computes them (``object_hash rjenkins``, the only one in use)."""
     key = (f"{namespace}\x1f{name}" if namespace else name).encode()
     a = b = _SEED
     c = 0
@@ -39,7 +39,7 @@ def hash_name(name: str, namespace: str = "") -> int:
     rest = key[whole:]
     a = a + int.from_bytes(rest[:4], "little") & _32
     b = b + int.from_bytes(rest[4:8], "little") & _32
-    c = c + len(key) + (int.from_bytes(rest[8:], "little") << 8) & _32  # the lowest byte is the length's
+    c = c + len(key) + (int.from_bytes(rest[8:], "little") << 8) & _32  # the lowest byte is for the length
     return _mix(a, b, c)[2]
 
 
@@ -64,9 +64,9 @@ def _mix(a: int, b: int, c: int) -> tuple[int, int, int]:
 
 
 class Placement:
-    """Two names of objects in one placement group, for each OSD that is some group's primary in one namespace.
+    """For each OSD that is primary for some group in one namespace: two object names in one placement group.
 
-    ``primary`` asks the monitors for a name's acting primary; ``pause`` is called between questions.
+    ``primary`` asks the monitors for a name's acting primary; ``pause`` is called before each query.
     """
 
     def __init__(
@@ -84,16 +84,16 @@ class Placement:
         self.names: dict[int, tuple[str, str]] = {}
         """OSD → names."""
         self.asked = 0
-        """Questions to the monitors so far."""
+        """Queries to the monitors so far."""
 
     def choose(self, osds: Collection[int], groups: int) -> None:
-        """Find names for ``osds`` in a pool of ``groups``; those known are checked, and kept where they still hold."""
-        if groups != self._groups:  # two names of one group may be in two by now
+        """Find names for ``osds`` in a pool of ``groups``; known names are checked, and kept if still valid."""
+        if groups != self._groups:  # two names of one group may now be in two groups
             self._groups, self.names = groups, {}
         self.names = {osd: names for osd, names in self.names.items() if osd in osds and self._ask(names[0]) == osd}
         missing = set(osds) - self.names.keys()
         order = list(range(groups))
-        self._random.shuffle(order)  # many hosts start at a time: each asks for other groups first
+        self._random.shuffle(order)  # many hosts start at a time: each queries other groups first
         for group in order:
             if not missing:
                 return
@@ -109,7 +109,7 @@ class Placement:
         return self._primary(name)
 
     def _names_in(self, group: int, part: str) -> Iterator[str]:
-        """``<prefix>/osd.3/17``: those numbers that lead to the group."""
+        """``<prefix>/osd.3/17``: the names with numbers that map to the group."""
         number = 0
         while True:
             name = f"{self._prefix}/{part}/{number}"
@@ -119,17 +119,17 @@ class Placement:
 
 
 def pool_groups(cluster: Cluster, pool: str) -> int:
-    """Number of placement groups; ``OSError`` when the monitors don't answer."""
+    """Number of placement groups; ``OSError`` if the monitors don't answer."""
     return int(cluster.mon_command("osd pool get", {"pool": pool, "var": "pg_num"})["pg_num"])
 
 
 def primary_of(cluster: Cluster, pool: str, namespace: str, name: str) -> int:
-    """The OSD that answers for an object now, -1 for none."""
+    """The OSD that currently serves an object, -1 for none."""
     return int(
         cluster.mon_command("osd map", {"pool": pool, "object": name, "nspace": namespace}).get("acting_primary", -1)
     )
 
 
 def osdmap_epoch(cluster: Cluster) -> int:
-    """Grows with every change of the map."""
+    """The map's epoch, which grows with every change."""
     return int(cluster.mon_command("osd stat")["epoch"])

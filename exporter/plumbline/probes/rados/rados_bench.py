@@ -1,11 +1,11 @@
-"""`rados bench` in our own pool and namespace, for a few seconds, with so many objects at most.
+"""`rados bench` in our own pool and namespace, for a few seconds, with a limited number of objects.
 
-It writes ``benchmark_data_<host>_<pid>_object<N>``, and an object of its run's name that tells reads what there is.
-All of them are removed after the run by our own hand: Ceph's clean-up needs that last object, which a run that was
-killed has not written, and it waits for ever while the pool is full. What a daemon that was killed left is removed at
-its next start, unless a ``rados`` of that process number still runs here.
+It writes ``benchmark_data_<host>_<pid>_object<N>``, and an object with its run's name that lists, for reads, which
+objects exist. We remove all of them after the run ourselves: Ceph's clean-up needs that last object, which a killed
+run has not written, and it waits for ever while the pool is full. What a killed daemon left is removed at its next
+start, unless a ``rados`` with that process id still runs here.
 
-The program tells mean and maximum of the latency, and no percentiles.
+The program reports mean and maximum latency, but no percentiles.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from plumbline.probes.rados.rados_bench_output import RadosBenchReport, parse_ra
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.tool import RADOS, refuse_if_stopped
 
+# Ceph truncates the host's name to this length
 _HOST_BYTES = 29
-"""Ceph cuts the host's name after so many."""
 SWEEP_TIMEOUT_S = 90.0
 
 
@@ -48,7 +48,7 @@ class RadosBenchProbe:
 
     @property
     def pool(self) -> str:
-        """Where it writes."""
+        """The pool it writes to."""
         return self.config.pool or self.access.pool
 
     @property
@@ -60,11 +60,11 @@ class RadosBenchProbe:
 
     @property
     def run_name(self) -> str:
-        """The object in which a write tells reads what there is."""
+        """The object in which a write records what reads can use."""
         return f"plumbline-{self.host}-{self.config.name}"
 
     def argv(self, mode: str) -> tuple[str, ...]:
-        """One part of a run: ``write``, ``seq``, ``rand``."""
+        """The command of one part of a run: ``write``, ``seq``, ``rand``."""
         write: tuple[str, ...] = ()
         if mode == "write":
             write = (
@@ -79,7 +79,7 @@ class RadosBenchProbe:
                 "-p", self.pool, "-N", NAMESPACE, "bench", str(max(1, round(self.config.runtime))), mode
             ),
             *("-t", str(self.workload.concurrent), "--run-name", self.run_name, *write),
-            # a full pool holds writes back for ever; a slow one must be allowed to be slow
+            # a full pool holds writes back for ever, so there is a limit; a slow pool needs time
             *(f"--rados-osd-op-timeout={self._operation_timeout_s}", "--format", "json"),
         )
 
@@ -88,7 +88,7 @@ class RadosBenchProbe:
         return max(5, round(float(self.config.timeout) / 3))
 
     def run(self, run: Run) -> ProbeResult:
-        """Write, or write and read; the objects are gone afterwards."""
+        """Write, or write and read; the objects are removed afterwards."""
         self.access.check()
         version = RADOS.version(run.runner)
         started = run.clock()
@@ -96,7 +96,7 @@ class RadosBenchProbe:
             outcome, message, report, spent_s = self._measure(run)
         finally:
             run.progress(Progress("removing its objects", 0.95))
-            left = self._sweep(ProcessRunner(self.environment))  # one that the run's end does not end
+            left = self._sweep(ProcessRunner(self.environment))  # a runner that the end of the run does not stop
         if left and outcome is Outcome.SUCCESS:
             outcome, message = Outcome.FAILURE, left
         return self.identity.result(
@@ -109,7 +109,7 @@ class RadosBenchProbe:
         )
 
     def clean_up(self, run: Run) -> None:
-        """Remove what a daemon that was killed left behind."""
+        """Remove what a killed daemon left behind."""
         self.access.check()
         left = self._sweep(run.runner)
         if left:
@@ -134,7 +134,7 @@ class RadosBenchProbe:
         return Outcome.SUCCESS, "", report, spent_s
 
     def _sweep(self, runner: Runner) -> str:
-        """Remove this host's objects; why some are still there, empty when none are."""
+        """Remove this host's objects; returns why some remain, or an empty string."""
         command = ceph_task.argv(
             self.access.librados(),
             "sweep",
@@ -153,7 +153,7 @@ class RadosBenchProbe:
 
 
 def build(config: RadosBenchConfig, workload: RadosBench, host: Host) -> Plan:
-    """A probe of the pool."""
+    """One probe for the pool."""
     access = CephAccess.of(host.ceph)
     device_class = config.device_class or only_class(host)
     probe = RadosBenchProbe(config, workload, access, socket.gethostname(), device_class, host.environment)
@@ -161,7 +161,7 @@ def build(config: RadosBenchConfig, workload: RadosBench, host: Host) -> Plan:
 
 
 def judge(done: Completed, what: str, timeout_s: float) -> tuple[Outcome, str]:
-    """Outcome and message from how one of Ceph's programs ended; success has no message."""
+    """Outcome and message from the exit of one of Ceph's programs; success has no message."""
     if done.timed_out:
         return (
             Outcome.TIMEOUT,
@@ -177,7 +177,7 @@ def judge(done: Completed, what: str, timeout_s: float) -> tuple[Outcome, str]:
 
 
 def first_line(done: Completed) -> str:
-    """The first line of stderr for a person, else the last of stdout."""
+    """The first non-empty line of stderr, else the last line of stdout."""
     lines = [line.strip() for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     lines = lines or [line.strip() for line in done.stdout.decode("utf-8", "replace").splitlines()[-1:]]
     return excerpt(lines[0]) if lines else ""

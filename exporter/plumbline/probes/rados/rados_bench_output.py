@@ -1,4 +1,4 @@
-"""What ``rados bench --format json`` prints, of Ceph 16 to 20: nearly JSON.
+"""The output of ``rados bench --format json``, of Ceph 16 to 20: nearly JSON.
 
     hints = 1
     {"concurrent_ios":"4","object_size":"65536", …,"datas":[{"sec":"0", …},{"sec":"3", …}Cleaning up (deleting benchmark objects)
@@ -7,12 +7,12 @@
     ],"total_time_run":"3.005183","total_writes_made":"1185","write_size":"65536","bandwidth":"24.644923",
     "average_iops":"394","stddev_iops":"1137091504","average_latency":"0.010132","max_latency":"0.056924", …}
 
-Text stands before, inside and after the document; numbers are strings, and may as well be numbers; the key is
-``max_latency`` or, of older writers, ``max_latency:``; ``stddev_iops`` can be an uninitialised word. A run that fails
-breaks off. So nothing is decoded: the few wanted keys are looked up where the totals stand, after ``datas``, and each
-must be a number that makes sense. https://github.com/ceph/ceph/blob/main/src/common/obj_bencher.cc
+There is text before, inside and after the document; numbers are strings, but may also be plain numbers; the key is
+``max_latency``, or ``max_latency:`` in older releases; ``stddev_iops`` can be an uninitialised word. The output of a
+failed run is incomplete. So nothing is decoded: the few keys needed are searched for in the totals, after ``datas``,
+and each must be a valid number. https://github.com/ceph/ceph/blob/main/src/common/obj_bencher.cc
 
-``bandwidth`` is in MiB/s; latencies are in seconds. There are no percentiles, and none are made up.
+``bandwidth`` is in MiB/s; latencies are in seconds. There are no percentiles, and none are derived.
 """  # noqa: E501  (verbatim)
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RadosBenchReport:
 
 
 def parse_rados_bench(text: str, *, source: str = "rados bench") -> RadosBenchReport:
-    """The totals; :class:`ParseError` for a run that broke off, did nothing, or says what cannot be."""
+    """Parse the totals; :class:`ParseError` for a run that is incomplete, did nothing, or has invalid figures."""
     _, found, totals = text.rpartition('"datas"')
     if not found:
         raise ParseError(source, "no JSON document")
@@ -61,7 +61,7 @@ def parse_rados_bench(text: str, *, source: str = "rados bench") -> RadosBenchRe
         operations=int(operations),
         object_bytes=int(size) if size is not None and size >= 0 else 0,
         duration_s=duration,
-        iops=operations / duration,  # average_iops is the same, cut to a whole number
+        iops=operations / duration,  # average_iops is the same, truncated to a whole number
         bytes_per_second=bandwidth * MIB,
         mean_s=mean,
         max_s=longest if longest is not None and longest >= mean else None,
@@ -69,7 +69,7 @@ def parse_rados_bench(text: str, *, source: str = "rados bench") -> RadosBenchRe
 
 
 def object_prefix(text: str) -> str:
-    """``benchmark_data_<host>_<pid>``; empty where it is not told."""
+    """``benchmark_data_<host>_<pid>``; empty if it is not in the output."""
     found = _PREFIX.search(text)
     return found[1] if found else ""
 
@@ -82,7 +82,7 @@ def _positive(text: str, key: str, source: str) -> float:
 
 
 def _find(text: str, key: str) -> float | None:
-    """The last number of this name, in quotes or not; ``None`` where there is none, or no finite one."""
+    """The last number of this name, in quotes or not; ``None`` if it is missing or not finite."""
     found = re.findall(rf'"{key}:?"\s*:\s*"?({_NUMBER})"?', text)
     value = float(found[-1]) if found else math.nan
     return value if math.isfinite(value) else None

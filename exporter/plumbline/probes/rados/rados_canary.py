@@ -1,8 +1,7 @@
-"""The RADOS canary, seen from the daemon: one worker for all OSDs of a probe, and one canary to look at for each.
+"""The daemon's side of the RADOS canary: one worker for all OSDs of a probe, and one canary per OSD to read.
 
-The operations run in ``rados_canary_worker.py``, a process of its own: a cluster that hangs leaves that process
-waiting, and nothing else. Histograms live in memory that all workers share one after another, so counters never go
-back while the daemon lives.
+The operations run in ``rados_canary_worker.py``, a separate process: a cluster that hangs blocks only that process.
+Histograms are in memory that successive workers share, so counters never go back while the daemon lives.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class OsdPlan:
     device_class: str
     bounds: tuple[tuple[float, ...], ...] = ((),) * len(OPERATIONS)
     device: str = ""
-    """The disk of an OSD of this host."""
+    """The OSD's disk, if it is on this host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +63,13 @@ class RadosCanaryPlan:
     words: tuple[str, ...]
     workload: RadosOps
     rate: float
-    """Operations a second on each OSD."""
+    """Operations per second on each OSD."""
     stuck_after_s: float
     osds: tuple[OsdPlan, ...]
-    """Empty when it is not known yet which there are."""
+    """Empty while they are unknown."""
 
     def order(self) -> str:
-        """What the worker is told."""
+        """The worker's task as JSON."""
         return json.dumps(
             {
                 "access": asdict(self.access),
@@ -86,7 +85,7 @@ class RadosCanaryPlan:
 
 
 class RadosCanaries:
-    """The worker of one probe, and what it says; :meth:`of` is one OSD's canary."""
+    """The worker of one probe and its data; :meth:`of` returns one OSD's canary."""
 
     def __init__(
         self,
@@ -125,12 +124,12 @@ class RadosCanaries:
         self.skips = dict.fromkeys(ADVICE, 0)
 
     def of(self, osd: OsdPlan | None) -> OsdCanary:
-        """One OSD's; ``None``: that of the whole probe, where no OSD is known yet."""
+        """One OSD's canary; ``None``: the whole probe's, while no OSD is known."""
         return OsdCanary(self, osd)
 
     @property
     def pid(self) -> int | None:
-        """The worker's process id while there is one."""
+        """The worker's process id, or ``None`` without a worker."""
         worker = self._worker
         return worker.pid if worker else None
 
@@ -141,23 +140,23 @@ class RadosCanaries:
 
     @property
     def stopped(self) -> bool:
-        """For good: another one is to be made."""
+        """Whether it is stopped for good: make a new object to start again."""
         return self._memory_fd < 0
 
     @property
     def troubled(self) -> bool:
-        """Whether the last worker ended by itself; one that is at work now must first show that it can be."""
+        """Whether the last worker ended by itself; the current one must first prove that it works."""
         return bool(self._trouble.message)
 
     def start(self) -> None:
-        """Start the first worker, unless it runs; waits for nothing."""
+        """Start the first worker, unless it runs; does not block."""
         with self._lock:
             if not self._wanted and not self.stopped:
                 self._wanted = True
                 self._spawn()
 
     def poll(self) -> None:
-        """Notice a worker that ended, and start the next one when its time has come. Never waits."""
+        """Detect a worker that ended, and start the next one when it is due. Never waits."""
         with self._lock:
             worker = self._worker
             if worker is not None:
@@ -169,7 +168,7 @@ class RadosCanaries:
                 self._spawn()
 
     def stop(self, timeout_s: float) -> bool:
-        """End the worker; False when it hangs in the kernel."""
+        """End the worker; False if it hangs in the kernel."""
         with self._lock:
             self._wanted = False
             worker = self._worker
@@ -184,7 +183,7 @@ class RadosCanaries:
             return True
 
     def look(self) -> tuple[Snapshot, tuple[int, ...], CanaryState, str, str]:
-        """Counts, starts of running operations, and the worker's state with reason and message."""
+        """Counts, start times of running operations, and the worker's state with reason and message."""
         worker, trouble = self._worker, self._trouble
         snapshot = self._memory.snapshot()
         if worker is None or trouble.state is CanaryState.UNKILLABLE:
@@ -200,7 +199,7 @@ class RadosCanaries:
         return snapshot, since, CanaryState.PREPARING, "preparing", message
 
     def edges(self, bounds: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Bounds as they are counted, and all edges: the same objects for ever, as the renderer wants them."""
+        """Bounds as they are counted, and all edges: the same objects for ever, as the renderer needs them."""
         return self._edges(bounds)
 
     def _spawn(self) -> None:
@@ -238,8 +237,8 @@ class RadosCanaries:
 
 
 class OsdCanary:
-    """One OSD's share of a worker: a :class:`~plumbline.probes.model.ContinuousProbe`. Starting and stopping it does
-    so to all."""
+    """One OSD's share of a worker, a :class:`~plumbline.probes.model.ContinuousProbe`. Starting or stopping it affects
+    all OSDs of the probe."""
 
     def __init__(self, group: RadosCanaries, osd: OsdPlan | None) -> None:
         self._group, self._osd = group, osd
@@ -255,7 +254,7 @@ class OsdCanary:
 
     @property
     def pid(self) -> int | None:
-        """The worker's process id while there is one."""
+        """The worker's process id, or ``None`` without a worker."""
         return self._group.pid
 
     def start(self) -> None:
@@ -263,7 +262,7 @@ class OsdCanary:
         self._group.start()
 
     def poll(self) -> None:
-        """Notice a worker that ended, and what changed for this OSD."""
+        """Detect a worker that ended, and changes for this OSD."""
         self._group.poll()
         reading = self.read()
         if reading.reason != self._note:
@@ -277,7 +276,7 @@ class OsdCanary:
         return self._group.stop(timeout)
 
     def read(self) -> CanaryReading:
-        """What is known now; waits for nothing."""
+        """The current data; never waits."""
         plan, osd, group = self.plan, self._osd, self._group
         snapshot, since_ns, state, reason, message = group.look()
         mine = slice(self._first, self._first + len(OPERATIONS)) if osd else slice(0, 0)
@@ -310,7 +309,7 @@ class OsdCanary:
         outdated = reason == OSDS_CHANGED
         if outdated:
             reason = message = ""
-        # also when it has ended: who ran it once wants to know why this OSD has no figures
+        # even after it has ended: after a single run, a person wants to know why this OSD has no figures
         if note and (state is CanaryState.RUNNING or not reason):
             reason, message = note, f"{name}: {_NOT_SERVED[note]}"
         elif state is CanaryState.RUNNING and failing:
@@ -342,7 +341,7 @@ class OsdCanary:
         if reason not in ("", "preparing", "choosing") or state not in (CanaryState.RUNNING, CanaryState.PREPARING):
             return False
         if state is CanaryState.PREPARING and self._group.troubled:
-            return False  # or it would take turns for as long as the cluster is gone: refused, trying, refused
+            return False  # otherwise it would alternate while the cluster is gone: refused, trying, refused
         known = [each.last_completion_ts for each in streams if each.last_completion_ts is not None]
         if len(known) < len(streams) or not streams:
             return None
@@ -351,7 +350,7 @@ class OsdCanary:
 
 
 class _Edges:
-    """The edges for bounds, each made once."""
+    """The edges for bounds, each computed once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[float, ...], tuple[tuple[float, ...], tuple[float, ...]]] = {}

@@ -1,4 +1,4 @@
-"""The RADOS canary: from its configuration to a canary for each OSD, all of them in one worker."""
+"""The RADOS canary: from its configuration to one canary per OSD, all in one worker."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from plumbline.probes.model import Bounds, Host, Identity, Plan
 from plumbline.probes.rados.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
 
 PREFIX = "plumbline"
-"""Of all the canaries' objects: ``plumbline/<host>/<probe>/osd.3/17``."""
+"""Prefix of all the canaries' objects: ``plumbline/<host>/<probe>/osd.3/17``."""
 APART = "@now"
-"""After the probe's name, where a person runs it beside the daemon; no name has an ``@``."""
+"""Appended to the probe's name in an interactive run beside the daemon; no name contains ``@``."""
 
 
 @dataclass(slots=True)
 class _Shared:
-    """The worker that the OSDs of one probe have in common."""
+    """The worker that the OSDs of one probe share."""
 
     storage: Path
     known: ClusterOsds | None
-    """What the cluster said when this was planned."""
+    """The cluster's answer when this was planned."""
     made: RadosCanaries | None = None
 
     def make(self, plan: RadosCanaryPlan) -> RadosCanaries:
-        """The one for this plan; a new one where the last was stopped, or the plan is another."""
+        """The worker for this plan; a new one if the last was stopped, or the plan differs."""
         if self.made is None or self.made.stopped or self.made.plan != plan:
             self.made = RadosCanaries(plan)
             if self.known is not None:
@@ -44,7 +44,7 @@ class _Shared:
 
 @dataclass(frozen=True, slots=True)
 class RadosCanaryJob:
-    """One OSD's canary; ``None``: of the whole probe, where it is not known yet which OSDs there are."""
+    """One OSD's canary; with ``osd`` ``None``, the whole probe's, while its OSDs are unknown."""
 
     config: RadosCanaryConfig
     access: CephAccess
@@ -53,7 +53,7 @@ class RadosCanaryJob:
     osd: FoundOsd | None
     shared: _Shared = field(compare=False)
     apart: bool = False
-    """With objects of its own: a worker removes at its start what it finds under its prefix."""
+    """Whether it uses a prefix of its own: at its start a worker removes all objects under its prefix."""
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class RadosCanaryJob:
         return self._label(self.osd) if self.osd else self.config.name
 
     def identities(self) -> tuple[Identity, ...]:
-        """One; none where nothing can be measured yet."""
+        """One; none if nothing can be measured yet."""
         if self.osd is None:
             return ()
         return (
@@ -82,7 +82,7 @@ class RadosCanaryJob:
         host = socket.gethostname()
         return RadosCanaryPlan(
             name=config.name,
-            # an operation that hangs is to be seen hanging, and not to be given up after a moment
+            # long enough to see an operation hang, instead of timing out at once
             access=replace(access, operation_timeout_s=max(access.operation_timeout_s, round(2 * config.stuck_after))),
             pool=config.pool or self.access.pool,
             namespace=NAMESPACE,
@@ -108,13 +108,13 @@ class RadosCanaryJob:
         )
 
     def make(self, bounds: Bounds) -> OsdCanary:
-        """The canary, not started yet."""
+        """The canary, not yet started."""
         group = self.shared.make(self.plan(bounds))
         index = self.osds.index(self.osd) if self.osd else None
         return group.of(None if index is None else group.plan.osds[index])
 
     def hurried(self, factor: float) -> RadosCanaryJob:
-        """Quicker, on other objects than the daemon's."""
+        """The same at ``factor`` times the rate, on other objects than the daemon's."""
         return replace(self, config=structs.replace(self.config, rate=quicker(self.config.rate, factor)), apart=True)
 
     def _label(self, osd: FoundOsd) -> str:
@@ -122,7 +122,7 @@ class RadosCanaryJob:
 
 
 def build(config: RadosCanaryConfig, workload: RadosOps, host: Host) -> Plan:
-    """A canary for each OSD."""
+    """One canary per OSD."""
     osds = look_up(config.osds, config.device_class, host)
     shared, access = _Shared(host.storage, host.cluster_osds()), CephAccess.of(host.ceph)
     jobs = [RadosCanaryJob(config, access, workload, osds, osd, shared) for osd in osds or (None,)]

@@ -1,17 +1,17 @@
-"""The RADOS canary's worker: librados, its threads and whatever hangs in them, in a small process of their own.
+"""The RADOS canary's worker: librados, its threads and whatever hangs in them, in a small separate process.
 
 ``probes/rados_canary.py`` starts it in an isolated interpreter as ``… <memory fd> <lifeline fd> <order as JSON>``. It
-connects, removes what an earlier life left, chooses objects so that each OSD is primary for its own, and operates until
-it is ended; every few seconds it looks whether the map of OSDs changed, and chooses anew where an OSD moved.
+connects, removes what an earlier worker left, chooses objects so that each OSD is primary for its own, and operates
+until it is ended; every few seconds it checks whether the OSD map changed, and chooses again if an OSD moved.
 
-Each OSD has two lanes, threads of their own, so that one slow OSD delays nobody's schedule, and a thread's clock stops
-when its own operation ends. One lane writes and removes: that takes the OSD *and its replicas*. The other only reads:
-that is the primary alone, so where writes to several OSDs are slow and reads of one are, that one is to blame.
+Each OSD has two lanes, each a thread, so that a slow OSD delays no other's schedule, and a thread's clock stops when
+its own operation ends. One lane writes and removes: that involves the OSD *and its replicas*. The other only reads:
+that involves the primary alone, so if writes to several OSDs are slow but reads of only one, that OSD is the cause.
 
-The main thread waits for nothing but the daemon. When that ends it, or is gone, the canary's objects are removed, as
-far as that is done in a moment; the rest is the next start's.
+The main thread waits only for the daemon. When the daemon ends the worker, or is gone, the canary's objects are removed
+as far as possible within a moment; the next start removes the rest.
 
-Light modules only, besides what ``ctypes`` and librados need: its memory is what the canary costs a node.
+Light modules only, besides what ``ctypes`` and librados need: the worker's memory is what the canary costs a node.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from plumbline.probes.rados import placement
 from plumbline.probes.rados.placement import Placement
 from plumbline.probes.rados.rados_sweep import remove, sweep
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 OPERATIONS = ("write", "read", "remove")
 """An OSD's streams, in this order."""
 NOTES = ("", "choosing", "down", "out", "gone", "no-primary")
-"""Why an OSD has no operations, by the number in its streams' note."""
+"""Why an OSD has no operations; the index is the note in its streams."""
 ERRORS = ("EIO", "ENOSPC", "EDQUOT", "ETIMEDOUT", "short", "other")
 """Kinds of failed operations; ``EDQUOT``: the pool's quota is full."""
 OSDS_CHANGED = "osds-changed"
-"""What the worker says besides RUNNING when its OSDs are not those that the configuration means by now."""
+"""Reported besides RUNNING if the configuration now means other OSDs than the worker's."""
 LOOK_AGAIN_S = 10.0
 LOOK_AT_ALL_S = 300.0
-"""How often OSDs' classes and hosts are looked at where no object moved."""
+"""How often the OSDs' classes and hosts are checked if no object moved."""
 SWEEP_WITHIN_S = 30.0
 LEAVE_WITHIN_S = 1.0
 """The daemon ends a worker that is not gone by then."""
@@ -64,14 +64,14 @@ _QUESTION_GAP_S = 0.002
 
 
 def main(argv: list[str]) -> int:
-    """Work until ended; never returns while it goes well."""
+    """Work until ended; never returns while all goes well."""
     keep_memory_private()  # it will hold a key
     limit_memory(LIBRADOS)
     lifeline, memory_fd, order = os.dup(int(argv[0])), int(argv[1]), Order(json.loads(argv[2]))
     try:  # contextlib is not light  # noqa: SIM105
         os.nice(10)
     except OSError:
-        pass  # a sandbox forbids it: then it works at the daemon's own priority
+        pass  # a sandbox forbids it: then the worker keeps the daemon's priority
     worker = Worker(WorkerMemory(memory_fd), order)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGTERM, lambda *_: worker.leave())
@@ -82,14 +82,14 @@ def main(argv: list[str]) -> int:
 
 
 def die(mistake: Exception) -> None:
-    """A thread that ended by a mistake ends the process: the daemon tells its last words, and starts another."""
+    """An unexpected exception in a thread ends the process: the daemon logs its last words, and starts another."""
     sys.excepthook(type(mistake), mistake, mistake.__traceback__)
     sys.stderr.flush()
     os._exit(1)
 
 
 class Order:
-    """What the worker is to do, as JSON in its arguments; no secrets in it."""
+    """The worker's task, as JSON in its arguments; it contains no secrets."""
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.access = Access(**facts["access"])
@@ -97,9 +97,9 @@ class Order:
         self.object_size = int(facts["object_size"])
         self.host = str(facts["host"])
         self.words = tuple(facts["words"])
-        """``host``, ``all``, ``osd.3``: what the configuration says."""
+        """``host``, ``all``, ``osd.3``: the configuration's words."""
         self.osds = tuple((int(number), str(device_class)) for number, device_class in facts["osds"])
-        """What that meant when it was planned: number and CRUSH class; three streams each in the memory."""
+        """The OSDs when this was planned: number and CRUSH class; each has three streams in the memory."""
 
 
 class Worker:
@@ -108,29 +108,29 @@ class Worker:
     def __init__(self, memory: WorkerMemory, order: Order) -> None:
         self.memory, self.order = memory, order
         self.lock = threading.Lock()
-        """Around the memory's counts: lanes take turns."""
+        """Guards the memory's counts, which all lanes update."""
         self.names: dict[int, tuple[str, str]] = {}
-        """OSD → the object written and removed now, and the one read, both in one placement group."""
+        """OSD → its current object to write and remove, and the one to read, both in one placement group."""
         self.random = Random()  # noqa: S311
         self._lanes: list[Lane] = []
         self._pool: Pool | None = None
         self._said = ""
 
     def work(self) -> None:
-        """Connect, prepare, and then look after the objects for ever; ends the process when it can't go on."""
+        """Connect, prepare, and then maintain the objects for ever; ends the process if it can't go on."""
         try:
             self._work()
         except ProbeRefused as refusal:
             self.refuse(refusal)
 
     def refuse(self, refusal: ProbeRefused) -> None:
-        """Say so and end: the daemon starts another after a while."""
+        """Report it and end: the daemon starts another worker after a while."""
         with self.lock:
             self.memory.say(canary_memory.REFUSED, f"{refusal.reason}\n{refusal}")
         os._exit(canary_memory.EXIT_REFUSED)
 
     def leave(self) -> None:
-        """End the process, and remove the objects that are there, if the cluster lets it at once."""
+        """End the process, after removing the existing objects if the cluster answers at once."""
         deadline = time.monotonic() + LEAVE_WITHIN_S
         names = [name for lane in self._lanes for name in lane.leave()]
         if self._pool is not None and names:
@@ -170,10 +170,10 @@ class Worker:
             try:
                 keeper.look_again()
             except (OSError, ParseError):
-                continue  # no monitor answers: the OSDs do without, and so does the canary
+                continue  # no monitor answers: the OSDs work without them, and so does the canary
 
     def say(self, text: str) -> None:
-        """A reason and a sentence besides RUNNING; empty: all is as planned."""
+        """Report a reason and a message besides RUNNING; empty: all is as planned."""
         if text != self._said:
             self._said = text
             with self.lock:
@@ -182,13 +182,13 @@ class Worker:
 
     @property
     def pool(self) -> Pool:
-        """Open since before the first lane."""
+        """The pool, opened before the first lane starts."""
         assert self._pool is not None
         return self._pool
 
 
 class Keeper:
-    """Keeps an object for each OSD, whatever becomes of the map."""
+    """Keeps an object for each OSD while the OSD map changes."""
 
     def __init__(self, worker: Worker, cluster: Cluster) -> None:
         order = worker.order
@@ -204,7 +204,7 @@ class Keeper:
         self._all_looked_at = 0.0
 
     def choose(self) -> None:
-        """Objects for all OSDs that can have one, and notes for the others."""
+        """Choose objects for all OSDs that can have one, and set notes for the others."""
         order, worker = self._worker.order, self._worker
         self._epoch = placement.osdmap_epoch(self._cluster)
         osds = ask_osds(self._cluster)
@@ -224,7 +224,7 @@ class Keeper:
                 stream.note(NOTES.index(note))
 
     def look_again(self) -> None:
-        """Choose anew when the map changed, or after a long time."""
+        """Choose again if the map changed, or after a long time."""
         late = time.monotonic() - self._all_looked_at >= LOOK_AT_ALL_S
         if late or placement.osdmap_epoch(self._cluster) != self._epoch:
             self.choose()
@@ -242,19 +242,19 @@ class Keeper:
 
 
 class Lane:
-    """One operation at a time at random moments; arrivals that meet one are charged."""
+    """One operation at a time at random moments; arrivals during an operation are charged."""
 
     def __init__(self, worker: Worker, osd: int, streams: tuple[WorkerStream, ...]) -> None:
         self.worker, self.osd, self.streams = worker, osd, streams
         self.objects: set[str] = set()
-        """Those of ours that may exist."""
+        """Objects of ours that may exist."""
         self._beginning = threading.Lock()
         self._leaving = False
         self.random = Random()  # noqa: S311
         self._rate = worker.memory.rate * sum(stream.share for stream in streams)
 
     def run(self) -> None:
-        """For ever."""
+        """Run for ever."""
         try:
             while True:
                 time.sleep(gap_ns(self.random, self._rate) / 1e9)
@@ -265,25 +265,25 @@ class Lane:
             self.worker.refuse(refusal)
 
     def arrive(self, written: str, read: str) -> None:
-        """One operation on one of the OSD's objects."""
+        """Do one operation on one of the OSD's objects."""
         raise NotImplementedError
 
     def leave(self) -> tuple[str, ...]:
-        """Make no more objects; those that there may be."""
+        """Create no more objects; returns those that may exist."""
         with self._beginning:
             self._leaving = True
             return tuple(self.objects)
 
     def begin(self, name: str) -> None:
-        """The object is about to be made."""
+        """Record that the object is about to be created."""
         with self._beginning:
             self.objects.add(name)
             if not self._leaving:
                 return
-        threading.Event().wait()  # for the end
+        threading.Event().wait()  # until the process ends
 
     def operate(self, stream: WorkerStream, call: Callable[[], object]) -> bool:
-        """Do and count it; whether it succeeded. ``call`` gives False when too few bytes were transferred."""
+        """Run and count ``call``; returns whether it succeeded. ``call`` returns False for a short transfer."""
         failed, whole = None, False
         started = time.monotonic_ns()
         stream.started(started)
@@ -306,11 +306,11 @@ class Lane:
                     each.count_charge(charged)
             self.worker.memory.end()
         if failed is not None and failed.errno in (errno.ESHUTDOWN, errno.ENOTCONN):
-            raise refused_by(failed, self.worker.order)  # the cluster shut this connection out: another one may do
+            raise refused_by(failed, self.worker.order)  # the cluster blocked this connection: a new one may work
         return whole
 
     def discard(self, name: str) -> bool:
-        """Remove an object outside of any measurement."""
+        """Remove an object without measuring."""
         try:
             self.worker.pool.remove(name)
         except OSError as error:
@@ -324,13 +324,13 @@ class WriteLane(Lane):
     """A write, and then its removal."""
 
     def arrive(self, written: str, read: str) -> None:  # noqa: ARG002
-        """Write it, or remove it if it is there."""
+        """Write the object, or remove it if it exists."""
         (write, erase), pool = self.streams, self.worker.pool
-        for other in self.objects - {written}:  # of a map that is no more
+        for other in self.objects - {written}:  # left from an earlier map
             self.discard(other)
         if written not in self.objects:
             data = os.urandom(self.worker.order.object_size)
-            self.begin(written)  # also a write that failed may be done later
+            self.begin(written)  # a write that failed may still be completed later
             if not self.operate(write, functools.partial(pool.write_full, written, data)):
                 self.discard(written)
         elif self.operate(erase, functools.partial(pool.remove, written)):
@@ -340,7 +340,7 @@ class WriteLane(Lane):
 
 
 class ReadLane(Lane):
-    """Reads of an object that stays."""
+    """Repeated reads of one permanent object."""
 
     def __init__(self, worker: Worker, osd: int, streams: tuple[WorkerStream, ...]) -> None:
         super().__init__(worker, osd, streams)
@@ -348,7 +348,7 @@ class ReadLane(Lane):
         self._written = ""
 
     def arrive(self, written: str, read: str) -> None:  # noqa: ARG002
-        """Read it; write it first, unmeasured, where it is new or was lost."""
+        """Read the object; first write it, unmeasured, if it is new or was lost."""
         pool, size = self.worker.pool, self.worker.order.object_size
         if self._written != read:
             for other in self.objects - {read}:
@@ -357,7 +357,7 @@ class ReadLane(Lane):
             try:
                 pool.write_full(read, self._data)
             except OSError:
-                return  # the other lane counts that
+                return  # the other lane counts such errors
             self._written = read
 
         def whole() -> bool:
@@ -371,13 +371,13 @@ class ReadLane(Lane):
 
 
 def error_index(error: OSError | None) -> int:
-    """Where a failed operation is counted; without an error it was short."""
+    """Index into :data:`ERRORS` for a failed operation; ``None`` means a short one."""
     kind = "short" if error is None else errno.errorcode.get(error.errno or 0, "")
     return ERRORS.index(kind if kind in ERRORS else "other")
 
 
 def refused_by(error: OSError, order: Order) -> ProbeRefused:
-    """Why it can't work now, and what to do."""
+    """The refusal for an error, with advice."""
     reason = {
         errno.EACCES: "permission",
         errno.EPERM: "permission",
@@ -397,4 +397,4 @@ ADVICE = {
     "permission": "run `plumbline ceph setup`: the user's capabilities are too narrow",
     "unreachable": "is the cluster up, and the network to its monitors?",
 }
-"""Every reason the worker refuses for (a label value), and what a person can do about it."""
+"""Every reason for which the worker refuses (a label value), and what an operator can do about it."""

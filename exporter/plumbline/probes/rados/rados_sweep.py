@@ -1,4 +1,4 @@
-"""Removal of objects that Plumbline made: those of our namespace whose names begin as ours do, and no others.
+"""Removal of objects that Plumbline made: only those in our namespace with our name prefix.
 
 Light modules only: the canary's worker imports this.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-TYPE_CHECKING = False  # as typing's, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -24,9 +24,9 @@ def sweep(
     within_s: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[int, int]:
-    """How many were removed, and how many were found and are still there (no time, or an error).
+    """Returns how many were removed, and how many were found but remain (out of time, or an error).
 
-    ``OSError`` when the namespace can't be listed.
+    ``OSError`` if the namespace can't be listed.
     """
     deadline = clock() + within_s
     return remove(pool, (name for name in pool.objects() if is_ours(name)), deadline=deadline, clock=clock)
@@ -35,7 +35,7 @@ def sweep(
 def remove(
     pool: Pool, names: Iterable[str], *, deadline: float, clock: Callable[[], float] = time.monotonic
 ) -> tuple[int, int]:
-    """Remove these objects, some at a time; missing ones count as removed."""
+    """Remove these objects, several at a time; missing ones count as removed. Returns as :func:`sweep`."""
     removed = left = 0
     under_way: list[Operation] = []
 

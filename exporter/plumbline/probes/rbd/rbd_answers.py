@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ImageInfo:
-    """What decides whether it can be used. ``parent``: it is a clone."""
+    """What decides whether the image can be used. ``parent``: whether it is a clone."""
 
     size_bytes: int
     features: tuple[str, ...] = ()
@@ -33,14 +33,14 @@ class ImageInfo:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Somebody who has an image open. ``address`` as Ceph writes it: ``10.0.0.7:0/3506735386``."""
+    """A client that has an image open. ``address`` is in Ceph's form: ``10.0.0.7:0/3506735386``."""
 
     address: str
     client: int | None = None
 
     @property
     def ip(self) -> str:
-        """Only the address of its host."""
+        """The client's IP address."""
         return self.address.rpartition(":")[0].removeprefix("[").removesuffix("]")
 
     def __str__(self) -> str:
@@ -61,29 +61,29 @@ class _Watcher(msgspec.Struct, frozen=True):
 
 class _Status(msgspec.Struct, frozen=True):
     watchers: list[_Watcher] | dict[str, _Watcher] = []
-    """Before Ceph 13 an object, whose one key repeats."""
+    """Before Ceph 13 an object whose only key repeats."""
 
 
 def parse_info(data: bytes) -> ImageInfo:
-    """``rbd info --format json``."""
+    """Parse ``rbd info --format json``."""
     found = _decode(data, _Info, "rbd info")
     return ImageInfo(found.size, tuple(found.features), found.snapshot_count, found.parent is not None)
 
 
 def parse_watchers(data: bytes) -> tuple[Watcher, ...]:
-    """``rbd status --format json``."""
+    """Parse ``rbd status --format json``."""
     found = _decode(data, _Status, "rbd status").watchers
     each = found.values() if isinstance(found, dict) else found
     return tuple(Watcher(watcher.address, watcher.client) for watcher in each)
 
 
 def parse_metadata(data: bytes) -> dict[str, str]:
-    """``rbd image-meta list --format json``; an image without any gives an empty answer in some releases."""
+    """Parse ``rbd image-meta list --format json``; without metadata some releases print nothing."""
     return _decode(data, dict[str, str], "rbd image-meta list") if data.strip() else {}
 
 
 def parse_extents(data: bytes) -> int:
-    """``rbd diff --format json``: how many stretches of the image hold data."""
+    """Parse ``rbd diff --format json``: the number of extents that hold data."""
     return len(_decode(data, list[dict[str, object]], "rbd diff"))
 
 

@@ -1,7 +1,7 @@
-"""``rbd bench`` on an image of our own: operations and bytes per second; it tells no latency.
+"""``rbd bench`` on an image of our own: operations and bytes per second; it reports no latency.
 
-https://docs.ceph.com/en/latest/man/8/rbd/#commands (bench). It goes through librbd's cache as the cluster configures it
-and overwrites the image from its start, so an image is shared with nothing, not even with an ``rbd-fio`` probe.
+https://docs.ceph.com/en/latest/man/8/rbd/#commands (bench). It uses librbd's cache as the cluster configures it and
+overwrites the image from its start, so the image is not shared with anything, not even with an ``rbd-fio`` probe.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from plumbline.probes.rbd.rbd_image import ImagePlan, lay_out, prepare
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.tool import FIO, RBD, Tool
 
+# with less time left a start is not worthwhile: `rbd` uses part of it to connect
 _LEAST_S = 2.0
-"""Less is not worth a start: `rbd` takes a part of it to connect."""
 
 
 @dataclass(frozen=True, slots=True)
 class RbdBenchPlan:
-    """One probe's run, fully decided. ``total_bytes`` are read or written, at most the image's size."""
+    """The final parameters of one probe's run. ``total_bytes`` are read or written, at most the image's size."""
 
     workload: RbdBench
     image: ImagePlan
@@ -57,7 +57,7 @@ class RbdBenchProbe:
     config: RbdBenchConfig
     plan: RbdBenchPlan
     tool: Tool = field(default=FIO, compare=False)
-    """It lays the image out: rbd itself writes at full speed only."""
+    """Lays the image out, because rbd itself can only write at full speed."""
     rbd: Tool = field(default=RBD, compare=False)
 
     heavy = True
@@ -69,7 +69,7 @@ class RbdBenchProbe:
         return identify(self.config, plan.workload, device_class=plan.device_class, tool="rbd", cluster=True)
 
     def run(self, run: Run) -> ProbeResult:
-        """Make sure of the image, lay out what is missing, measure."""
+        """Prepare the image, lay out what is missing, measure."""
         plan, identity = self.plan, self.identity
         started = run.clock()
         commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s)
@@ -90,7 +90,7 @@ class RbdBenchProbe:
         )
 
     def clean_up(self, run: Run) -> None:
-        """Nothing outlives a run but the image, which the next one uses; `plumbline ceph remove` removes it."""
+        """Only the image outlives a run, and the next run uses it; `plumbline ceph remove` removes it."""
 
 
 def build(config: RbdBenchConfig, workload: RbdBench, host: Host) -> Plan:

@@ -1,4 +1,4 @@
-"""Parses what ``rbd bench`` writes; there is no JSON in any release.
+"""Parses the output of ``rbd bench``; no release has JSON.
 
 https://docs.ceph.com/en/latest/man/8/rbd/#commands (bench); ``src/tools/rbd/action/Bench.cc`` of Ceph. Since 13::
 
@@ -7,8 +7,8 @@ https://docs.ceph.com/en/latest/man/8/rbd/#commands (bench); ``src/tools/rbd/act
         1      1720   1730.92   6.8 MiB/s
     elapsed: 1   ops: 2048   ops/sec: 1735.59   bytes/sec: 6.8 MiB/s
 
-Before, the last figure was plain (``bytes/sec: 7108976.64``) and the columns wider. The figure in units is rounded to
-two digits, while every operation has the same size, so operations times size is the better one where that is known.
+Earlier, the last figure was plain (``bytes/sec: 7108976.64``) and the columns wider. The figure with a unit is rounded
+to two digits, but every operation has the same size, so operations times size is more precise if the size is known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNITS = {"B/s": 0, "KiB/s": 10, "MiB/s": 20, "GiB/s": 30, "TiB/s": 40, "PiB/s":
 
 @dataclass(frozen=True, slots=True)
 class RbdBenchReport:
-    """``throughput`` in bytes per second. No release tells a latency."""
+    """Totals of one bench; ``throughput`` in bytes per second. No release reports a latency."""
 
     operations: int
     iops: float
@@ -34,7 +34,7 @@ class RbdBenchReport:
 
 
 def parse_rbd_bench(text: str, *, source: str = "rbd bench") -> RbdBenchReport:
-    """The last line's figures; :class:`ParseError` where it is missing or malformed."""
+    """Parse the last line's figures; raises :class:`ParseError` if it is missing or malformed."""
     io_size: int | None = None
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()

@@ -1,7 +1,7 @@
-"""Commands of one run against the cluster, all inside the run's time, and what their failures mean.
+"""Runs one run's commands against the cluster, all within the run's time, and interprets their failures.
 
-``rbd`` ends with the errno of what went wrong as its exit status (``src/tools/rbd``), but says which of pool and image
-is missing only in words.
+``rbd`` returns the errno of a failure as its exit status (``src/tools/rbd``), but whether the pool or the image is
+missing appears only in its message.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from plumbline.probes.tool import refuse_if_stopped
 UNREACHABLE, NO_POOL, PERMISSION, FULL, FAILED = "unreachable", "no-pool", "permission", "full", "rbd-failed"
 
 _LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+# time beyond a command's own limits: to start, on a busy machine
 _MARGIN_S = 5.0
-"""What a command gets beyond its own limits of time: to start, on a busy machine."""
 
 
 class Commands:
-    """Runs ``rbd`` and ``fio``; :class:`ProbeRefused` (``stopped``) when the run is to end."""
+    """Runs ``rbd`` and ``fio``; raises :class:`ProbeRefused` (``stopped``) if the run must end."""
 
     def __init__(
         self,
@@ -41,18 +41,18 @@ class Commands:
 
     @property
     def left_s(self) -> float:
-        """What is left of the run's time."""
+        """Seconds left of the run's time."""
         return max(0.0, self._until - self._clock())
 
     def rbd(self, *arguments: str) -> Completed:
-        """A short question or change; every failure but "no such image" is :class:`ProbeRefused`."""
+        """A short query or change; every failure except "no such image" raises :class:`ProbeRefused`."""
         done = self.run(self.access.rbd(*arguments), limit_s=3 * self.access.timeout_s + _MARGIN_S)
         if done.returncode == 0 or is_missing_image(done):
             return done
         raise refusal(done, f"rbd {arguments[0]}", self.access)
 
     def run(self, argv: Sequence[str], *, limit_s: float | None = None, max_output_bytes: int = 1 << 20) -> Completed:
-        """``argv``, in what is left of the time and at most ``limit_s``."""
+        """Run ``argv`` within the time left and at most ``limit_s`` seconds."""
         left = self.left_s if limit_s is None else min(limit_s, self.left_s)
         done = self._run.runner.run(
             argv, timeout_s=left, keep_fds=self._run.keep_fds, max_output_bytes=max_output_bytes
@@ -61,17 +61,17 @@ class Commands:
         return done
 
     def wait(self, seconds: float) -> None:
-        """Wait, but not when the run is to end."""
+        """Wait, unless the run must end."""
         refuse_if_stopped(self._run.stopping.wait(min(seconds, self.left_s)))
 
 
 def is_missing_image(done: Completed) -> bool:
-    """Whether it failed because there is no image of that name, in a pool that there is."""
+    """Whether it failed because an existing pool has no image of that name."""
     return done.returncode == errno.ENOENT and b"error opening image" in done.stderr
 
 
 def refusal(done: Completed, what: str, access: CephAccess) -> ProbeRefused:
-    """What the failure of an ``rbd`` command amounts to."""
+    """The refusal for a failed ``rbd`` command."""
     said = words(done)
     code = done.returncode
     if done.timed_out or code in (errno.ETIMEDOUT, None):
@@ -89,7 +89,7 @@ def refusal(done: Completed, what: str, access: CephAccess) -> ProbeRefused:
 
 
 def words(done: Completed) -> str:
-    """The first line a person can use; librados' own log lines only where there is no other."""
+    """The first meaningful line for a person; librados' own log lines only if there is no other."""
     lines = [
         text
         for output in (done.stderr, done.stdout)

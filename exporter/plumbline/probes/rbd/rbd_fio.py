@@ -1,8 +1,8 @@
 """fio's rbd engine on an image of our own: latency with percentiles, as a client of librbd sees it.
 
-https://fio.readthedocs.io/en/latest/fio_doc.html (ioengine=rbd). ``direct`` of a workload means librbd's cache off, see
-``rbd_image.py``; then a write is on stable media in every replica when it returns, so ``dsync`` adds nothing. A capped
-run and the percentiles are as in ``fio_job.py``.
+https://fio.readthedocs.io/en/latest/fio_doc.html (ioengine=rbd). A workload's ``direct`` means librbd's cache off, see
+``rbd_image.py``; a write then returns when it is on stable media in every replica, so ``dsync`` adds nothing.
+Rate-limited runs and percentiles are as in ``fio_job.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from plumbline.probes.tool import FIO, RBD, Tool
 
 @dataclass(frozen=True, slots=True)
 class RbdFioPlan:
-    """One probe's run, fully decided. Times in seconds."""
+    """The final parameters of one probe's run. Times in seconds."""
 
     workload: BlockWorkload
     image: ImagePlan
@@ -36,7 +36,7 @@ class RbdFioPlan:
     runtime_s: float
     timeout_s: float
     rate_iops: int | None = None
-    """Cap on each job's operations per second."""
+    """Limit on each job's operations per second."""
     search: LatencySearch | None = None
 
 
@@ -89,7 +89,7 @@ class RbdFioProbe:
         )
 
     def run(self, run: Run) -> ProbeResult:
-        """Make sure of the image, lay out what is missing, measure."""
+        """Prepare the image, lay out what is missing, measure."""
         plan, identity = self.plan, self.identity
         started = run.clock()
         commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s)
@@ -107,7 +107,7 @@ class RbdFioProbe:
         )
 
     def clean_up(self, run: Run) -> None:
-        """Nothing outlives a run but the image, which the next one uses; `plumbline ceph remove` removes it."""
+        """Only the image outlives a run, and the next run uses it; `plumbline ceph remove` removes it."""
 
 
 def build(config: RbdFioConfig, workload: BlockWorkload, host: Host) -> Plan:
@@ -143,7 +143,7 @@ def _measure(plan: RbdFioPlan, commands: Commands, run: Run, done: int) -> tuple
 
 
 def _judge(completed: Completed, plan: RbdFioPlan) -> tuple[Outcome, str, FioReport | None]:
-    """How fio ended, and its report if there is a whole one."""
+    """How fio ended, and its report if it is complete."""
     said = words(completed)
     if b"engine rbd not loadable" in completed.stderr:
         raise ProbeRefused("tool-missing", "this fio has no rbd engine; install it (Fedora: fio-engine-rbd)")

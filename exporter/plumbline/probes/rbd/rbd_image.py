@@ -1,20 +1,20 @@
-"""An RBD image of our own: made and marked, or refused where anything says that it is somebody else's.
+"""An RBD image of our own: created and marked, or refused if anything indicates that it is someone else's.
 
-The mark is image metadata (``plumbline.owner`` = host/probe), so it goes with the image wherever it is renamed to. An
-image without a mark is taken only when nothing was ever written to it and nobody has it open: that is what a death
-between making and marking leaves behind.
+The mark is image metadata (``plumbline.owner`` = host/probe), so it stays with the image when it is renamed. An image
+without a mark is taken only if nothing was ever written to it and nobody has it open: that is the state after a crash
+between creating and marking.
 
-How an image of ours is made, and why:
+How our images are created, and why:
 
-- In the default namespace of a pool that is ours alone: fio's rbd engine can't be told a namespace (up to 3.42).
-- Without exclusive-lock and what builds on it. An open image of several jobs would hand the lock from one to the other
+- In the default namespace of a pool that is ours alone: fio's rbd engine has no namespace option (up to 3.42).
+- Without exclusive-lock and the features that build on it. Several jobs with the image open would pass the lock around
   (4 jobs: up to 3.9 s for a write of 4 KiB), and after a killed run the next one would have to blocklist the dead
-  client. Once every object exists, neither feature has a part in reads and writes.
-- For fio, librbd's cache off (``rbd_cache``, set on the image): with Ceph's defaults a write is confirmed from this
-  node's memory (measured: 0.03 ms with, 4 ms without), and nothing of the cluster would be seen. ``rbd bench``
-  goes through the cache as it is configured, as the documented runs of it did.
-- Written full before the first run: a read of an object that does not exist never reaches a disk. This goes in
-  pieces, and how far it came stands in the metadata, so that a slow cluster gets there over several runs.
+  client. Once every object exists, neither feature is involved in reads and writes.
+- For fio, with librbd's cache off (``rbd_cache``, set on the image): with Ceph's defaults a write is acknowledged from
+  this node's memory (measured: 0.03 ms with, 4 ms without), so the run would not measure the cluster. ``rbd bench``
+  uses the cache as configured, as its documented runs did.
+- Filled before the first run: a read of an object that does not exist never reaches a disk. This is done in pieces, and
+  the progress is stored in the metadata, so that a slow cluster completes it over several runs.
 
 https://docs.ceph.com/en/latest/rbd/rbd-config-ref/ · https://docs.ceph.com/en/latest/man/8/rbd/
 """
@@ -46,11 +46,11 @@ OWNER, LAID_OUT = "plumbline.owner", "plumbline.laid-out"
 NOT_OURS, IN_USE, OTHER_SIZE = "not-ours", "in-use", "other-size"
 FEATURES = ("layering",)
 WATCH_ENDS_S = 40.0
-"""An OSD forgets a client that died after 30 s (``osd_client_watch_timeout``)."""
+"""An OSD drops a client that died after 30 s (``osd_client_watch_timeout``)."""
 _PIECE_BYTES = 64 << 20
 _BLOCK_BYTES = 4 << 20
+# the metadata key of ``rbd config image set … rbd_cache``
 _CACHE = "conf_rbd_cache"
-"""How ``rbd config image set … rbd_cache`` is kept."""
 _LOOK_AGAIN_S = 2.0
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ImagePlan:
-    """Which image a probe works in."""
+    """The image that a probe works in."""
 
     access: CephAccess
     pool: str
@@ -72,7 +72,7 @@ class ImagePlan:
 
     @property
     def name(self) -> str:
-        """Of the image; without what stands between names (``/ @``)."""
+        """The image's name; characters that separate names (``/ @``) are replaced."""
         return re.sub(r"[^A-Za-z0-9._-]", "-", f"{IMAGE_PREFIX}{self.host}-{self.probe}")
 
     @property
@@ -82,7 +82,7 @@ class ImagePlan:
 
     @property
     def owner(self) -> str:
-        """What its mark says."""
+        """The content of its mark."""
         return f"{self.host}/{self.probe}"
 
     @property
@@ -93,7 +93,7 @@ class ImagePlan:
 
 
 def fio_argv(image: ImagePlan, job: str, *options: str) -> tuple[str, ...]:
-    """fio on the image. By the environment it finds the cluster: its rbd engine takes no path of a configuration.
+    """fio's command on the image. The environment names the cluster: fio's rbd engine accepts no configuration path.
 
     ``thread``: fio's job *processes* call ``setsid`` and would escape the kill of the process group.
     """
@@ -113,7 +113,7 @@ def fio_argv(image: ImagePlan, job: str, *options: str) -> tuple[str, ...]:
 
 
 def layout_argv(image: ImagePlan, at: int, length: int, *, bytes_per_s: float) -> tuple[str, ...]:
-    """fio's command line that writes one piece of the image once, at a pace."""
+    """fio's command line to write one piece of the image once, at a limited rate."""
     block = min(_BLOCK_BYTES, length)
     return fio_argv(
         image,
@@ -127,7 +127,7 @@ def layout_argv(image: ImagePlan, at: int, length: int, *, bytes_per_s: float) -
 
 
 def prepare(image: ImagePlan, commands: Commands, progress: Callable[[Progress], None]) -> int:
-    """Find the image, or make and mark it. How many of its bytes are laid out; :class:`ProbeRefused` otherwise."""
+    """Find the image, or create and mark it. Returns how many bytes are laid out; raises :class:`ProbeRefused`."""
     image.access.check()
     info = _info(image, commands)
     if info is None:
@@ -164,7 +164,8 @@ def prepare(image: ImagePlan, commands: Commands, progress: Callable[[Progress],
 def lay_out(
     image: ImagePlan, commands: Commands, progress: Callable[[Progress], None], *, done: int, reserve_s: float
 ) -> tuple[bool, str]:
-    """Write what is not written yet, in the time left but ``reserve_s``. Whether all is, and else why not."""
+    """Write what is missing, keeping ``reserve_s`` of the time. Returns False if fio failed, and why the layout is
+    incomplete (empty: complete)."""
     while done < image.size_bytes:
         left = commands.left_s - reserve_s
         if left <= 0:
@@ -198,8 +199,8 @@ def _is_blank(info: ImageInfo, image: ImagePlan, commands: Commands) -> bool:
 
 
 def _not_watched(image: ImagePlan, commands: Commands, progress: Callable[[Progress], None]) -> None:
-    """Refuse while another client has the image open; one of this host may be our own that was killed: wait for its
-    end, which the OSD sees."""
+    """Refuse while another client has the image open. A client on this host may be our own killed run: wait until the
+    OSD drops it."""
     waited = 0.0
     while watchers := _checked(parse_watchers, commands.rbd("status", image.spec, "--format", "json")):
         foreign = [each for each in watchers if not _of_this_host(each)]
@@ -212,7 +213,7 @@ def _not_watched(image: ImagePlan, commands: Commands, progress: Callable[[Progr
 
 
 def _of_this_host(watcher: Watcher) -> bool:
-    """Whether the address is one of this host's: only then it can be bound."""
+    """Whether the address belongs to this host: only then can it be bound."""
     family = socket.AF_INET6 if ":" in watcher.ip else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
