@@ -70,5 +70,5 @@ class Target:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """As :attr:`BaselineEntry.key`."""
+        """Like :attr:`BaselineEntry.key`."""
         return (self.layer, self.device_class, self.workload, self.operation)

@@ -86,7 +86,7 @@ class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
     iops_of_runs: tuple[Iops, ...] = ()
     """If the tool reports no throughput."""
     median_of_runs: Latency | None = None
-    """Of ``p50_of_runs``, or of ``mean_of_runs``."""
+    """Median of ``p50_of_runs``, or of ``mean_of_runs``."""
     mad_ratio: Annotated[float, Meta(ge=0, le=1000)] | None = None
     """Median absolute deviation ÷ median, of the runs' latencies or else of their rates."""
     spread_ratio: Annotated[float, Meta(ge=1, le=1e9)] | None = None

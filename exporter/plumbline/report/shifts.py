@@ -107,7 +107,7 @@ def _split(at: Sequence[int], values: Sequence[float], chance: random.Random) ->
         return _excursion(at, values)
     inner = [*_split(at[:where], before, chance), *_split(at[where:], after, chance)]
     if matters or inner:
-        # levels of the neighbouring stretches, not of all that came before
+        # levels of the neighbouring intervals only, not of everything before and after
         known = sorted({each.day_s for each in inner if not each.gradual})
         left = max((at.index(day) for day in known if day < at[where]), default=0)
         right = min((at.index(day) for day in known if day > at[where]), default=len(at))

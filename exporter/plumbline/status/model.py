@@ -80,7 +80,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The last figures of one operation, oldest first; ``None`` where nothing was measured."""
+    """The last figures of one operation, oldest first; ``None`` if nothing was measured."""
 
     of: str
     """The figure and the time it covers: ``p50, last 60 min``."""

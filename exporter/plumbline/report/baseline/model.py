@@ -22,7 +22,7 @@ class Subject:
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Name and value."""
+        """Names and values."""
         return *self.shown.facts.items(), *self.fingerprint
 
     @property
@@ -88,7 +88,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One layer."""
+    """One layer of the report."""
 
     layer: str
     title: str
