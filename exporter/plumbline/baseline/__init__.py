@@ -1,1 +1,1 @@
-"""The documented and the measured baselines: model, profiles (data), recording."""
+"""Documented and measured baselines: the model, the profiles (data) and recording."""

@@ -1,12 +1,12 @@
-"""Does a documented row agree with itself? Three identities hold for every benchmark, whatever it measured.
+"""Checks that a documented row agrees with itself. Three identities hold for every benchmark:
 
 throughput    IOPS × block size = throughput
 duration      data ÷ duration = throughput
 concurrency   IOPS × mean latency = operations in flight (Little's law): queue depth × jobs, or a Ceph tool's threads
 
-The first two are checked as intervals: printed figures are rounded (fio and dd print three significant digits, and
-IOPS below 10 000 cut to a whole number), so a row breaks them only when no values that would be printed so agree.
-The third holds for averages over the same time; fio's own ramp-up and slow-down leave it a few percent off.
+The first two are checked as intervals, because printed figures are rounded (fio and dd print three significant digits;
+IOPS below 10 000 are cut to a whole number): a row breaks them only when no values that round to its figures agree.
+The third holds for averages over the same time; fio's ramp-up and slow-down shift it by a few percent.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from plumbline.baseline.units import Iops, Latency, Throughput, Volume
 from plumbline.config.workloads import BlockWorkload, OsdBench, RadosBench, RbdBench, Workload
 
 CONCURRENCY_SLACK = 0.05
-"""Rows that agree do so within 2 %, rows that don't are 6 % off or more: 5 % lies in the gap."""
+"""Rows that agree do so within 2 %; rows that disagree are off by 6 % or more. 5 % lies in between."""
 
 DOUBT_FACTOR = 2.0
-"""Beyond it, one of the row's figures is not of the experiment the row says it is."""
+"""Beyond this factor, one figure of the row belongs to another experiment."""
 
 Interval = tuple[Decimal, Decimal]
 
 
 class Rule(StrEnum):
-    """The identities above."""
+    """The three identities of the module docstring."""
 
     THROUGHPUT = "throughput"
     DURATION = "duration"
@@ -38,7 +38,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A row breaks ``rule``: ``ratio`` is what the figures make together, over what they should."""
+    """The row breaks ``rule``. ``ratio`` is the value computed from the figures divided by the expected value."""
 
     rule: Rule
     ratio: float
@@ -46,7 +46,7 @@ class Breach:
 
     @property
     def doubtful(self) -> bool:
-        """More than :data:`DOUBT_FACTOR` off, in either direction."""
+        """Whether ``ratio`` is off by more than :data:`DOUBT_FACTOR` in either direction."""
         return not 1 / DOUBT_FACTOR <= self.ratio <= DOUBT_FACTOR
 
 
@@ -59,7 +59,7 @@ def breaches(
     duration: Latency | None = None,
     transferred: Volume | None = None,
 ) -> Iterator[Breach]:
-    """The identities a row breaks; those it has no figures for are not checked."""
+    """The identities that a row breaks; an identity whose figures are missing is not checked."""
     block_size, asked = _shape(workload)
     if iops and throughput and block_size:
         low, high = (edge * block_size for edge in _iops_interval(iops))
@@ -78,12 +78,12 @@ def breaches(
 
 
 def agree(one: Iops | Latency | Throughput, other: Iops | Latency | Throughput) -> bool:
-    """Whether two printed figures are the same one: they differ by no more than one of the coarser's last digit."""
+    """Whether two printed figures are equal to within one unit in the last digit of the coarser one."""
     return abs(one.exact - other.exact) <= max(one.step, other.step)
 
 
 def _shape(workload: Workload) -> tuple[int, int]:
-    """Bytes of one operation and operations in flight; 0: the workload has no such number."""
+    """Bytes per operation and operations in flight; 0 where the workload does not define the number."""
     match workload:
         case BlockWorkload():
             return workload.block_size, workload.iodepth * workload.jobs
@@ -92,7 +92,7 @@ def _shape(workload: Workload) -> tuple[int, int]:
         case RbdBench():
             return workload.io_size, workload.threads
         case OsdBench():
-            return workload.block_size, 0  # it says neither how many are in flight nor a latency
+            return workload.block_size, 0  # osd bench reports neither operations in flight nor latency
         case _:
             return 0, 0
 
@@ -103,7 +103,7 @@ def _off(rule: Rule, ratio: Decimal, what: str) -> Breach:
 
 
 def _interval(figure: Latency | Throughput) -> Interval:
-    """What would be printed as ``figure``: half of the last digit that counts, at most three of them for rates."""
+    """The values printed as ``figure``: ± half of its last significant digit; for rates, of the third digit at most."""
     half = figure.step / 2
     if isinstance(figure, Throughput):
         third_digit = Decimal((0, (1,), figure.number.adjusted() - 2)) * figure.UNITS[figure.unit]
@@ -112,7 +112,7 @@ def _interval(figure: Latency | Throughput) -> Interval:
 
 
 def _iops_interval(iops: Iops) -> Interval:
-    """Cut to a whole number below 10 000, above it three digits, rounded or cut."""
+    """IOPS are cut to a whole number below 10 000; above, three digits are printed, rounded or cut."""
     if iops.exact < 10_000:
         return iops.exact, iops.exact + 1
     third_digit = Decimal((0, (1,), iops.exact.adjusted() - 2))

@@ -1,8 +1,8 @@
-"""All baselines of this node in one place: what the package documents, what the site wrote, what was measured here.
+"""All baselines of this node: documented by the package, written by the site, and measured here.
 
-A site file that is configured and wrong stops the start, or the reload, with its one line: somebody wrote it and
-believes it holds. The recorded file is the daemon's own: damaged, it must not keep the monitor from running, so the
-others hold and the mistake is reported.
+An invalid site file that the configuration names stops the start or the reload with a one-line error, because its
+author believes that it applies. The recorded file belongs to the daemon: if it is damaged, the error is reported and
+the other baselines stay in use, so that the monitor keeps running.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from plumbline.core.storage_names import RECORDED
 from plumbline.errors import BaselineError
 
 BUDGETED = frozenset({"rados", "rbd"})
-"""Layers whose operations documented budgets take apart: only a node that measures one carries the budgets."""
+"""Layers whose operations documented budgets break down; only a node that measures one of them shows the budgets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The baselines, and what was decided between them for this node's targets."""
+    """The baselines, and the selection made among them for this node's targets."""
 
     selection: Selection
     recorded_error: BaselineError | None = None
-    """Why the recorded file is not used, if it can't be."""
+    """Why the recorded file is not used, if it is unusable."""
     measured_on: Mapping[str, Fingerprint] = field(default_factory=dict)
-    """Profile of each measured baseline → what its file says it was measured on."""
+    """Profile of each measured baseline → the environment recorded in its file."""
     budgets: tuple[tuple[str, Budget], ...] = ()
-    """(profile, documented latency budget), where this node measures what they take apart."""
+    """(profile, documented latency budget), if this node measures a layer of :data:`BUDGETED`."""
 
     def in_force(self, target: Target) -> BaselineEntry | None:
-        """The baseline that judges ``target``; ``None``: nothing may."""
+        """The baseline that judges ``target``, or ``None``."""
         for verdict in self.selection.verdicts:
             if verdict.target.key == target.key and verdict.target.config_hash == target.config_hash:
                 return verdict.in_force
         return None
 
     def shown(self, target: Target) -> BaselineEntry | None:
-        """The baseline to put beside ``target``: the one in force, else one that is only shown."""
+        """The baseline to show beside ``target``: the one in force, else one that may only be shown."""
         judging = self.in_force(target)
         if judging is not None:
             return judging
@@ -73,9 +73,9 @@ def load_book(
     catalogue: WorkloadCatalogue,
     targets: Sequence[Target],
 ) -> Book:
-    """Read everything and decide. ``where`` names the configuration in errors.
+    """Read and select all baselines. ``where`` names the configuration in errors.
 
-    Raises :class:`ConfigError` for an unknown profile, :class:`BaselineError` for a configured file that is wrong.
+    Raises :class:`ConfigError` for an unknown profile, :class:`BaselineError` for an invalid file in the configuration.
     """
     profiles = load_profiles(catalogue)
     check_judge(config.judge, profiles, where)
@@ -94,7 +94,7 @@ def load_book(
 
 
 def measured_on(sites: Sequence[LoadedSite]) -> dict[str, Fingerprint]:
-    """Of those that were measured on this host; of one name the last given holds, as for its figures."""
+    """The fingerprints of the files measured on this host; if two files share a name, the last one wins."""
     return {
         site.entries[0].profile: site.file.fingerprint
         for site in sites

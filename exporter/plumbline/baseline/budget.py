@@ -1,7 +1,7 @@
 """A documented latency budget: where the time of one operation goes, stage by stage, for each kind of link.
 
-No workload row: it is one operation taken apart. The loader checks the sum, so that a panel may stack the stages and
-draw the total as a line over them. A stage that the operation passes several times is printed once::
+A budget is not a workload row: it breaks down one operation. The loader checks the sum, so that a panel can stack the
+stages and draw the total as a line over them. A stage that the operation passes several times is printed once::
 
     total 2565 us = 2 x network 182 us + device 54 us + 5 x ack 26 us + code 2017 us      (1 GbE, 4 KiB)
 """
@@ -22,20 +22,20 @@ from plumbline.errors import BaselineError
 
 
 class Stage(Strict, frozen=True):
-    """One stage. ``workload``: what Plumbline measures of it live; empty where it measures no such thing."""
+    """One stage. ``workload`` is the workload with which Plumbline measures it live; empty if there is none."""
 
     name: str
     layer: str
     printed: str
-    """The column's head."""
+    """The heading of its column."""
     times: Annotated[int, msgspec.Meta(ge=1)] = 1
-    """How often one operation passes it, one after the other."""
+    """How many times one operation passes it, one after the other."""
     workload: str = ""
     note: str = ""
 
 
 class Link(Strict, frozen=True):
-    """One row: a kind of link, the total and each stage passed once, as printed."""
+    """One row: a kind of link, the total, and one pass through each stage, as printed."""
 
     link: str
     device_class: str
@@ -43,11 +43,11 @@ class Link(Strict, frozen=True):
     total: Latency
     stages: dict[str, Latency]
     breaks: str = ""
-    """Why the total is not the sum; only, and always, where it is not."""
+    """Why the total differs from the sum of the stages; required where it does and refused elsewhere."""
 
 
 class Budget(Strict, frozen=True):
-    """One operation of one workload taken apart, for several links."""
+    """The breakdown of one operation of one workload, for several links."""
 
     about: str
     where: str
@@ -64,7 +64,7 @@ class Budget(Strict, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One stage of one link in base units; ``seconds`` is all its times together, ``share_ratio`` of the total."""
+    """One stage of one link in base units: ``seconds`` over all passes, ``share_ratio`` of the total."""
 
     stage: Stage
     printed: Latency
@@ -81,14 +81,14 @@ def parts(budget: Budget, link: Link) -> Iterator[Part]:
 
 
 def over(budget: Budget, link: Link) -> float:
-    """Seconds by which the stages together exceed the printed total; negative: what no stage accounts for."""
+    """Seconds by which the stages exceed the printed total; negative: time that no stage accounts for."""
     return float(_sum(budget, link) - link.total.exact)
 
 
 def check_budget(
     budget: Budget, hardware: Container[str], catalogue: WorkloadCatalogue, *, where: str, key: str
 ) -> None:
-    """:class:`BaselineError` for unknown names, a missing figure, a sum that is none and does not say so."""
+    """Raise :class:`BaselineError` for an unknown name, a missing figure, or a wrong sum without an explanation."""
     if budget.hardware not in hardware:
         raise BaselineError(where, "the profile has no such hardware", key=f"{key}.hardware", value=budget.hardware)
     names = [stage.name for stage in budget.stages]
@@ -113,7 +113,7 @@ def check_budget(
 
 
 def _check_sum(budget: Budget, link: Link, where: str, place: str) -> None:
-    """Half of each figure's last digit may be rounding, as many times as it is counted."""
+    """Each figure may be off by half of its last digit, as many times as it is counted."""
     slack = link.total.step / 2
     for stage in budget.stages:
         slack += link.stages[stage.name].step / 2 * stage.times

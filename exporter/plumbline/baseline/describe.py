@@ -1,4 +1,4 @@
-"""What ``plumbline baseline list`` and ``show`` say of the baselines there are, as the types of ``shown``."""
+"""The contents of ``plumbline baseline list`` and ``show``, as the types of ``shown``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from plumbline.errors import BaselineError
 def summaries(
     profiles: Mapping[str, LoadedProfile], sites: Sequence[LoadedSite], judge: Mapping[str, str]
 ) -> tuple[Summary, ...]:
-    """All that is known, strongest source first; ``judge``: the configuration's device class → profile."""
+    """All known baselines, strongest source first; ``judge``: the configuration's device class → profile."""
     found = [_site_summary(site) for site in sites]
     for name, loaded in profiles.items():
         classes = _by_class(loaded.entries)
@@ -41,9 +41,10 @@ def show(
     device_class: str | None = None,
     workload: str | None = None,
 ) -> Shown:
-    """One profile (by name) or file (by name or path); :class:`BaselineError` with the near names for any other.
+    """One profile (by name) or file (by name or path).
 
-    ``workload`` may be a shell pattern, such as ``randwrite-*``.
+    ``workload`` may be a shell pattern, such as ``randwrite-*``. Raises :class:`BaselineError` for an unknown ``name``,
+    with similar names.
     """
     wanted = Wanted(layer, device_class, workload)
     for site in sites:
@@ -67,7 +68,7 @@ def _by_class(entries: Iterable[BaselineEntry]) -> dict[str, int]:
 
 
 def _holds(loaded: LoadedProfile) -> dict[str, int]:
-    """What a profile has beside its rows; nothing of a kind it has none of."""
+    """Counts of what a profile holds besides its rows; zero counts are left out."""
     profile = loaded.profile
     counts = {
         "budgets": len(profile.budgets),

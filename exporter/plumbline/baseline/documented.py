@@ -1,6 +1,6 @@
-"""What a document says beside its figures: methods, settings, pictures, what is left out, contradictions.
+"""What a document says besides its figures: methods, settings, pictures, figures left out, contradictions.
 
-Each stands with its place in the document, so that nothing printed is lost and nothing is a row that is no experiment.
+Each keeps its place in the document, so that nothing printed is lost and only experiments become rows.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from plumbline.errors import BaselineError
 
 
 class Picture(Strict, frozen=True):
-    """What the document shows without printing figures; ``last_line`` where its labels fill several lines."""
+    """Something the document shows without printing figures; ``last_line`` is set if its labels span several lines."""
 
     where: str
     line: int
     shows: str
     last_line: int = 0
     workloads: tuple[str, ...] = ()
-    """What the picture shows, where the catalogue has it."""
+    """The catalogue's ids for what the picture shows, where it has them."""
     note: str = ""
 
 
 class LeftOut(Strict, frozen=True):
-    """Figures that the document prints and that are no row, because no workload is their experiment."""
+    """Printed figures that become no row because no workload matches their experiment."""
 
     where: str
     line: int
     says: str
     why: str
     last_line: int = 0
-    """Where the figures fill several lines."""
+    """Set if the figures span several lines."""
 
 
 class Method(Strict, frozen=True):
-    """How something was measured whose results are pictures, or not given: there is no series to say it."""
+    """How something was measured that has no series, because its results are pictures or are not given."""
 
     where: str
     line: int
@@ -50,9 +50,9 @@ class Method(Strict, frozen=True):
 
 
 class Setting(Strict, frozen=True):
-    """A setting the document gives a value to, and what Plumbline says about it.
+    """A setting to which the document gives a value, and what Plumbline says about it.
 
-    ``check`` is the id of the check that judges it (``plumbline check``); empty: none does, ``says`` tells why.
+    ``check`` is the id of the check that judges it (``plumbline check``); if empty, ``says`` explains why none does.
     """
 
     setting: str
@@ -74,7 +74,7 @@ class Statement(Strict, frozen=True):
 
 
 class Contradiction(Strict, frozen=True):
-    """What the document says differently at several places, beyond single rows."""
+    """Statements at several places of the document that differ, beyond single rows."""
 
     about: str
     says: tuple[Statement, ...]
@@ -90,7 +90,7 @@ def check_named(
     *,
     where: str,
 ) -> dict[str, str]:
-    """The layer of each workload named; :class:`BaselineError` for an unknown one, or a method's unknown hardware."""
+    """The layer of each named workload. Raises :class:`BaselineError` for unknown workloads and hardware."""
     layers = {}
     named = [(f"methods[{index}]", method.workloads) for index, method in enumerate(methods)]
     named += [(f"pictures[{index}]", picture.workloads) for index, picture in enumerate(pictures)]

@@ -1,4 +1,4 @@
-"""Strict reading of baseline YAML: any mistake is one :class:`BaselineError` with file, key, value and reason."""
+"""Strict reading of baseline YAML: every error is a :class:`BaselineError` with file, key, value and reason."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SCHEMA_VERSION = 1
 
 
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Unknown keys are refused, values never change after loading."""
+    """Base of frozen structs that reject unknown keys."""
 
 
 class Latencies(Strict, frozen=True, omit_defaults=True):
-    """Latency by statistic; a struct and not a mapping, so that a mistake is named by its key."""
+    """Latency by statistic. A struct instead of a mapping, so that errors name the key."""
 
     mean: Latency | None = None
     p50: Latency | None = None
@@ -31,31 +31,34 @@ class Latencies(Strict, frozen=True, omit_defaults=True):
     max: Latency | None = None
 
     def items(self) -> Iterator[tuple[str, Latency]]:
-        """The statistics there are."""
+        """The statistics that are present."""
         for statistic in STATISTICS:
             figure = getattr(self, statistic)
             if figure is not None:
                 yield statistic, figure
 
     def seconds(self) -> dict[str, float]:
-        """In base units, as :attr:`BaselineEntry.latency` has it."""
+        """Seconds by statistic, as in :attr:`BaselineEntry.latency`."""
         return {statistic: figure.value for statistic, figure in self.items()}
 
 
 def convert_text(kind: type[T], text: str, *, where: str) -> T:
-    """YAML text as ``kind``. The schema version is looked at first: a newer file has keys we don't know."""
+    """Convert YAML text to ``kind``. The schema version is checked first, because newer files may have unknown keys.
+
+    Raises :class:`BaselineError`.
+    """
     try:
         data = read_yaml(text, where=where)
         _check_version(data, where)
         return convert(kind, data, where=where)
     except ConfigError as error:
-        # a key may hold anything, line breaks too; the error stays one line
+        # a key may contain anything, even line breaks; the error stays on one line
         reason, key = (" ".join(part.split()) for part in (error.reason, error.key))
         raise BaselineError(error.where, reason, key=key, value=error.value) from error
 
 
 def known_workload(workload: str, catalogue: WorkloadCatalogue, *, where: str, key: str) -> Workload:
-    """The workload that a baseline names, or :class:`BaselineError` with the nearest known ids."""
+    """The workload that a baseline names. Raises :class:`BaselineError` with the nearest known ids."""
     try:
         return catalogue.get(workload, where=where, key=key)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""What a baseline was measured on, in a few lines: software, devices, settings; and what has become of them since.
+"""The environment of a baseline: software, devices and settings; and what has changed since.
 
 ::
 
@@ -10,8 +10,8 @@
       nics: {ens1f0: mlx5_core 6.12.48 26.41.1000}
       tuning: 5d41402abc4b
 
-Read by :mod:`plumbline.background.fingerprint`. A part that is not known, then or now, is not compared: a reading that
-failed is no change of the host.
+:mod:`plumbline.background.fingerprint` reads it. A part that is unknown on either side is not compared, because a
+failed reading is not a change of the host.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from msgspec import Meta
 
 
 class Part(StrEnum):
-    """What can have changed; the words of the ``part`` label."""
+    """The parts that can change; values of the ``part`` label."""
 
     CEPH = "ceph"
     KERNEL = "kernel"
@@ -37,29 +37,29 @@ class Part(StrEnum):
 
 
 class Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """A host's environment. Empty: not known."""
+    """A host's environment; empty fields are unknown."""
 
     ceph: str = ""
-    """Version of the cluster's OSDs, or of Ceph's packages where no cluster is asked."""
+    """Version of the cluster's OSDs, or of Ceph's packages if no cluster is configured."""
     kernel: str = ""
     """``uname -r``."""
     fio: str = ""
-    """What ``fio --version`` says, without the name."""
+    """Output of ``fio --version`` without the name."""
     disks: dict[str, str] = msgspec.field(default_factory=dict)
-    """Serial number, or the kernel's name where there is none → model and firmware."""
+    """Serial number, or the kernel's device name if there is none → model and firmware."""
     nics: dict[str, str] = msgspec.field(default_factory=dict)
-    """Hardware port → driver, its version, firmware."""
+    """Hardware port → driver, driver version, firmware version."""
     tuning: Annotated[str, Meta(pattern=r"^([0-9a-f]{12})?$")] = ""
-    """Hash of the kernel settings and disk queues that Plumbline's checks look at."""
+    """Hash of the kernel settings and disk queues that Plumbline's checks read."""
 
     def known(self) -> tuple[Part, ...]:
-        """The parts that something is known of."""
+        """The parts that are not empty."""
         return tuple(part for part in Part if getattr(self, part.value))
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One part that is no longer as it was; ``then`` and ``now`` name only what differs."""
+    """One part that changed; ``then`` and ``now`` name only what differs."""
 
     part: Part
     then: str
@@ -67,13 +67,13 @@ class Change:
 
 
 def changes(then: Fingerprint, now: Fingerprint) -> tuple[Change, ...]:
-    """What differs, in the order of :class:`Part`. A disk or port that was added since is no change: nothing that was
-    measured depends on it. One that is gone, or has another firmware, is."""
+    """What differs, in the order of :class:`Part`. A disk or port that was removed, or whose firmware changed, is a
+    change; one that was added is not, because no measurement depended on it."""
     return tuple(_changes(then, now))
 
 
 def compared(then: Fingerprint, now: Fingerprint) -> tuple[Part, ...]:
-    """The parts known on both sides, which :func:`changes` judges."""
+    """The parts known on both sides, which :func:`changes` compares."""
     return tuple(part for part in then.known() if part in now.known())
 
 

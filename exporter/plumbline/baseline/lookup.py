@@ -1,4 +1,4 @@
-"""A baseline by what a person calls it: its name in ``plumbline baseline list``, or a file's path."""
+"""Finds a baseline by its name in ``plumbline baseline list`` or by a file's path."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def find(
 ) -> Loaded:
     """The profile or file that ``name`` means; ``read`` reads a file that the configuration does not name.
 
-    A file may be another host's: it is looked at here, and judges nothing. :class:`BaselineError` where there is none,
-    where two have the name, and for a file that is wrong.
+    The file may come from another host: it is only shown here and does not judge. Raises :class:`BaselineError` if
+    nothing or more than one baseline has the name, and for an invalid file.
     """
     found: list[Loaded] = [site for site in sites if name in (site.where, site_name(site))]
     found += [profiles[name]] if name in profiles else []
@@ -46,7 +46,7 @@ def site_name(site: LoadedSite) -> str:
 
 
 def name_of(loaded: Loaded) -> str:
-    """As ``plumbline baseline list`` has it."""
+    """Its name in ``plumbline baseline list``."""
     return loaded.profile.name if isinstance(loaded, LoadedProfile) else site_name(loaded)
 
 

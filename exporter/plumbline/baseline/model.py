@@ -1,7 +1,8 @@
-"""One baseline figure set: what one workload's operation gave, where, and how far it may stray.
+"""One set of baseline figures: what one operation of a workload achieved, where, and how far it may deviate.
 
 Sources, strongest first: ``measured`` (recorded on this node), ``site`` (a file the site wrote), ``documented``
-(a profile shipped with Plumbline: another site's hardware, shown always, judging only where the config chooses it).
+(a profile shipped with Plumbline, from another site's hardware: always shown, but it judges only where the
+configuration chooses it).
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What makes two figures comparable, besides ``config_hash``."""
+        """Layer, device class, workload and operation: figures are comparable if these and ``config_hash`` agree."""
         return (self.layer, self.device_class, self.workload, self.operation)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One thing this node's probes measure, and the parameters it is measured with.
+    """One thing that this node's probes measure, with its parameters.
 
-    ``rate_iops`` is the cap on each job, part of ``config_hash`` already; ``device`` the block device below.
+    ``rate_iops`` is the rate limit of each job, already part of ``config_hash``; ``device`` is the block device below.
     """
 
     probe: str
@@ -69,5 +70,5 @@ class Target:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """As :attr:`BaselineEntry.key`."""
+        """Like :attr:`BaselineEntry.key`."""
         return (self.layer, self.device_class, self.workload, self.operation)

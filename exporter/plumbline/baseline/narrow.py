@@ -1,6 +1,6 @@
-"""``plumbline baseline show`` narrowed to a layer, a device class, a workload.
+"""``plumbline baseline show`` filtered by layer, device class or workload.
 
-What is said of the whole document (contradictions, figures left out) stays only while nothing is filtered out.
+Statements about the whole document (contradictions, figures left out) are shown only without a filter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plumbline.errors import BaselineError
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """``None``: whatever it is. ``workload`` is an id or a shell pattern."""
+    """The filter; ``None`` matches everything. ``workload`` is an id or a shell pattern."""
 
     layer: str | None = None
     device_class: str | None = None
@@ -25,11 +25,11 @@ class Wanted:
 
     @property
     def everything(self) -> bool:
-        """Nothing is filtered out."""
+        """Whether nothing is filtered out."""
         return self.layer is None and self.device_class is None and self.workload is None
 
     def has(self, layer: str, device_class: str, workload: str) -> bool:
-        """Whether this is wanted."""
+        """Whether the filter matches."""
         return (
             self.layer in (None, layer)
             and self.device_class in (None, device_class)
@@ -40,9 +40,10 @@ class Wanted:
 def narrowed(
     shown: Shown, wanted: Wanted, layers: Mapping[str, str], classes: Mapping[str, str] | None = None
 ) -> Shown:
-    """``layers``: of the workloads that are named beside the rows; ``classes``: hardware → device class.
+    """``shown``, filtered. ``layers``: workload → layer for workloads named outside the rows; ``classes``: hardware →
+    device class.
 
-    :class:`BaselineError` where nothing is left, with what there is.
+    Raises :class:`BaselineError` if nothing is left, listing what there is.
     """
     if wanted.everything:
         return shown
@@ -74,7 +75,7 @@ def narrowed(
 
 
 def _budget(budget: ShownBudget, wanted: Wanted) -> Iterator[ShownBudget]:
-    """With the links that are wanted, if any."""
+    """The budget with the links that match, if any."""
     links = tuple(link for link in budget.links if wanted.has(budget.layer, link.device_class, budget.workload))
     if links:
         yield msgspec.structs.replace(budget, links=links)

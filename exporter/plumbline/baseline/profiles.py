@@ -1,7 +1,7 @@
-"""Documented profiles: another site's published figures, as data (``profiles/*.yaml``), checked when loaded.
+"""Documented profiles: other sites' published figures, as data (``profiles/*.yaml``), checked when loaded.
 
-A profile keeps what the document prints and where; base units are computed here. Where the document contradicts
-itself both figures are kept, with the one that is used and why (the head of each file explains the keys).
+A profile keeps what the document prints, and where; base units are computed here. Where the document contradicts
+itself, both figures are kept, with the one that is used and why (the head of each file explains the keys).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Document(Strict, frozen=True):
 
 
 class Hardware(Strict, frozen=True):
-    """What the figures were measured on."""
+    """The hardware on which the figures were measured."""
 
     device_class: str
     description: str
@@ -49,7 +49,10 @@ class Hardware(Strict, frozen=True):
 
 
 class Restated(Strict, frozen=True):
-    """A figure of the row printed again elsewhere. ``figure``: iops, throughput, duration or latency.<statistic>."""
+    """A figure of the row that is printed again elsewhere.
+
+    ``figure``: iops, throughput, duration or latency.<statistic>.
+    """
 
     figure: str
     printed: str
@@ -59,7 +62,7 @@ class Restated(Strict, frozen=True):
 
 
 class NotUsed(Strict, frozen=True):
-    """A figure printed for the row that contradicts the one used."""
+    """A figure printed for the row that contradicts the one that is used."""
 
     figure: str
     printed: str
@@ -74,17 +77,17 @@ class Point(Strict, frozen=True):
     line: int
     workload: str
     operation: str = ""
-    """May be left out where the workload has only one."""
+    """May be left out if the workload has only one operation."""
     iops: Iops | None = None
     throughput: Throughput | None = None
     latency: Latencies = Latencies()
     duration: Latency | None = None
     transferred: Volume | None = None
     retransmits: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """TCP segments sent again during the run; only of TCP transfers. Shown, compared with nothing."""
+    """TCP segments sent again during the run; only for TCP transfers. Shown but not compared."""
     breaks: dict[Rule, str] = msgspec.field(default_factory=dict)
     doubt: str = ""
-    """Why the row never judges, where arithmetic does not tell."""
+    """Why the row never judges, if the arithmetic does not show it."""
     also: tuple[Also, ...] = ()
     restated: tuple[Restated, ...] = ()
     not_used: tuple[NotUsed, ...] = ()
@@ -124,7 +127,7 @@ class Profile(Strict, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A point with all that is said of it elsewhere in the profile; ``entry`` has it in base units."""
+    """A point with everything said about it elsewhere in the profile; ``entry`` has its figures in base units."""
 
     entry: BaselineEntry
     point: Point
@@ -149,7 +152,7 @@ class LoadedProfile:
 
 
 def load_profiles(catalogue: WorkloadCatalogue) -> dict[str, LoadedProfile]:
-    """The profiles the package ships, by name; a mistake in one is :class:`BaselineError`."""
+    """The shipped profiles by name. Raises :class:`BaselineError` for an error in one of them."""
     folder = resources.files("plumbline.baseline").joinpath("profiles")
     texts = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".yaml")}
     return {name.removesuffix(".yaml"): parse_profile(texts[name], name, catalogue) for name in sorted(texts)}
@@ -158,8 +161,8 @@ def load_profiles(catalogue: WorkloadCatalogue) -> dict[str, LoadedProfile]:
 def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> LoadedProfile:
     """Check one profile; ``where`` is its file name.
 
-    Raises :class:`BaselineError` for any mistake, among them a row that contradicts itself without saying so
-    (``breaks``), one that says so without doing so, and a ``restated`` figure that does not agree.
+    Raises :class:`BaselineError` for any error, including a row that contradicts itself without an explanation in
+    ``breaks``, an explanation without a contradiction, and a ``restated`` figure that differs.
     """
     profile = convert_text(Profile, text, where=where)
     if where != f"{profile.name}.yaml":
@@ -190,7 +193,7 @@ def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> Loaded
 
 
 def check_judge(judge: Mapping[str, str], profiles: Mapping[str, LoadedProfile], where: str) -> None:
-    """The configuration's ``baseline.judge`` names known profiles only, or :class:`ConfigError`."""
+    """Raise :class:`ConfigError` unless the configuration's ``baseline.judge`` names only known profiles."""
     for device_class, name in judge.items():
         if name not in profiles:
             reason = f"no such documented profile; there are: {', '.join(profiles)}"
@@ -199,7 +202,7 @@ def check_judge(judge: Mapping[str, str], profiles: Mapping[str, LoadedProfile],
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where in which file; makes the error for a key below it."""
+    """A key in a file; makes the errors for the keys below it."""
 
     where: str
     key: str
@@ -271,7 +274,7 @@ def _breaches(workload: Workload, point: Point, place: _Place) -> tuple[Breach, 
 
 
 def _check_repeats(point: Point, name: str, repeats: Sequence[Restated | NotUsed], place: _Place) -> None:
-    """``restated`` figures agree with the row's; ``not_used`` ones don't, or the row has none."""
+    """``restated`` figures agree with the row's; ``not_used`` figures differ, or the row has none."""
     for index, repeat in enumerate(repeats):
         key = f"{name}[{index}].printed"
         used = _figure(point, repeat.figure)

@@ -1,18 +1,19 @@
-"""Which baselines this node shows, which may judge, which is in force, and the latency bound that follows.
+"""Which baselines this node shows, which may judge, which one is in force, and the latency bound that follows.
 
-Comparable is what agrees in layer, device class, workload, operation *and* ``config_hash`` with something a probe of
-this node measures. Of those, measured and site baselines may judge; a documented one only where the configuration's
-``baseline.judge`` chooses its profile for the device class, and never where the document contradicts itself. Of two
-of one source the newer judges. In force is the strongest that judges: measured, then site, then documented.
+A baseline is comparable if layer, device class, workload, operation *and* ``config_hash`` agree with something that a
+probe of this node measures. Comparable measured and site baselines may judge; a documented one may judge only where the
+configuration's ``baseline.judge`` chooses its profile for the device class, and never where the document contradicts
+itself. Of several from one source, the newest judges. The strongest that judges is in force: measured, then site, then
+documented.
 
-The bound of a target in force, an exact bucket edge of the canary's histogram::
+The bound of a target with a baseline in force is an exact bucket edge of the canary's histogram::
 
     bound = max(p99 × tolerance, 2 × p50), rounded up to three significant digits
 
-Where there is no p99 it is estimated from p95, mean or p50, in this order, as for exponentially distributed
-latencies, for which the share above x is exp(−x ÷ mean): p99 = mean × ln 100 = p95 × ln 100 ÷ ln 20 = p50 × ln 100 ÷
-ln 2. ``tolerance`` is the baseline's own, or 1.5. The second term is there because a minute of recording sees less of
-the tail than a day does; a shifted median has rules of its own, the bound is for the tail.
+A missing p99 is estimated from p95, mean or p50, in this order, assuming exponentially distributed latencies, where the
+share above x is exp(−x ÷ mean): p99 = mean × ln 100 = p95 × ln 100 ÷ ln 20 = p50 × ln 100 ÷ ln 2. ``tolerance`` is the
+baseline's own, or 1.5. The second term exists because a minute of recording sees less of the tail than a day does. The
+bound is for the tail; other rules detect a shifted median.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from dataclasses import dataclass
 from plumbline.baseline.model import BaselineEntry, Source, Target
 
 DEFAULT_TOLERANCE = 1.5
-"""For baselines that don't say: between the 1.25 that a recorded one has at least and the 2 that is never normal."""
+"""For baselines without a tolerance: between 1.25, the least of a recorded baseline, and 2, which is never normal."""
 
 TAIL_FLOOR = 2.0
-"""The bound is at least so many medians."""
+"""The bound is at least this many medians."""
 
 _TO_P99 = {"p99": 1.0, "p95": math.log(100) / math.log(20), "mean": math.log(100), "p50": math.log(100) / math.log(2)}
 _STRENGTH = {source: rank for rank, source in enumerate(Source)}
@@ -35,7 +36,7 @@ _STRENGTH = {source: rank for rank, source in enumerate(Source)}
 
 @dataclass(frozen=True, slots=True)
 class Comparable:
-    """An entry to export. ``reason`` says why it does not judge; empty where it does."""
+    """An entry to export. ``reason`` says why it does not judge; empty if it does."""
 
     entry: BaselineEntry
     judges: bool
@@ -50,12 +51,12 @@ class Incomparable:
     target: Target
     reason: str
     would_judge: bool = True
-    """False: it would only be shown, as a document that the configuration does not choose."""
+    """False: it would only be shown, because it is a document that the configuration does not choose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The baseline in force for a target, and its latency bound in seconds; ``None``: there is none."""
+    """The baseline in force for a target and its latency bound in seconds, each ``None`` if there is none."""
 
     target: Target
     in_force: BaselineEntry | None
@@ -64,7 +65,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What :func:`select` decided; everything in the order it was given."""
+    """The result of :func:`select`; everything in the order of the arguments."""
 
     comparable: tuple[Comparable, ...]
     incomparable: tuple[Incomparable, ...]
@@ -72,7 +73,7 @@ class Selection:
 
     @property
     def mismatched(self) -> tuple[Incomparable, ...]:
-        """Of the targets without a baseline in force, what would judge them, had it the same parameters."""
+        """The baselines that would judge targets without a baseline in force, if their parameters agreed."""
         missing = set(self.missing)
         return tuple(one for one in self.incomparable if one.would_judge and one.target in missing)
 
@@ -82,7 +83,7 @@ class Selection:
         return tuple(verdict.target for verdict in self.verdicts if verdict.in_force is None)
 
     def bounds(self, probe: str) -> dict[tuple[str, str], float]:
-        """(workload, operation) → bound in seconds, of one probe."""
+        """(workload, operation) → bound in seconds, for one probe."""
         return {
             (verdict.target.workload, verdict.target.operation): verdict.bound
             for verdict in self.verdicts
@@ -107,7 +108,7 @@ def select(entries: Sequence[BaselineEntry], targets: Sequence[Target], judge: M
 
 
 def bound(entry: BaselineEntry) -> float | None:
-    """The latency bound in seconds, see the module; ``None`` where the baseline has no latency to base it on."""
+    """The latency bound in seconds (see the module docstring); ``None`` if the baseline has no latency."""
     statistic = next((name for name in _TO_P99 if name in entry.latency), None)
     if statistic is None:
         return None
@@ -124,9 +125,10 @@ def _experiment(one: BaselineEntry | Target) -> _Experiment:
 
 
 def _newest_of_each_source(entries: Iterable[BaselineEntry]) -> dict[tuple[_Experiment, Source], BaselineEntry]:
-    """Of equally old ones, or without a date, the last given wins, as in configuration everywhere.
+    """The newest entry per experiment and source. Of entries of the same age or without a date, the last one wins, as
+    everywhere in the configuration.
 
-    Documented profiles don't compete: the configuration chooses between them.
+    Documented profiles do not compete: the configuration chooses between them.
     """
     newest: dict[tuple[_Experiment, Source], BaselineEntry] = {}
     for entry in entries:
@@ -151,7 +153,7 @@ def _comparable(
 
 
 def _unique(comparable: Iterable[Comparable]) -> list[Comparable]:
-    """Two site files may have one name; their series would be the same, so the one that judges stands for both."""
+    """Two site files may share a name and thus the labels of their series; then the one that judges is kept."""
     kept: dict[tuple[_Experiment, Source, str], Comparable] = {}
     for one in comparable:
         label = (_experiment(one.entry), one.entry.source, one.entry.profile)
@@ -179,7 +181,7 @@ def _verdict(target: Target, entry: BaselineEntry | None) -> Verdict:
 
 
 def _round_up(seconds: float) -> float:
-    """To three significant digits and whole nanoseconds: a short ``le`` that is the same after every restart."""
+    """To three significant digits and whole nanoseconds: ``le`` is short and stays the same after every restart."""
     ns = max(1, math.ceil(round(seconds * 1e9, 3)))
     unit: int = 10 ** max(0, len(str(ns)) - 3)
     return -(-ns // unit) * unit / 1e9

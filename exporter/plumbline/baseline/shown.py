@@ -1,4 +1,4 @@
-"""What ``plumbline baseline list`` and ``show`` say, as types: the tables and ``--json`` are two faces of them."""
+"""The contents of ``plumbline baseline list`` and ``show`` as types, from which tables and ``--json`` are made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plumbline.baseline.model import Source
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """One profile or file, a line of ``list``."""
+    """One profile or file: a line of ``list``."""
 
     name: str
     source: Source
@@ -20,14 +20,14 @@ class Summary(msgspec.Struct, frozen=True):
     device_classes: dict[str, int]
     """Entries by device class."""
     judges: tuple[str, ...]
-    """Device classes it judges on this node, or may: measured and site baselines judge all of theirs."""
+    """Device classes that it judges on this node, or may judge: measured and site baselines judge all of theirs."""
     recorded: str = ""
     holds: dict[str, int] = {}
-    """What a documented profile has beside its rows: budgets, settings, pictures, contradictions, doubts and more."""
+    """Counts of what a profile holds besides its rows: budgets, settings, pictures, contradictions, doubts and more."""
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One figure: as printed, and in its base unit (seconds, operations or bytes per second)."""
+    """One figure, as printed and in its base unit (seconds, operations or bytes per second)."""
 
     figure: str
     printed: str
@@ -46,19 +46,19 @@ class ShownRow(msgspec.Struct, frozen=True):
     figures: tuple[Figure, ...]
     tolerance_ratio: float | None = None
     series: str = ""
-    """What the row belongs to: figure or table, hardware."""
+    """The row's figure or table, and the hardware."""
     tool: str = ""
     command: str = ""
     line: int | None = None
     judges: bool = True
-    """False: shown, never judges (the document contradicts itself by more than a factor of two)."""
+    """False: shown but never judges (the document contradicts itself by more than a factor of two)."""
     breaches: tuple[str, ...] = ()
-    """How the row contradicts itself by arithmetic; the notes say why."""
+    """The arithmetic contradictions within the row; the notes explain them."""
     notes: tuple[str, ...] = ()
 
 
 class ShownStage(msgspec.Struct, frozen=True):
-    """One stage of a budget for one link: one pass as printed; ``seconds`` is all ``times`` together."""
+    """One stage of a budget for one link: one pass as printed, and ``seconds`` over all ``times``."""
 
     stage: str
     layer: str
@@ -69,7 +69,7 @@ class ShownStage(msgspec.Struct, frozen=True):
 
 
 class ShownLink(msgspec.Struct, frozen=True):
-    """One link of a budget. ``over_seconds``: by how much the stages exceed the printed total; 0 where they add up."""
+    """One link of a budget. ``over_seconds``: how much the stages exceed the printed total; 0 if they add up."""
 
     link: str
     device_class: str
@@ -81,7 +81,7 @@ class ShownLink(msgspec.Struct, frozen=True):
 
 
 class ShownBudget(msgspec.Struct, frozen=True):
-    """One operation of one workload taken apart."""
+    """The breakdown of one operation of one workload."""
 
     about: str
     where: str

@@ -1,6 +1,6 @@
-"""Baseline files a person can read and write: recorded on this host (``source: measured``) or a site's own.
+"""Baseline files in readable YAML: recorded on this host (``source: measured``) or written by the site.
 
-A hand-written file needs no more than this::
+A hand-written file needs only this::
 
     schema_version: 1
     entries:
@@ -8,8 +8,8 @@ A hand-written file needs no more than this::
       device_class: nvme
       latency: {p50: 84us, p99: 160us}
 
-``config_hash`` and ``layer`` follow from the workload (and ``rate_iops``, where the probe is capped). A file is taken
-whole or not at all: any mistake is one :class:`BaselineError` with file, key, value and reason.
+``config_hash`` and ``layer`` follow from the workload (and ``rate_iops``, if the probe's rate is limited). A file is
+accepted as a whole or not at all: any error is one :class:`BaselineError` with file, key, value and reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from plumbline.config.yaml import read_text
 from plumbline.errors import BaselineError, ConfigError
 
 MAX_BYTES = 2**20
-"""A node has a few dozen entries; something larger is not a baseline file."""
+"""A node has a few dozen entries; a larger file is not a baseline file."""
 
 _Ratio = Annotated[float, Meta(ge=1, le=1000)]
 _HEAD = """\
@@ -44,7 +44,7 @@ _HEAD = """\
 
 
 class Device(Strict, frozen=True, omit_defaults=True):
-    """A block device that entries were measured on."""
+    """A block device on which entries were measured."""
 
     name: str
     device_class: str
@@ -53,11 +53,11 @@ class Device(Strict, frozen=True, omit_defaults=True):
 
 
 class IopsAtLatency(Strict, frozen=True, kw_only=True):
-    """The most operations a second while a share of them keeps a latency, and the queue depth that gives them."""
+    """The most operations per second at which a share of them stays within a latency, and the queue depth for it."""
 
     target: Latency
     percentile: Annotated[float, Meta(gt=0, le=100)]
-    """So many of a hundred operations took no longer than ``target``."""
+    """Percentage of operations that took no longer than ``target``."""
     iops: Iops
     queue_depth: Annotated[int, Meta(ge=1)]
 
@@ -67,11 +67,11 @@ class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
 
     workload: str
     operation: str = ""
-    """May be left out where the workload has only one."""
+    """May be left out if the workload has only one operation."""
     device_class: Annotated[str, Meta(min_length=1)]
     device: str = ""
     targets: tuple[str, ...] = ()
-    """The disks, OSDs or peers that were measured, where it was more than one: the entry is about all of them."""
+    """The measured disks, OSDs or peers if there were several; the entry covers all of them."""
     rate_iops: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     latency: Latencies = Latencies()
     iops: Iops | None = None
@@ -81,38 +81,38 @@ class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
     runs: Annotated[int, Meta(ge=1)] | None = None
     p50_of_runs: tuple[Latency, ...] = ()
     mean_of_runs: tuple[Latency, ...] = ()
-    """Where the tool tells no median."""
+    """If the tool reports no median."""
     throughput_of_runs: tuple[Throughput, ...] = ()
     iops_of_runs: tuple[Iops, ...] = ()
-    """Where the tool tells no throughput."""
+    """If the tool reports no throughput."""
     median_of_runs: Latency | None = None
-    """Of ``p50_of_runs``, or of ``mean_of_runs``."""
+    """Median of ``p50_of_runs``, or of ``mean_of_runs``."""
     mad_ratio: Annotated[float, Meta(ge=0, le=1000)] | None = None
-    """Median absolute deviation over the median: of the runs' latencies, else of their rates."""
+    """Median absolute deviation ÷ median, of the runs' latencies or else of their rates."""
     spread_ratio: Annotated[float, Meta(ge=1, le=1e9)] | None = None
-    """Highest over lowest of the same."""
+    """Highest ÷ lowest of the same values."""
     config_hash: Annotated[str, Meta(pattern=r"^([0-9a-f]{12})?$")] = ""
     note: str = ""
 
 
 class SiteFile(Strict, frozen=True, kw_only=True, omit_defaults=True):
-    """A whole file. ``host`` and ``recorded`` are needed where ``source`` is ``measured``."""
+    """A whole file. A ``measured`` file needs ``host`` and ``recorded``."""
 
     schema_version: int
     source: Literal["site", "measured"] = "site"
     name: str = ""
-    """The ``profile`` label; the file's name without its ending where it is left out."""
+    """The ``profile`` label; defaults to the file's name without its suffix."""
     host: str = ""
     recorded: datetime | None = None
     recorded_by: str = ""
-    """Who ran it: the user's name."""
+    """Name of the user who recorded it."""
     kernel: str = ""
     tools: dict[str, str] = msgspec.field(default_factory=dict)
     fingerprint: Fingerprint | None = None
-    """What it was measured on; compared with now by the daemon and ``plumbline baseline compare``."""
+    """The environment; the daemon and ``plumbline baseline compare`` compare it with the current one."""
     devices: tuple[Device, ...] = ()
     notes: tuple[str, ...] = ()
-    """What whoever signs has to know: few runs, a restless host, what was accepted by force, what was left out."""
+    """What the signer must know: few runs, a host that was not idle, what was accepted by force, what was left out."""
     entries: tuple[SiteEntry, ...]
 
 
@@ -135,8 +135,9 @@ def read_site(path: Path, *, host: str | None, catalogue: WorkloadCatalogue) -> 
 
 
 def parse_site(text: str, *, where: str, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
-    """Check a file's text. ``host`` is this host's name: a measured file of another is refused, because it would judge
-    what it was not measured on. ``None``: it is only looked at, so any host's will do."""
+    """Check a file's text. ``host`` is this host's name: a measured file of another host is refused, because it would
+    judge hardware on which it was not measured. With ``None`` the file is only shown, so any host's is accepted. Raises
+    :class:`BaselineError`."""
     file = convert_text(SiteFile, text, where=where)
     if file.recorded is not None and file.recorded.tzinfo is None:
         raise BaselineError(where, "needs a time zone; end it with Z for UTC", key="recorded", value=str(file.recorded))
@@ -147,7 +148,7 @@ def parse_site(text: str, *, where: str, host: str | None, catalogue: WorkloadCa
 
 
 def format_site(file: SiteFile) -> str:
-    """The text of a file; :func:`parse_site` gives the same figures back, to the last bit."""
+    """The text of a file, from which :func:`parse_site` restores the same figures to the last bit."""
     data = msgspec.to_builtins(file, enc_hook=encode)
     body = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=118, default_flow_style=None)
     return _HEAD + str(body)
@@ -211,14 +212,14 @@ def _check_figures(entry: SiteEntry, where: str, key: str) -> None:
     figures = dict(entry.latency.items())
     if not (figures or entry.iops or entry.throughput):
         raise BaselineError(where, "has no figure; write latency, iops or throughput", key=key)
-    figures.pop("mean", None)  # a long tail may carry it above any percentile
+    figures.pop("mean", None)  # with a long tail the mean may exceed any percentile
     for (low, below), (high, above) in pairwise(figures.items()):
         if above.exact < below.exact:
             raise BaselineError(where, f"is below {low} = {below.text}", key=f"{key}.latency.{high}", value=above.text)
 
 
 def encode(value: object) -> object:
-    """What msgspec does not know: a figure is its text."""
+    """Hook for msgspec: writes a figure as its text. Raises :class:`NotImplementedError` for other types."""
     if isinstance(value, Quantity):
         return value.text
     raise NotImplementedError(type(value))

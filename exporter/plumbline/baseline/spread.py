@@ -1,7 +1,7 @@
-"""The spread that a tool prints beside its averages: shown with the row, compared with nothing.
+"""The spread that a tool prints beside its averages; shown with the row but not compared.
 
-rados bench prints the deviation, the least and the greatest of its seconds, ping ``min/avg/max/mdev``. A baseline
-judges averages and percentiles; these stand in the profile because the document prints them.
+rados bench prints the standard deviation, minimum and maximum over its seconds; ping prints ``min/avg/max/mdev``.
+Baselines judge averages and percentiles; a profile keeps the spread because the document prints it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KINDS: Mapping[str, type[Average]] = {"iops": Iops, "throughput": Throughput, "
 
 
 class Also(Strict, frozen=True):
-    """One statistic of a row's figure, as printed; ``statistic`` in the tool's own word."""
+    """One statistic of a row's figure, as printed; ``statistic`` is the tool's own word."""
 
     figure: Literal["iops", "throughput", "latency"]
     statistic: Literal["min", "max", "stddev", "mdev"]
@@ -27,9 +27,9 @@ class Also(Strict, frozen=True):
 
 
 def check_spread(spread: Sequence[Also], averages: Mapping[str, Average | None], *, where: str, key: str) -> None:
-    """Each statistic stands once, in its figure's unit, and no least is above the average nor a greatest below it.
+    """Check that each statistic appears once, in its figure's unit, with no minimum above the average or maximum below.
 
-    ``averages``: the row's figure by name, where it has one. Raises :class:`BaselineError`.
+    ``averages``: the row's figure by name, ``None`` if it has none. Raises :class:`BaselineError`.
     """
     seen: set[tuple[str, str]] = set()
     for index, also in enumerate(spread):

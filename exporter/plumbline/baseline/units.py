@@ -1,8 +1,8 @@
-"""Figures with the unit people print them in: ``412us``, ``202.00 MiB/s``, ``28K IOPS``.
+"""Figures with the units in which they are printed: ``412us``, ``202.00 MiB/s``, ``28K IOPS``.
 
-Baseline files and profiles never hold a hand-converted number: the printed text is kept, the base value (seconds,
-bytes per second, operations per second) is computed here, in decimal, so that writing and reading again gives the
-same float. ``MB`` is 10⁶ bytes and ``MiB`` 2²⁰ (IEEE 1541); ``Mb`` is bits.
+Baseline files and profiles never hold hand-converted numbers: the printed text is kept, and the base value (seconds,
+bytes per second, operations per second) is computed here, in decimal, so that a written value reads back as the same
+float. ``MB`` is 10⁶ bytes, ``MiB`` 2²⁰ (IEEE 1541), and ``Mb`` is bits.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _BITS = {f"{prefix}b": Decimal(factor) / 8 for prefix, factor in _PREFIXES.items
 
 
 class Quantity:
-    """One printed figure greater than 0: its text, and number and unit as printed. Subclasses know their units.
+    """One printed figure greater than 0: its text, number and unit as printed. Subclasses define their units.
 
-    No dataclass: msgspec would take it apart instead of handing it the printed text.
+    Not a dataclass, because msgspec would decode the fields instead of passing the printed text.
     """
 
     __slots__ = ("number", "text", "unit")
 
     UNITS: ClassVar[dict[str, Decimal]] = {}
-    """Unit → how many base units it is."""
+    """Unit → its size in base units."""
     WRITTEN: ClassVar[tuple[str, ...]] = ()
-    """The units :meth:`of` chooses from, largest first: powers of ten, because dividing by 2²⁰ needs twenty more
-    digits to come back to the same float."""
+    """The units :meth:`of` chooses from, largest first. All are powers of ten: dividing by 2²⁰ would need twenty more
+    digits to read back as the same float."""
     FORMS: ClassVar[str] = ""
 
     def __init__(self, text: str, number: Decimal, unit: str) -> None:
@@ -48,7 +48,7 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """``ValueError`` with the accepted forms for anything but a figure with a known unit."""
+        """Parse a figure with a known unit; anything else raises ``ValueError`` with the accepted forms."""
         match = _PRINTED.fullmatch(text) if isinstance(text, str) else None
         unit = match["thousand"] + match["unit"].replace("µ", "u").replace("μ", "u") if match else ""
         if not match or unit not in cls.UNITS:
@@ -60,7 +60,7 @@ class Quantity:
 
     @classmethod
     def of(cls, value: float) -> Self:
-        """The figure that reads best for a base value between 10⁻¹⁵ and 10¹⁵: it parses back to the same float."""
+        """The most readable figure for a base value between 10⁻¹⁵ and 10¹⁵; it parses back to the same float."""
         exact = Decimal(repr(float(value)))
         unit = next((name for name in cls.WRITTEN if exact >= cls.UNITS[name]), cls.WRITTEN[-1])
         number = Decimal(f"{(exact / cls.UNITS[unit]).normalize():f}")
@@ -68,19 +68,19 @@ class Quantity:
 
     @property
     def value(self) -> float:
-        """In the base unit."""
+        """The figure in its base unit."""
         return float(self.exact)
 
     @property
     def exact(self) -> Decimal:
-        """In the base unit, not rounded to a float."""
+        """The figure in its base unit, not rounded to a float."""
         return self.number * self.UNITS[self.unit]
 
     @property
     def step(self) -> Decimal:
-        """One of the last significant digit, in the base unit: ``28.20 ms`` → 10 µs, ``400 ms`` → 100 ms.
+        """One unit in the last significant digit, in the base unit: ``28.20 ms`` → 10 µs, ``400 ms`` → 100 ms.
 
-        Zeros at the end of a whole number say nothing of its precision; behind a decimal point they do.
+        Trailing zeros of a whole number say nothing about its precision; after a decimal point they do.
         """
         exponent = self.number.as_tuple().exponent
         if exponent == 0:
@@ -110,7 +110,7 @@ class Throughput(Quantity):
 
 
 class Iops(Quantity):
-    """Operations per second. A bare number is taken as well: there is no other unit to mistake it for."""
+    """Operations per second. A number without a unit is accepted too, because it is unambiguous."""
 
     __slots__ = ()
     UNITS: ClassVar[dict[str, Decimal]] = {"IOPS": Decimal(1), "KIOPS": Decimal(1000)}
@@ -119,7 +119,7 @@ class Iops(Quantity):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """As :meth:`Quantity.parse`."""
+        """Like :meth:`Quantity.parse`, but also accepts numbers."""
         if isinstance(text, int | float) and not isinstance(text, bool) and math.isfinite(text) and 0 < text < 1e15:
             return cls.of(text)
         return super().parse(text)

@@ -1,7 +1,7 @@
-"""Putting a report or a recorded baseline on disk: whole or not at all, and never over another by accident.
+"""Writes a report or a recorded baseline to disk atomically, without overwriting another file by accident.
 
-The directory is a person's, who named it. What stands under the name is replaced on request only, and only where it is
-a plain file of that person.
+A user chose the directory. An existing file is replaced only on request, and only if it is a regular file owned by
+that user.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from plumbline.errors import BaselineError
 
 
 def check_target(path: Path, *, force: bool) -> None:
-    """Raise what :func:`write_text` would refuse with. Asked before the minute of measuring."""
+    """Raise the error with which :func:`write_text` would refuse; called before measuring starts."""
     _open(path, force=force).close()
 
 
 def write_text(path: Path, text: str, *, force: bool) -> Path | None:
-    """Write a whole file, atomically and durably; returns where the file it replaces is kept, if there was one.
+    """Write a whole file, atomically and durably. Returns the path of the backup if a file was replaced.
 
-    Without ``force`` an existing file is never touched, not even one that appears meanwhile. With it the old file stays
-    beside the new one with ``.bak`` added, ``.bak-1`` where that is taken, and so on; there is no moment without a
-    baseline. Raises :class:`BaselineError`, or :class:`FileRefused` for what is no file of this user.
+    Without ``force`` an existing file is never touched, not even one that appears meanwhile. With ``force`` the old
+    file is kept beside the new one as ``.bak``, or ``.bak-1`` and so on if that name is taken; at no moment is there
+    no baseline. Raises :class:`BaselineError`, or :class:`FileRefused` for anything but a file of this user.
     """
     data = text.encode()
     with _open(path, force=force) as directory:
@@ -43,7 +43,7 @@ _EXISTS = "exists already; --force replaces it and keeps the old one as .bak"
 
 
 def _open(path: Path, *, force: bool) -> OwnDirectory:
-    """The directory, where the file may be written."""
+    """Open the directory of ``path`` if the file may be written there. Raises :class:`BaselineError`."""
     try:
         if path.is_dir():
             raise BaselineError(str(path), "is a directory; name a file")

@@ -1,1 +1,1 @@
-"""``plumbline ceph top``: which OSDs are slow, and of what they are suspected."""
+"""``plumbline ceph top``: which OSDs are slow, and the suspected cause."""

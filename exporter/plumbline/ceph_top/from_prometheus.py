@@ -1,8 +1,8 @@
-"""OSDs of a whole cluster from the recording rules of the alerts, for ``plumbline ceph top``. Pure.
+"""The OSDs of a whole cluster from the recording rules of the alerts, for ``plumbline ceph top``. No I/O.
 
-All of ``plumbline:osd_…`` are one series an OSD, whatever exports them, over five minutes; see ``alerts/rules``. What
-the daemons of the hosts read from admin sockets comes beside them. Percentiles are of the kind of operation that is
-split: those of two kinds can't be added.
+The rules ``plumbline:osd_…`` give one series per OSD over five minutes, whichever exporter the data is from; see
+``alerts/rules``. They are combined with what the hosts' daemons read from admin sockets. Percentiles are those of the
+kind of operation that is broken down, because percentiles of two kinds can't be added.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _AGE = "plumbline_osd_blocked_operation_age_seconds"
 _BEAT, _PEER = "plumbline_osd_heartbeat_seconds", "plumbline_osd_heartbeat_worst_peer"
 NAMES = (_LATENCY, _STORE, _RATE, _P50, _P99, _INFO, _SUSPECT, _UP, _BLOCKED, _AGE, _BEAT, _PEER)
 QUERY = f'{{__name__=~"{"|".join(NAMES)}"}}'
-"""All at one moment."""
+"""All series at one moment."""
 _KINDS = (WRITE, READ, READ_MODIFY_WRITE)
 
 _By = Mapping[tuple[str, ...], float]
 
 
 def osds_of(series: Sequence[Series], *, cluster: str | None, url: str) -> tuple[Osd, ...]:
-    """A row for each OSD. One line of an error where the rules are not there, or two clusters are."""
+    """One row for each OSD. Raises :class:`PlumblineError` without OSD series, or for several clusters."""
     ours = [each for each in series if each.name in NAMES and each.labels.get("ceph_daemon")]
     clusters = sorted({each.labels.get("cluster", "") for each in ours})
     if cluster is not None:
@@ -55,8 +55,8 @@ def osds_of(series: Sequence[Series], *, cluster: str | None, url: str) -> tuple
 
 
 def merged(local: Sequence[Osd], remote: Sequence[Osd]) -> tuple[tuple[Osd, ...], tuple[str, ...]]:
-    """All OSDs; of those of this host the figures of their sockets, which are younger, with the verdicts of the rules,
-    which have seen more. A note where one of that name belongs to another host: then it is another cluster's."""
+    """All OSDs, and notes. For this host's OSDs, figures come from their sockets, which are newer, and verdicts from
+    the rules, which cover more time. A note says if an OSD's namesake is on another host, and so in another cluster."""
     there = {osd.daemon: osd for osd in remote}
     notes = []
     for osd in local:

@@ -1,14 +1,14 @@
-"""Which OSDs are slow, where their operations spend the time, and of what they are suspected: ``plumbline ceph top``.
+"""Which OSDs are slow, where their operations spend the time, and the suspected cause: ``plumbline ceph top``.
 
-Pure: two looks at the admin sockets, or series of Prometheus, in; rows out that read alike as JSON. Times of an
-operation, all means over the interval::
+No I/O: the input is two readings of the admin sockets, or series of Prometheus; both give the same rows, also as JSON.
+The times of an operation, all means over the interval::
 
     mean = queue + store + peers + the rest (work of the OSD's own threads)
 
-``queue`` is total − process. Of a write, process − prepare is the wait for all commits: as much of it as a transaction
-takes in this OSD's own store on average is ``store``, what is left was spent on replicas and the network between
-(``peers``). Of a read, ``store`` is the store's own mean, and process − prepare the wait for other OSDs' shards. The
-kind with the most operations is split. Operations of different kinds have one latency together.
+``queue`` is total − process. For a write, process − prepare is the wait for all commits. The part of it up to the mean
+time of a transaction in this OSD's own store is ``store``; the remainder was spent on replicas and the network between
+(``peers``). For a read, ``store`` is the store's own mean, and process − prepare is the wait for other OSDs' shards.
+The kind with the most operations is broken down. The latency covers all kinds of operations together.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from plumbline.sources.ceph.osd_stages import READ, OperationStages
 from plumbline.sources.ceph.osds import OsdReading
 
 HUNG, BLOCKED = "hung", "blocked"
-"""What is seen and not judged. The other words are the verdicts of the alerts: disk, host, peer, network, queue."""
+"""States that are observed, not judged. The other words are the alerts' verdicts: disk, host, peer, network, queue."""
 
 
 class _Said(msgspec.Struct, frozen=True, kw_only=True):
-    """Printed and encoded, never read back."""
+    """Base of the structs that are printed and encoded but never decoded."""
 
 
 class Suspicion(_Said, frozen=True):
-    """A word, the figures that led to it, and who says so: ``sockets`` or ``prometheus``."""
+    """A verdict, the figures that led to it, and its source: ``sockets`` or ``prometheus``."""
 
     word: str
     reason: str
@@ -41,50 +41,50 @@ class Suspicion(_Said, frozen=True):
 
 
 class Osd(_Said, frozen=True):
-    """One OSD over the interval; times in seconds. ``null``: not told, or nothing happened that has a time."""
+    """One OSD over the interval; times in seconds. ``null``: not reported, or nothing happened that has a time."""
 
     daemon: str
     host: str = ""
     device_class: str = ""
     answers: bool | None = None
-    """On its admin socket."""
+    """Whether it answers on its admin socket."""
     operations_per_s: float | None = None
     operations: float | None = None
-    """In the interval; what a mean stands on."""
+    """Operations in the interval, on which the mean is based."""
     mean_s: float | None = None
     p50_s: float | None = None
     p99_s: float | None = None
     split_of: str = ""
-    """The kind of operation that the next four are of."""
+    """The kind of operation to which the next four fields apply."""
     split_mean_s: float | None = None
     queue_s: float | None = None
     store_s: float | None = None
     peers_s: float | None = None
     commit_s: float | None = None
-    """A transaction of the store, replicas' and recovery's, too."""
+    """Mean time of a transaction in the store, including those of replicas and recovery."""
     device_s: float | None = None
-    """Of it the wait for data on the device."""
+    """The part of ``commit_s`` spent waiting for data on the device."""
     replica_s: float | None = None
-    """What this OSD takes for a write it gets as a replica."""
+    """Mean time for a write that it receives as a replica."""
     heartbeat_worst_s: float | None = None
     heartbeat_median_s: float | None = None
     heartbeat_peer: str = ""
     heartbeat_interface: str = ""
     blocked: int | None = None
     blocked_stage: str = ""
-    """Where most of them wait."""
+    """The stage in which most of them wait."""
     blocked_age_s: float | None = None
     suspicion: Suspicion | None = None
 
 
 class Top(_Said, frozen=True):
-    """One screen, the slowest first."""
+    """One screen, slowest OSD first."""
 
     interval_s: float
     sources: tuple[str, ...]
     osds: tuple[Osd, ...]
     notes: tuple[str, ...] = ()
-    """What could not be read, and what concerns an OSD that is not shown."""
+    """What could not be read, and verdicts on OSDs that are not shown."""
 
 
 def between(
@@ -95,13 +95,13 @@ def between(
     host: str = "",
     classes: Mapping[str, str] | None = None,
 ) -> tuple[Osd, ...]:
-    """What happened from one look to the next. An OSD that started in between, or that was not there, has no times."""
+    """What happened between two readings. An OSD that started in between, or that was missing in one, has no times."""
     earlier = {each.daemon: each for each in before if each.up}
     return tuple(_row(earlier.get(each.daemon), each, interval_s, host, (classes or {})) for each in after)
 
 
 def slowest_first(osds: Iterable[Osd]) -> tuple[Osd, ...]:
-    """By p99, then by the mean; before them all that don't answer or have blocked operations, last the idle ones."""
+    """OSDs that don't answer or have blocked operations first, then by p99, then by the mean; idle ones last."""
 
     def slow(osd: Osd) -> tuple[int, float, float, int]:
         seen = (osd.suspicion.word if osd.suspicion else "") in (HUNG, BLOCKED)
@@ -149,7 +149,7 @@ def _with_times(row: Osd, before: OsdReading, after: OsdReading, interval_s: flo
         if name in first.operations and (done := _done(first.operations[name], stages)) is not None
     }
     if len(kinds) < len(last.operations):
-        return row  # started anew: its counters begin again
+        return row  # restarted: its counters begin again
     operations = sum(each.total.avgcount for each in kinds.values())
     latencies = [
         difference(before.latencies[name], histogram)
@@ -201,8 +201,8 @@ def parts(
 ) -> tuple[float, float | None, float | None]:
     """Queue, store and peers of one operation; ``waits`` is process − prepare, ``in_store`` the store's own mean.
 
-    Means of counters that are read apart: a difference is never below zero. Nothing is told of the peers where the
-    store does not tell its part of the wait.
+    The counters are not read at the same instant, so differences are limited to 0 from below. ``peers`` of a write is
+    ``None`` if the store's part of the wait is unknown.
     """
     queue, waits = max(queue, 0.0), max(waits, 0.0)
     if kind == READ:
@@ -222,7 +222,7 @@ def _done(before: OperationStages, after: OperationStages) -> OperationStages | 
 
 
 def _since(before: LongRunAverage | None, after: LongRunAverage | None) -> LongRunAverage | None:
-    """``None`` where the counter went back: the daemon started anew, or somebody reset it."""
+    """``None`` if the counter went back, because the daemon restarted or somebody reset it."""
     if before is None or after is None or after.avgcount < before.avgcount or after.sum < before.sum:
         return None
     return LongRunAverage(after.avgcount - before.avgcount, after.sum - before.sum)

@@ -1,8 +1,8 @@
-"""Of what an OSD is suspected, by the figures on one screen. Pure; conservative: nobody rather than the wrong one.
+"""The suspected cause for a slow OSD, from the figures on one screen. No I/O. Rather no suspicion than a wrong one.
 
-The thresholds are those of the alerts (``alerts/config/osd.libsonnet``), which have minutes of history; here stand a
-few seconds, so nothing is judged of a handful of operations. An OSD is compared with the median of its device class on
-the screen, itself included, and two figures have to agree.
+The thresholds are those of the alerts (``alerts/config/osd.libsonnet``), which have minutes of history. A screen covers
+only a few seconds, so OSDs with a handful of operations are not judged. An OSD is compared with the median of its
+device class on the screen, itself included, and two figures have to agree.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ DISK, PEER, NETWORK, QUEUE = "disk", "peer", "network", "queue"
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What is out of line: the numbers of ``alerts/config/osd.libsonnet``, where the reasons stand."""
+    """The thresholds of ``alerts/config/osd.libsonnet``, which gives the reasons."""
 
     minimum_osds: int = 5
     minimum_operations: int = 20
-    """In the interval. Of fewer a mean is one slow operation. The rules have a rate instead."""
+    """In the interval. With fewer, one slow operation dominates the mean. The rules use a rate instead."""
     ratio: float = 3.0
     agree_ratio: float = 2.0
     floor_s: float = 2e-3
@@ -38,7 +38,7 @@ class Thresholds:
 
 
 def suspect(osds: Sequence[Osd], limits: Thresholds | None = None) -> tuple[tuple[Osd, ...], tuple[str, ...]]:
-    """The rows with their suspicions, and a note for each accused OSD that is not among them."""
+    """The rows with their suspicions, and a note for each suspected OSD that is not among them."""
     limits = limits or Thresholds()
     accused = _accused(osds, limits)
     classes: dict[str, list[Osd]] = {}
@@ -59,7 +59,7 @@ def suspect(osds: Sequence[Osd], limits: Thresholds | None = None) -> tuple[tupl
 
 
 def seen(osd: Osd) -> tuple[str, str] | None:
-    """What needs no comparison: it doesn't answer, or operations are blocked."""
+    """Verdicts that need no comparison: it doesn't answer, or operations are blocked."""
     if osd.answers is False:
         return HUNG, osd.suspicion.reason if osd.suspicion else "its admin socket does not answer"
     if osd.blocked:
@@ -71,14 +71,14 @@ def seen(osd: Osd) -> tuple[str, str] | None:
 
 def _of_load(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> tuple[str, str] | None:
     def out(figure: Callable[[Osd], float | None], ratio: float) -> float | None:
-        """The median, where this OSD is so many times above it."""
+        """The median of the peers if this OSD is at least ``ratio`` times above it, else ``None``."""
         own, middle = figure(osd), _median(map(figure, peers))
         if own is None or middle is None or own < limits.floor_s or own < ratio * middle:
             return None
         return middle
 
     def share(part: float | None) -> float:
-        """Of an operation of the kind that is split. Its counters are read apart, so a part may seem more than all."""
+        """Share of an operation of the kind that is broken down; at most 1, as its counters are not read together."""
         return min(part / osd.split_mean_s, 1.0) if part is not None and osd.split_mean_s else 0.0
 
     store = out(lambda each: each.store_s, limits.ratio)
@@ -102,7 +102,7 @@ def _against(what: str, osd: Osd, own_s: float | None, middle_s: float, share: f
 
 
 def _accused(osds: Sequence[Osd], limits: Thresholds) -> dict[str, str]:
-    """OSD → why: it is the slowest to answer the pings of most."""
+    """OSD → reason, for OSDs that most others find the slowest to answer their pings."""
     tell = [osd for osd in osds if osd.heartbeat_worst_s is not None and osd.heartbeat_median_s is not None]
     votes: Counter[str] = Counter(
         osd.heartbeat_peer

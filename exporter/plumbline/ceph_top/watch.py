@@ -1,4 +1,4 @@
-"""Looks at OSDs again and again, for ``plumbline ceph top``: their admin sockets, Prometheus, or both."""
+"""Reads OSDs repeatedly for ``plumbline ceph top``: from admin sockets, from Prometheus, or both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROMETHEUS_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What to look at. ``sockets``: absolute globs; ``prometheus``: a server's URL."""
+    """The sources. ``sockets``: absolute globs; ``prometheus``: a server's URL."""
 
     sockets: Sequence[str]
     host: str
@@ -28,7 +28,7 @@ class Where:
     access: Access = OPEN
     cluster: str | None = None
     classes: Mapping[str, str] = field(default_factory=dict)
-    """OSD → device class, as far as this host tells."""
+    """OSD → device class, as far as this host knows."""
 
 
 def tops(
@@ -38,7 +38,7 @@ def tops(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Top]:
-    """One after each interval, without end. The first one's errors are raised; later they are notes of the screen."""
+    """One screen after each interval, endlessly. Errors on the first screen are raised; later ones become notes."""
     asked_at = clock()
     before = _sockets(where)
     if where.prometheus and not before:
@@ -80,7 +80,7 @@ def _top(where: Where, local: Sequence[Osd], interval_s: float, denied: tuple[st
 def _sockets(where: Where) -> tuple[OsdReading, ...]:
     try:
         return read_osds(osds_here(where.sockets), timeout_s=TIMEOUT_S)
-    except Unavailable:  # there is none, or none that may be asked
+    except Unavailable:  # there is no socket, or none that may be read
         if not where.prometheus:
             raise
         return ()

@@ -1,1 +1,1 @@
-"""The quarterly review: what a Prometheus knows of a period, judged, told and drawn."""
+"""The quarterly review: what Prometheus knows about a period, judged, described and drawn."""

@@ -1,8 +1,8 @@
-"""Asks a Prometheus many things, a few at a time; the first that fails ends it.
+"""Sends many queries to a Prometheus, a few at a time; the first failure ends it.
 
-A range is asked in pieces, because Prometheus gives no more than 11,000 points of a series. Whole days are asked one by
-one where many series stand behind them: a subquery over a day holds a minute's value of every series in memory, over a
-quarter ninety times that.
+A range is queried in pieces, because Prometheus returns at most 11,000 points per series. Queries over many series ask
+for whole days one by one: a subquery over a day holds one value per minute of every series in memory, and over a
+quarter ninety times as many.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from plumbline.sources.prometheus.access import OPEN, Access
 from plumbline.sources.prometheus.api import Track, read_matrix, read_vector
 
 AT_ONCE = 4
-"""Queries under way together: Prometheus runs 20 by default, and others ask it, too."""
+"""Concurrent queries: Prometheus runs 20 by default, and has other users."""
 WINDOW = "WINDOW"
 POINTS = 10_000
-"""Of one series in one answer, below Prometheus's limit."""
+"""Points per series in one response, below Prometheus's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """``step_s`` 0: for the moment ``end_s``."""
+    """One query; with ``step_s`` 0 it is evaluated only at ``end_s``."""
 
     key: str
     query: str
@@ -35,7 +35,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Which Prometheus, how patiently, and who is told how far it is (done, of all, what)."""
+    """The Prometheus server, the timeout, and the progress callback (done, total, key)."""
 
     url: str
     timeout_s: float
@@ -43,7 +43,7 @@ class Server:
     access: Access = OPEN
 
     def answers(self, asks: Sequence[Ask]) -> dict[str, tuple[Track, ...]]:
-        """Key → series, the pieces of a series put together in the order of time. Every key of ``asks`` is there."""
+        """Key → series, with the pieces of a series joined in order of time; every key of ``asks`` is present."""
         self.told(0, len(asks), asks[0].key if asks else "")
         found = []
         for done, tracks in enumerate(in_turn(asks, self._one, AT_ONCE, what="ask-prometheus")):
@@ -67,7 +67,7 @@ class Server:
 
 
 def joined(answers: Iterable[tuple[str, tuple[Track, ...]]]) -> dict[str, tuple[Track, ...]]:
-    """Pieces of the same key and labels become one series."""
+    """Joins the pieces with the same key and labels into one series."""
     found: dict[str, dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]] = {}
     for key, tracks in answers:
         of = found.setdefault(key, {})
@@ -80,12 +80,12 @@ def joined(answers: Iterable[tuple[str, tuple[Track, ...]]]) -> dict[str, tuple[
 
 
 def moment(key: str, query: str, at_s: float) -> Ask:
-    """One value of each series."""
+    """A query for one value of each series."""
     return Ask(key, query, at_s, at_s)
 
 
 def over(key: str, query: str, period: Period, step_s: int, *, first_s: int | None = None) -> Iterator[Ask]:
-    """The whole period in pieces, from its first moment (or ``first_s``) to its last."""
+    """Queries for the whole period in pieces, from its first moment (or ``first_s``) to its last."""
     at = period.start_s if first_s is None else first_s
     while at <= period.end_s:
         end = min(at + (POINTS - 1) * step_s, period.end_s)
@@ -94,11 +94,11 @@ def over(key: str, query: str, period: Period, step_s: int, *, first_s: int | No
 
 
 def each_day(key: str, query: str, period: Period, resolution: str, *, together: int = 1) -> Iterator[Ask]:
-    """``query`` over each day (its ``WINDOW`` is filled in), asked at
-    its last minute, for midnight is the next day's; ``together`` days in one request.
+    """``query`` over each day (replacing its ``WINDOW``), evaluated at the day's last minute, because midnight belongs
+    to the next day; ``together`` days in one request.
 
-    The window is half a minute short: with Prometheus 2 a window holds both its ends, with 3 only its last, and this
-    one holds the same full minutes in both.
+    The window is half a minute short: Prometheus 2 includes both ends of a window, Prometheus 3 only the last. This
+    window holds the same full minutes in both.
     """
     days = period.days
     whole = [end - MINUTE_S for start, end in days if end - start == DAY_S]
@@ -112,6 +112,6 @@ def each_day(key: str, query: str, period: Period, resolution: str, *, together:
 
 
 def day_starts(points: Iterable[tuple[float, float]], period: Period) -> dict[int, float]:
-    """Values that were asked at the last minute of a day by the beginning of that day."""
+    """Maps values taken at the last minute of a day to the beginning of that day."""
     starts: Mapping[int, int] = {end - MINUTE_S: start for start, end in period.days}
     return {starts[int(at)]: value for at, value in points if int(at) in starts}

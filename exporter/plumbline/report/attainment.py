@@ -1,4 +1,4 @@
-"""How much of the period was observed, how much of that was within tolerance, and which figures were not."""
+"""How much of the period was observed, how much of that was within tolerance, and which figures were beyond it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from plumbline.report.queries import COVERAGE_STEP_S
 from plumbline.sources.prometheus.api import Track
 
 OFFENDERS = 15
-"""Figures in the table of the worst; who has more has one cause for many."""
+"""Rows of the table of the worst figures; more than this have a common cause."""
 _Figure = tuple[str, ...]
 
 
 def coverage(tracks: Iterable[Track], period: Period) -> tuple[Coverage, ...]:
-    """Of each cluster from the counts of its nodes, one each five minutes."""
+    """The coverage of each cluster, from the count of its nodes every five minutes."""
     found = []
     for track in tracks:
         seen = sorted({at for at, _ in track.points})
@@ -31,7 +31,7 @@ def coverage(tracks: Iterable[Track], period: Period) -> tuple[Coverage, ...]:
 
 
 def _gaps(seen: Sequence[float], period: Period) -> tuple[Span, ...]:
-    """Between two looks that saw a node and are further apart than two looks are."""
+    """Intervals without a node between two samples that are further apart than the step."""
     gaps, at = [], float(period.start_s)
     for moment in [*seen, float(period.end_s)]:
         if moment - at > COVERAGE_STEP_S * 1.5:
@@ -41,7 +41,7 @@ def _gaps(seen: Sequence[float], period: Period) -> tuple[Span, ...]:
 
 
 def attainment(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Attainment, ...]:
-    """A row for each cluster and layer that a baseline judged, bottom-up."""
+    """One row for each cluster and layer that a baseline judged, bottom-up."""
     figures: dict[tuple[str, str], set[_Figure]] = defaultdict(set)
     judged: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
     beyond: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
@@ -84,7 +84,7 @@ def _height(layer: str) -> int:
 def figure_offenders(
     answers: Mapping[str, Sequence[Track]], period: Period, catalogue: WorkloadCatalogue
 ) -> tuple[FigureOffender, ...]:
-    """The figures that were longest beyond, with the median of their worst day."""
+    """The figures that were beyond tolerance for longest, with the median ratio of their worst day."""
     judged = {track.key(_LABELS): sum(value for _, value in track.points) for track in answers["figures judged"]}
     ratios: dict[_Figure, list[tuple[float, int]]] = defaultdict(list)
     for track in answers["levels ratio"]:
@@ -111,8 +111,8 @@ def figure_offenders(
 
 
 def figure_words(labels: Mapping[str, str], catalogue: WorkloadCatalogue) -> str:
-    """``median latency of random writes, 4 KiB, 1 in flight (probe canary-sdb, ssd)``; what the site added to the
-    workloads goes by its id."""
+    """``median latency of random writes, 4 KiB, 1 in flight (probe canary-sdb, ssd)``; a workload that is not in
+    ``catalogue`` is named by its id."""
     names = {"p50": "median latency", "mean": "mean latency", "iops": "operations per second"}
     statistic, operation, workload = (labels.get(name, "") for name in ("statistic", "operation", "workload"))
     known = catalogue.by_id.get(workload)

@@ -1,4 +1,4 @@
-"""Capacity and headroom from their recorded names."""
+"""Capacity and headroom, from the series of the recording rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLASS, _POOL = ("cluster", "device_class"), ("cluster", "pool_id", "pool")
 
 
 def classes(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[ClassCapacity, ...]:
-    """A row for each cluster and device class of which anything is known."""
+    """One row for each cluster and device class with any data."""
     used, loss = _days(answers["capacity used"], _CLASS, period), _days(answers["capacity host_loss"], _CLASS, period)
     full, unsafe, growth = (_slopes(answers[f"capacity {key}"], _CLASS) for key in ("full", "unsafe", "growth"))
     rebuild = _last(answers["capacity rebuild"], _CLASS)
@@ -36,7 +36,7 @@ def classes(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Cla
 
 
 def pools(answers: Mapping[str, Sequence[Track]]) -> tuple[PoolCapacity, ...]:
-    """The pool that is full first comes first."""
+    """All pools, the one that fills up first at the top."""
     full, healing = _slopes(answers["capacity full_pool"], _POOL), _last(answers["capacity healing"], _POOL)
     found = [
         PoolCapacity(key[0], key[2] or key[1], full.get(key, ()), bool(healing[key]) if key in healing else None)
@@ -51,7 +51,7 @@ def pools(answers: Mapping[str, Sequence[Track]]) -> tuple[PoolCapacity, ...]:
 
 
 def headroom(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Headroom, ...]:
-    """The one used most at the end comes first."""
+    """All rows, the one with the highest use at the end first."""
     found = _days(answers["capacity headroom"], ("cluster", "layer", "device_class", "figure"), period)
     rows = (Headroom(key[0], key[1], key[2], key[3], days) for key, days in found.items())
     return tuple(sorted(rows, key=lambda each: (-each.days[-1][1], each.cluster, each.layer, each.device_class)))

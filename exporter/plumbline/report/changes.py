@@ -1,4 +1,4 @@
-"""Changes of level: which series to look through, what a change is called, and when in the day it was."""
+"""Changes of level: which series to examine, how to name a change, and at which hour it happened."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.report.shifts import Shift, moment_of, shifts
 from plumbline.sources.prometheus.api import Track
 
 MOST = 40
-"""Changes that are dated to the hour and told; the largest. More have a cause in common."""
+"""The largest changes are dated to the hour and reported. More than this have a common cause."""
 HOUR_S = 3600
 
 
@@ -30,7 +30,7 @@ class Candidate:
 
 
 def candidates(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[int, tuple[Candidate, ...]]:
-    """How many series were looked through, and the shifts in them, the largest first."""
+    """The number of series examined, and the shifts in them, largest first."""
     found: list[Candidate] = []
     looked = 0
     for kind in LEVELS:
@@ -49,7 +49,7 @@ def _size(shift: Shift) -> float:
 
 
 def _judging(tracks: Iterable[Track]) -> Iterator[Track]:
-    """The median, or the mean where there is none, as the alerts judge."""
+    """The series with the median, or the mean if there is no median, as in the alerts."""
     known = {_but_statistic(track) for track in tracks if track.labels.get("statistic") == "p50"}
     return (track for track in tracks if track.labels.get("statistic") != "mean" or _but_statistic(track) not in known)
 
@@ -59,20 +59,20 @@ def _but_statistic(track: Track) -> tuple[tuple[str, str], ...]:
 
 
 def closer(found: Sequence[Candidate], queries: Queries, period: Period) -> Iterator[Ask]:
-    """The hours around each step."""
+    """Queries for the hours around each step."""
     for index, each in enumerate(found):
         if each.shift.gradual:
             continue
         start = max(each.shift.known_s, period.start_s) + HOUR_S
         end = min(each.shift.day_s + 2 * DAY_S, period.end_s)
         if each.shift.day_s - each.shift.known_s > DAY_S:
-            start = each.shift.known_s + HOUR_S  # the last day with data, a gap, the first after it
+            start = each.shift.known_s + HOUR_S  # covers the last day with data, the gap, and the first day after it
         query = queries.hours(each.kind, each.labels)
         yield from over(hours_key(index), query, Period(int(start), int(end)), HOUR_S)
 
 
 def hours_key(index: int) -> str:
-    """Of the candidate of that place."""
+    """The key of the hours of the candidate at that index."""
     return f"hours of change {index + 1}"
 
 
@@ -82,7 +82,7 @@ def told(
     recorded: Sequence[Recorded],
     catalogue: WorkloadCatalogue,
 ) -> tuple[Change, ...]:
-    """Dated, named, in the order of size."""
+    """The changes, dated and named, in order of size."""
     made = []
     for index, each in enumerate(found):
         shift, labels = each.shift, each.labels

@@ -1,4 +1,4 @@
-"""Alerts that fired, from their beginnings and ends: how often, how long, about whom."""
+"""Alerts that fired, from the points where they began and ended: how often, how long, and on what."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One alert with one set of labels, and each time it fired; ``still``: at the end of the period."""
+    """One alert with one set of labels, and each time it fired; ``still``: it fires at the end of the period."""
 
     labels: Mapping[str, str]
     spans: tuple[Span, ...]
@@ -26,17 +26,18 @@ class Alert:
 
     @property
     def total_s(self) -> float:
-        """All times together."""
+        """The sum of all times it fired."""
         return sum(span.length_s for span in self.spans)
 
     @property
     def longest_s(self) -> float:
-        """The longest time."""
+        """The longest time it fired."""
         return max(span.length_s for span in self.spans)
 
 
 def alerts_of(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Alert, ...]:
-    """An end is the first moment at which it no longer fired. One whose beginning was not seen began with the data."""
+    """An alert ends at the first moment at which it no longer fires. If its beginning was not seen, it begins with the
+    data."""
     events: dict[_Labels, list[tuple[float, bool]]] = defaultdict(list)
     for key, begins in (("alerts at first", True), ("alerts begun", True), ("alerts ended", False)):
         for track in answers[key]:
@@ -58,7 +59,7 @@ def alerts_of(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[A
 
 
 def firings(alerts: Iterable[Alert]) -> tuple[Firing, ...]:
-    """By name and severity, those that woke somebody first."""
+    """Alerts grouped by name and severity, critical ones first."""
     groups: dict[tuple[str, str, str], list[Alert]] = defaultdict(list)
     for alert in alerts:
         labels = alert.labels
@@ -84,7 +85,7 @@ def firings(alerts: Iterable[Alert]) -> tuple[Firing, ...]:
 
 
 def subject(labels: Mapping[str, str]) -> str:
-    """What an alert is about: its node first, then what else names it."""
+    """What an alert is about: its node, daemon, device or probe, else its other labels."""
     first = [labels[name] for name in ("instance", "ceph_daemon", "device", "probe") if labels.get(name)]
     if first:
         return ", ".join(first)
@@ -94,7 +95,7 @@ def subject(labels: Mapping[str, str]) -> str:
 def offenders(
     alerts: Iterable[Alert], peers: Iterable[Track], period: Period, *, label: str, layer: str
 ) -> tuple[PartOffender, ...]:
-    """Disks (``label`` device) or OSDs (ceph_daemon) that alerts of ``layer`` about latency or errors named."""
+    """The disks (``label`` device) or OSDs (ceph_daemon) named by alerts of ``layer`` about latency or errors."""
     worst: dict[tuple[str, str, str], list[tuple[float, int]]] = defaultdict(list)
     for track in peers:
         worst[_part(track.labels, label)] += [(value, day) for day, value in day_starts(track.points, period).items()]
@@ -123,13 +124,13 @@ def offenders(
 
 
 def _part(labels: Mapping[str, str], label: str) -> tuple[str, str, str]:
-    """An OSD's number is the cluster's, a disk's name the host's."""
+    """An OSD's number is unique in the cluster, a disk's name only on its host."""
     host = labels.get("instance", "") if label == "device" else ""
     return labels.get("cluster", ""), host, labels.get(label, "")
 
 
 def _together(spans: Iterable[Span]) -> float:
-    """The time with at least one of them."""
+    """The time during which at least one of them lasted."""
     total, until = 0.0, float("-inf")
     for span in sorted(spans, key=lambda span: span.start_s):
         total += max(0.0, span.end_s - max(span.start_s, until))

@@ -1,4 +1,4 @@
-"""What became of findings, versions, baselines and disks in the period."""
+"""What happened to findings, versions, baselines and disks in the period."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SEVERITIES = ("critical", "warning")
 
 
 def finding_fates(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[FindingFate, ...]:
-    """Closed is only what was last seen met; what is no longer seen is not claimed to be mended."""
+    """A finding is closed only if it was last seen met; one that is no longer seen is not claimed to be fixed."""
     met_first = {track.key(_FINDING) for track in answers["findings met first"]}
     met_last = {track.key(_FINDING) for track in answers["findings met last"]}
     begin = period.start_s + LOOK_S
@@ -51,7 +51,7 @@ def finding_fates(answers: Mapping[str, Sequence[Track]], period: Period) -> tup
 
 
 def upgrades(answers: Mapping[str, Sequence[Track]]) -> tuple[Upgrade, ...]:
-    """Versions that came in the period; the one that ran at its beginning is none."""
+    """Versions that appeared in the period, without the one that ran at its beginning."""
     found = []
     for kind, name in (("plumbline", "Plumbline"), ("ceph", "Ceph OSDs")):
         clusters: dict[str, dict[str, dict[float, float]]] = defaultdict(dict)
@@ -83,7 +83,7 @@ def upgrades(answers: Mapping[str, Sequence[Track]]) -> tuple[Upgrade, ...]:
 
 
 def recorded(tracks: Iterable[Track], period: Period) -> tuple[Recorded, ...]:
-    """One line for each host, layer and moment (an hour): a record writes many entries at once."""
+    """One line for each host, layer and hour, because one recording writes many entries."""
     groups: dict[tuple[str, ...], dict[float, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))
     for track in tracks:
         key = track.key(("cluster", "instance", "layer", "device_class", "source"))
@@ -100,7 +100,7 @@ def recorded(tracks: Iterable[Track], period: Period) -> tuple[Recorded, ...]:
 
 
 def worn(answers: Mapping[str, Sequence[Track]]) -> tuple[Wear, ...]:
-    """The disks with the least endurance left, and those most worn."""
+    """The disks with the least endurance left, and the most worn ones."""
     left = _values(answers["endurance left"])
     first, last = _values(answers["wear first"]), _values(answers["wear last"])
     names = {track.key(_DISK): track.labels for track in answers["disks"]}
@@ -124,7 +124,7 @@ def worn(answers: Mapping[str, Sequence[Track]]) -> tuple[Wear, ...]:
 
 
 WORN = 0.5
-"""Half of the endurance: listed even where the pace is not known."""
+"""Half of the rated endurance: such disks are listed even if their rate of wear is unknown."""
 MOST_WORN = 20
 
 

@@ -1,4 +1,4 @@
-"""Asks a Prometheus for all that a review tells, in waves: who is there, how much, what was, the hours of changes."""
+"""Queries Prometheus for a review in four steps: who was scraped, how many series, the data, the hours of changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["gather"]
 
 
 def gather(server: Server, period: Period, *, cluster: str | None, made_s: float, version: str) -> Review:
-    """The facts. :class:`PlumblineError` where nothing was observed in the period, or no such cluster."""
+    """The facts of a review. Raises :class:`PlumblineError` if nothing was observed or the cluster is unknown."""
     queries = Queries(period, cluster)
     seen = _wanted(coverage(server.answers(tuple(queries.coverage()))["nodes seen"], period), server, queries)
     counted = server.answers(tuple(queries.sizes()))

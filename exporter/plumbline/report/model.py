@@ -1,6 +1,6 @@
-"""A review as facts: what was measured, judged and observed of a period. Nothing is worded or drawn here.
+"""The facts of a review: what was measured, judged and observed in a period. Wording and drawing happen elsewhere.
 
-Times are Unix seconds, durations seconds, shares 0 to 1, ratios 1 as accepted. ``None``: not known, never zero.
+Times are Unix seconds, durations seconds, shares 0 to 1; a ratio of 1 is as accepted. ``None`` means unknown, not zero.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from dataclasses import dataclass
 from plumbline.report.period import Period
 
 Days = tuple[tuple[int, float], ...]
-"""Beginning of a day, and its value; days without data are left out."""
+"""(beginning of a day, its value); days without data are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time."""
+    """An interval of time."""
 
     start_s: float
     end_s: float
 
     @property
     def length_s(self) -> float:
-        """How long it is."""
+        """Its length in seconds."""
         return self.end_s - self.start_s
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """One cluster: for how much of the period any of its nodes was scraped, and when none was."""
+    """One cluster: how much of the period any of its nodes was scraped, and the gaps."""
 
     cluster: str
     hosts: int
-    """The most that were seen together."""
+    """The most hosts seen at once."""
     observed_s: float
     gaps: tuple[Span, ...]
 
@@ -45,13 +45,13 @@ class Attainment:
     layer: str
     figures: int
     judged_s: float
-    """Of all figures together."""
+    """Sum over all figures."""
     beyond_s: float
-    """Of all figures together: longer than the period where several are beyond at once."""
+    """Sum over all figures: longer than the period if several are beyond at once."""
     observed_s: float
-    """With at least one figure."""
+    """Time with at least one figure."""
     out_of_line_s: float
-    """With at least one figure beyond its tolerance."""
+    """Time with at least one figure beyond its tolerance."""
     days: Days
     """Share of the day's judged time within tolerance."""
 
@@ -63,7 +63,7 @@ class Attainment:
 
 @dataclass(frozen=True, slots=True)
 class FigureOffender:
-    """A figure that was beyond its tolerance; ``worst`` is its worst day's median ratio, on ``worst_day_s``."""
+    """A figure that was beyond its tolerance; ``worst`` is the median ratio of its worst day, ``worst_day_s``."""
 
     cluster: str
     host: str
@@ -77,7 +77,7 @@ class FigureOffender:
 
 @dataclass(frozen=True, slots=True)
 class PartOffender:
-    """A disk or an OSD that alerts named; ``worst`` is its worst day's median ratio to its peers."""
+    """A disk or an OSD that alerts named; ``worst`` is the median ratio to its peers on its worst day."""
 
     cluster: str
     host: str
@@ -94,9 +94,9 @@ class PartOffender:
 class Change:
     """A level that changed. ``kind`` is ``ratio`` (1 is as accepted) or ``latency`` (seconds).
 
-    ``at_s``: first moment of the new level; ``not_before_s``: the last of the old one, where there is a gap between.
-    ``gradual``: it has no moment, ``at_s`` and ``until_s`` are the stretch. ``rerecorded``: the baseline changed then,
-    so the ratio may have changed and the hardware not.
+    ``at_s``: first moment of the new level; ``not_before_s``: last moment of the old one, if there is a gap between
+    them. ``gradual``: there is no single moment, and the change lasted from ``at_s`` to ``until_s``. ``rerecorded``:
+    the baseline changed at that time, so the ratio may have changed without a change of the hardware.
     """
 
     cluster: str
@@ -114,7 +114,7 @@ class Change:
 
     @property
     def factor(self) -> float:
-        """Above 1 it became worse."""
+        """New level ÷ old level; above 1 it became worse."""
         return self.after / self.before
 
 
@@ -128,7 +128,7 @@ class ClassCapacity:
     days_to_full: tuple[tuple[str, float], ...]
     days_to_unsafe: tuple[tuple[str, float], ...]
     growth: tuple[tuple[str, float], ...]
-    """Bytes a second."""
+    """Bytes per second, by slope."""
     host_loss: Days
     """The fullest OSD after losing the largest host ÷ the ratio at which backfilling stops; above 1 is unsafe."""
     rebuild_s: float | None
@@ -146,7 +146,7 @@ class PoolCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """Used share of what the hardware was measured to do; ``figure`` is iops or throughput."""
+    """Share in use of the measured capability of the hardware; ``figure`` is iops or throughput."""
 
     cluster: str
     layer: str
@@ -157,8 +157,8 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True)
 class FindingFate:
-    """A finding that was open in the period. ``fate``: opened, closed, both, throughout, or unknown: it was open and
-    then no longer seen. Moments are those of looks, six hours apart."""
+    """A finding that was open in the period. ``fate``: opened, closed, both, throughout, or unknown (open, then no
+    longer seen). Times are those of samples six hours apart."""
 
     cluster: str
     host: str
@@ -172,7 +172,7 @@ class FindingFate:
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """An alert by name and severity: how often it fired, over how many subjects, how long."""
+    """An alert by name and severity: how often it fired, on how many subjects, and how long."""
 
     cluster: str
     alert: str
@@ -184,12 +184,12 @@ class Firing:
     longest_s: float
     longest_on: str
     still: int
-    """Firing at the end."""
+    """Number still firing at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """A disk whose rated endurance is being used up. ``left_s`` from the end of the period on."""
+    """A disk whose rated endurance is being used up. ``left_s`` counts from the end of the period."""
 
     cluster: str
     host: str
@@ -203,7 +203,7 @@ class Wear:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Baselines of one host and layer that were measured within the period."""
+    """Baselines of one host and layer that were measured in the period."""
 
     cluster: str
     host: str
@@ -216,7 +216,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """A version that was not there before: first seen, and on how many of how many it ran at the end."""
+    """A version that appeared in the period, and on how many daemons it ran at the end (``running`` of ``of``)."""
 
     cluster: str
     what: str
@@ -224,14 +224,14 @@ class Upgrade:
     version: str
     first_s: float
     complete_s: float | None
-    """From when no other version was seen; none: others still run."""
+    """Time from which no other version was seen; ``None``: others still run."""
     running: int
     of: int
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """All of it. ``absent``: what no series told of, with the names that were asked for."""
+    """The whole review. ``absent``: names of the queried metrics that had no series."""
 
     period: Period
     made_s: float

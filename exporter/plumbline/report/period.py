@@ -1,4 +1,4 @@
-"""The period of a review: whole days of UTC, the last one cut off where the present is."""
+"""The period of a review: whole days in UTC; the last one may end at the present."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plumbline.errors import ConfigError
 DAY_S = 86400
 MINUTE_S = 60
 LONGEST_DAYS = 800
-"""Two years and a bit. Beyond, queries and page grow without anybody reading them."""
+"""A little more than two years. Longer queries and pages would serve no reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Period:
 
     @property
     def length_s(self) -> int:
-        """How long it is."""
+        """Its length in seconds."""
         return self.end_s - self.start_s
 
     @property
@@ -34,9 +34,11 @@ class Period:
 
 
 def parse_period(*, first: str | None, last: str | None, days: int | None, now_s: float) -> Period:
-    """Both days belong to it. Without ``last`` it ends with yesterday, without ``first`` it is ``days`` long (90).
+    """The period from day ``first`` to day ``last``, both included. Without ``last`` it ends with yesterday; without
+    ``first`` it is ``days`` long (default 90).
 
-    :class:`ConfigError` for what is no date, lies in the future, is empty or too long, or is said twice.
+    Raises :class:`ConfigError` for an invalid date, a day in the future, an empty or too long period, and for all three
+    arguments together.
     """
     if first is not None and last is not None and days is not None:
         raise ConfigError("--days", "says with --from and --to what those say already; leave one out", value=days)

@@ -1,4 +1,4 @@
-"""Dates, durations, shares and ratios as a person says them. All times are UTC."""
+"""Dates, durations, shares and ratios in words. All times are UTC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plumbline.report.baseline.words import LAYER_TITLES
 count, duration = count_text, duration_text
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365.25 * 86400
 LONG_DAYS = 3650.0
-"""A forecast of more than ten years says nothing but: not soon."""
+"""A forecast of more than ten years only means: not soon."""
 
 
 def day(at_s: float) -> str:
@@ -38,7 +38,7 @@ def minutes(seconds: float) -> str:
 
 
 def share(value: float) -> str:
-    """``97.13 %``; what is not all of it never reads as 100 %, nor what is not nothing as 0 %."""
+    """``97.13 %``; a share below 1 never reads as 100 %, and one above 0 never as 0 %."""
     percent = value * 100
     if value >= 1 or value <= 0:
         return f"{percent:.0f} %"
@@ -55,19 +55,19 @@ def times(ratio: float) -> str:
 
 
 def number(value: float) -> str:
-    """Two digits after the point below ten, one below a hundred, none above."""
+    """Two decimals below ten, one below a hundred, none above."""
     if not math.isfinite(value):
         return "endless"
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def level(value: float, kind: str) -> str:
-    """A level of a change: a ratio or a latency."""
+    """A level of a change: a ratio or a latency in seconds."""
     return f"× {number(value)}" if kind == "ratio" else si(value, "s")
 
 
 def days_range(found: Iterable[tuple[str, float]]) -> str:
-    """``61 to 94 days``: the least and the most of the slopes' forecasts. Empty: not known."""
+    """``61 to 94 days``: the lowest and the highest forecast of the slopes; empty if there is none."""
     values = sorted(days for _, days in found if not math.isnan(days))
     if not values:
         return ""
@@ -91,13 +91,13 @@ def years(seconds: float) -> str:
 
 
 def host(instance: str) -> str:
-    """``stor01.example`` of ``stor01.example:10047``: the port is the exporter's."""
+    """``stor01.example`` of ``stor01.example:10047``, because the port is only the exporter's."""
     name, _, port = instance.rpartition(":")
     return name if name and port.isdigit() else instance
 
 
 def layer(name: str) -> str:
-    """``Disks``."""
+    """The title of a layer: ``Disks``."""
     return LAYER_TITLES.get(name, name.capitalize() or "no layer")
 
 

@@ -1,4 +1,4 @@
-"""PromQL of the review, and nothing else. ``cluster`` narrows all of it; each key names its answer."""
+"""The PromQL of the review. ``cluster`` restricts all queries but one; each key names its answer."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from plumbline.report.asking import WINDOW, Ask, each_day, moment, over
 from plumbline.report.period import DAY_S, MINUTE_S, Period
 
 COVERAGE_STEP_S = 300
-"""A scrape is remembered for five minutes, so nothing shorter is seen as a gap anyway."""
+"""Prometheus looks back five minutes for a sample, so a shorter gap would not be visible anyway."""
 LOOK_S = 6 * 3600
-"""Between two looks at findings and versions. Prometheus then reads one chunk in twelve, of ten thousands of series."""
+"""Step of findings and versions. Prometheus then reads one chunk in twelve, of ten thousands of series."""
 ALERT_STEP_S = 60
 FIGURE = "cluster, instance, probe, layer, device_class, workload, operation, statistic"
 SLOPES = ("3d", "14d", "30d")
@@ -22,7 +22,7 @@ CAPACITY = {
     "host_loss": ("plumbline:capacity_host_loss:ratio", _CLASS, "max"),
     "headroom": ("plumbline:capacity_headroom:ratio", "cluster, layer, device_class, figure", "max"),
 }
-"""Drawn over the days: key → name, labels, which of several values (a manager's failover leaves two)."""
+"""Drawn over the days: key → metric, labels, aggregation of several values (a manager's failover leaves two)."""
 FORECASTS = {
     "full": ("plumbline:capacity_days_to_full:days", f"{_CLASS}, slope", "min"),
     "full_pool": ("plumbline:capacity_days_to_full_pool:days", f"{_POOL}, slope", "min"),
@@ -31,47 +31,47 @@ FORECASTS = {
     "healing": ("plumbline:capacity_self_healing:bool", _POOL, "min"),
     "rebuild": ("plumbline:capacity_rebuild:seconds", _CLASS, "max"),
 }
-"""As they stand at the end."""
+"""Values at the end of the period."""
 LEVELS = {
     "ratio": ("plumbline:degradation:ratio", 'statistic!~"p9.*|max"'),
     "disk": ("plumbline:disk_latency:p50_seconds", 'operation=~"read|write"'),
     "osd": ("plumbline:osd_latency:mean5m", 'part="total"'),
 }
-"""What is looked through for changes of level."""
+"""The series that are searched for changes of level."""
 PEERS = {
     "disks": ("plumbline:disk_latency_peers:ratio", "cluster, instance, device"),
     "OSDs": ("plumbline:osd_class:ratio", "cluster, ceph_daemon"),
 }
-"""How far parts are from their peers."""
+"""How much parts differ from their peers."""
 QUERY_POINTS = 5_000_000
-"""Of all series of one query together: 80 MB of Prometheus's memory, a tenth of what it allows by default."""
+"""Points of all series of one query together: 80 MB of Prometheus's memory, a tenth of its default limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """``cluster`` None: all of them."""
+    """The queries of one period; with ``cluster`` ``None``, for all clusters."""
 
     period: Period
     cluster: str | None = None
 
     def sel(self, metric: str, *matchers: str) -> str:
-        """A selector."""
+        """A selector for ``metric``."""
         mine = () if self.cluster is None else (f"cluster={quoted(self.cluster)}",)
         inside = ", ".join(filter(None, (*mine, *matchers)))
         return f"{metric}{{{inside}}}" if inside else metric
 
     def coverage(self) -> Iterator[Ask]:
-        """Who was scraped when; of all clusters, so that a misspelt one can be answered with those there are."""
+        """Which clusters were scraped when; of all clusters, so that the error for an unknown cluster can list them."""
         step = COVERAGE_STEP_S
         return over("nodes seen", "count by (cluster) (plumbline_build_info)", self.period, step)
 
     def sizes(self) -> Iterator[Ask]:
-        """How many series stand behind what is asked for whole days: that decides how many days at once."""
+        """The number of series behind each daily query, which decides how many days one request may cover."""
         for key, name in self._daily().items():
             yield from over(f"size of {key}", f"count({name})", self.period, DAY_S)
 
     def everything(self, sizes: Mapping[str, int]) -> Iterator[Ask]:
-        """All but what depends on the answers. ``sizes``: key of :meth:`sizes` → series."""
+        """All queries that do not depend on other answers. ``sizes``: key of :meth:`sizes` → number of series."""
         yield from self._attainment(sizes)
         yield from self._levels(sizes)
         yield from self._alerts()
@@ -79,7 +79,7 @@ class Queries:
         yield from self._looks()
 
     def hours(self, kind: str, labels: Mapping[str, str]) -> str:
-        """Medians of hours of one series."""
+        """The hourly medians of one series."""
         metric, _ = LEVELS[kind]
         matchers = (f"{name}={quoted(value)}" for name, value in sorted(labels.items()) if name != "__name__")
         return f"max(quantile_over_time(0.5, {metric}{{{', '.join(matchers)}}}[1h]))"
@@ -113,7 +113,7 @@ class Queries:
             yield from each_day(key, query, self.period, "5m", together=days_together(sizes[key], DAY_S // 300))
 
     def _alerts(self) -> Iterator[Ask]:
-        """Beginnings and ends alone: an alert that fires for weeks is two points, not a hundred thousand."""
+        """Only beginnings and ends: an alert that fires for weeks is then two points instead of a hundred thousand."""
         firing = self.sel(
             "ALERTS",
             'alertname=~"Plumbline.+"',
@@ -146,7 +146,7 @@ class Queries:
         last = self.period.end_s - self.period.end_s % LOOK_S
         yield from over("findings open", f"max by ({finding}) ({open_}) == 1", self.period, LOOK_S)
         for key, at in (("first", self.period.start_s), ("last", last)):
-            # the last values of a day: a node that is away for an hour is not gone
+            # the last values of six hours: a node that is away for an hour is not gone
             query = f"max by ({finding}) (last_over_time({open_}[6h])) == 0"
             yield moment(f"findings met {key}", query, at)
         versions = {
@@ -172,12 +172,12 @@ class Queries:
 
 
 def days_together(series: int, points_a_day: int) -> int:
-    """How many days one query may ask for."""
+    """The number of days that one query may cover."""
     return max(1, min(31, QUERY_POINTS // (max(series, 1) * points_a_day)))
 
 
 def quoted(text: str) -> str:
-    """A PromQL string."""
+    """A PromQL string literal."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

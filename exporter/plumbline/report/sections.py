@@ -15,20 +15,20 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def table(review: Review, title: str, heads: tuple[str, ...], rows: Iterable[tuple[str, tuple[str, ...]]]) -> Table:
-    """``rows``: cluster and cells. The clusters are a column where there are several."""
+    """``rows``: cluster and cells. The cluster gets a column if there are several."""
     if len(review.coverage) > 1:
         return Table(title, (*heads, "Cluster"), tuple((*cells, cluster) for cluster, cells in rows))
     return Table(title, heads, tuple(cells for _, cells in rows))
 
 
 def gaps(coverage: Iterable[Coverage]) -> tuple[Span, ...]:
-    """What a plot of all clusters shades: only where none was observed would be wrong, so of one cluster alone."""
+    """The gaps to shade in a plot of all clusters: only with a single cluster, because gaps differ between clusters."""
     found = list(coverage)
     return found[0].gaps if len(found) == 1 else ()
 
 
 def attainment(review: Review) -> Section:
-    """Per cluster and layer."""
+    """Attainment by cluster and layer."""
     about = (
         "For how much of the measured time each layer was within the tolerance of its baseline, the figures written"
         " down when the cluster was accepted. Time without data counts neither way."
@@ -84,7 +84,7 @@ def _beyond_plot(review: Review, rows: list[Attainment]) -> Plot | None:
 
 
 def offenders(review: Review) -> Section:
-    """Hosts, disks, OSDs."""
+    """The worst hosts, disks and OSDs."""
     about = (
         "Who was out of line for longest, and how far. Figures are judged by their baseline; disks and OSDs by the"
         " alerts that named them, which compare them with their peers and with their own past."
@@ -136,7 +136,7 @@ def _worst(ratio: float | None, day_s: int | None) -> str:
 
 
 def changes(review: Review) -> Section:
-    """Level shifts."""
+    """Changes of level."""
     about = (
         "Moments at which a latency or a degradation ratio went to another level and stayed there for three days or"
         " more, by a tenth at least and by more than the days differ anyhow. The daily and the weekly cycle are taken"

@@ -11,11 +11,11 @@ from plumbline.report.summary import class_name, full_in
 from plumbline.report.time_plot import Line, time_plot
 
 WORTH_DRAWING = 0.01
-"""A class that is less full than this is a line on the ground."""
+"""The line of a class that is less full than this would lie on the axis."""
 
 
 def capacity(review: Review) -> Section:
-    """Classes, pools, host loss."""
+    """Device classes, pools and the loss of a host."""
     about = (
         "How full, when it is full at the growth of the last 3, 14 and 30 days (hence a range, not a date), and"
         " whether the rest could take the data of the largest host if that were lost."
@@ -34,7 +34,7 @@ def capacity(review: Review) -> Section:
             for each in review.pools
         )
         blocks.append(table(review, "By pool", pool_heads, pool_rows))
-    grown = any(each.growth for each in review.classes)  # then a forecast is absent where there is nothing to forecast
+    grown = any(each.growth for each in review.classes)  # with growth, an absent forecast means: nothing to forecast
     missing = [
         name
         for name in review.absent
@@ -104,7 +104,7 @@ def _plots(review: Review) -> list[Plot]:
 
 
 def headroom(review: Review) -> Section:
-    """Performance that is left."""
+    """Performance in reserve."""
     about = (
         "Which share of what the hardware was measured to do is used: operations or bytes per second of a device class"
         " against its baseline. Near 100 % latency rises whatever the disks' state."
@@ -145,7 +145,7 @@ def _left(each: Headroom) -> tuple[str, ...]:
 
 
 def wear(review: Review) -> Section:
-    """Disks that wear out."""
+    """Disks that are wearing out."""
     about = (
         "Solid-state disks whose rated endurance is being used up, the soonest first: at the pace of their whole life,"
         " or of the last two weeks where that was faster. Rated endurance is a promise of the maker; a disk may live"

@@ -1,4 +1,4 @@
-"""The sections of a review on what was found, told and changed: findings, alerts, baselines, upgrades."""
+"""The sections of a review on events: findings, alerts, baselines, upgrades."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from plumbline.report.queries import LOOK_S
 from plumbline.report.sections import table
 
 SAME_CHECK = 3
-"""Hosts named of one check; a fleet with one mistake is one line."""
+"""Hosts named for one check, so that a fleet with one misconfiguration takes one line."""
 
 
 def findings(review: Review) -> Section:
-    """Advice that is not met."""
+    """Advice that hosts do not follow."""
     about = (
         "Documented advice that a host does not meet (plumbline check says what mends it), as of looks six hours"
         " apart; what came and went between two looks is not here. Advice of the severity info is left out."
@@ -70,7 +70,7 @@ def _until(review: Review, at_s: float) -> str:
 
 
 def alerts(review: Review) -> Section:
-    """What fired."""
+    """Alerts that fired."""
     about = (
         "Alerts that fired, critical ones (they wake somebody) first, to the minute. “Together” adds up all subjects."
         " Alerts that Alertmanager held back for a deeper cause are counted, too; one that fires before and after a"
@@ -99,7 +99,7 @@ def _fired(each: Firing) -> tuple[str, ...]:
 
 
 def events(review: Review) -> Section:
-    """Baselines and upgrades: what people did."""
+    """Baselines and upgrades: changes made by people."""
     about = "Baselines that were measured or written in the period, and versions that came: what may explain a change."
     blocks: list[Block] = []
     if review.recorded:

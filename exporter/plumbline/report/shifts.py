@@ -1,12 +1,12 @@
-"""Finds when a level changed: on the medians of days, so that the daily cycle is none.
+"""Finds when a level changed. It works on daily medians, which have no daily cycle.
 
-Ranks are summed up from the mean (a CUSUM; with ranks one wild day weighs no more than another), the split where they
-stray most is the candidate, and the same is done with the days in other orders, in blocks, so that neighbours that
-resemble each other stay neighbours: a candidate counts where hardly any order strays as far. E. S. Page, Biometrika 41
-(1954); A. N. Pettitt, Applied Statistics 28 (1979). Each side is then looked at for itself.
+Ranks are summed up as differences from their mean (a CUSUM; with ranks one outlier day weighs no more than another).
+The split with the largest deviation is the candidate. The same is done with the days in other orders, shuffled in
+blocks so that similar neighbours stay together: a candidate is significant if hardly any order deviates as much. E. S.
+Page, Biometrika 41 (1954); A. N. Pettitt, Applied Statistics 28 (1979). Each side is then searched in the same way.
 
-That is significance; a change also has to matter: by a tenth at least, and by more than the days themselves stray.
-Where a straight line fits better than a step, it is told as a drift, with no date.
+A significant change must also matter: it has to be at least a tenth and exceed the variation between days. Where a
+straight line fits better than a step, it is reported as a drift without a date.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from itertools import accumulate
 from statistics import median
 
 LEAST_DAYS = 3
-"""Of a level: two days are a weekend."""
+"""Minimum length of a level: two days may be just a weekend."""
 LEAST_CHANGE = math.log(1.1)
 SHORT_LEAST_CHANGE = math.log(1.15)
-"""Of less than four weeks, which don't show how weekends differ."""
+"""For less than four weeks, which do not show how weekends differ."""
 LEAST_NOISES = 2.5
-"""A change in the noise of the days: beyond, the two levels hardly overlap."""
+"""Least change in multiples of the noise of the days; above it, the two levels hardly overlap."""
 ORDERS = 500
 CHANCE = 0.004
-"""So rarely an order of the days may stray as far."""
+"""Highest accepted share of orders that deviate as much."""
 BLOCK_DAYS = 3
 PLAIN_NOISES = 5.0
-"""A change so large is plain without counting orders, of which a fortnight has too few."""
+"""A change of this many noises is accepted without testing orders, of which a fortnight has too few."""
 STEADY_DAYS = 10
-"""A drift takes at least so long: anything is a line for a few days."""
+"""Minimum length of a drift: over a few days, everything looks like a line."""
 LINE_BETTER = 0.75
-"""The line's misfit ÷ the step's, from which on it is a drift."""
+"""A change is a drift if the line's misfit is below this share of the step's."""
 DAY_S = 86400
 _WEEK = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """``day_s``: the first day of the new level; of a drift (``gradual``) the first day of it. ``until_s``: the last
-    day looked at. ``known_s``: the last day with data before ``day_s``. Levels in the unit of the values."""
+    """A change of level. ``day_s``: first day of the new level or of the drift (``gradual``); ``until_s``: last day
+    examined; ``known_s``: last day with data before ``day_s``. Levels are in the unit of the values."""
 
     day_s: int
     known_s: int
@@ -53,7 +53,7 @@ class Shift:
 
 
 def shifts(days: Mapping[int, float], *, seed: int = 1) -> tuple[Shift, ...]:
-    """``days``: beginning of a day (Unix seconds) → its median, days without data left out; in the order of time."""
+    """The shifts in order of time. ``days``: beginning of a day (Unix seconds) → its median; gaps are left out."""
     known = [(at, math.log(value)) for at, value in sorted(days.items()) if value > 0]
     if len(known) < 2 * LEAST_DAYS:
         return ()
@@ -69,13 +69,13 @@ def _least(values: Sequence[float]) -> float:
 
 
 def _may_have_changed(values: Sequence[float]) -> bool:
-    """Spares most series the orders: medians of three days in a row that are never a tenth apart hold no level."""
+    """A cheap test that spares most series the shuffling: do medians of three days ever differ by the least change?"""
     smooth = [median(values[index : index + LEAST_DAYS]) for index in range(len(values) - LEAST_DAYS + 1)]
     return max(smooth) - min(smooth) >= _least(values)
 
 
 def _without_weekends(at: Sequence[int], values: Sequence[float]) -> list[float]:
-    """Takes out how weekends differ from the days around them; of four weeks or more, fewer don't show it."""
+    """Subtracts the difference of weekends from the days around them, if there are at least four weeks to show it."""
     weekend = [(day // DAY_S + 3) % _WEEK >= _WEEK - 2 for day in at]  # the epoch was a Thursday
     if len(values) < 4 * _WEEK:
         return list(values)
@@ -107,7 +107,7 @@ def _split(at: Sequence[int], values: Sequence[float], chance: random.Random) ->
         return _excursion(at, values)
     inner = [*_split(at[:where], before, chance), *_split(at[where:], after, chance)]
     if matters or inner:
-        # levels of the neighbouring stretches, not of all that came before
+        # levels of the neighbouring intervals only, not of everything before and after
         known = sorted({each.day_s for each in inner if not each.gradual})
         left = max((at.index(day) for day in known if day < at[where]), default=0)
         right = min((at.index(day) for day in known if day > at[where]), default=len(at))
@@ -118,7 +118,7 @@ def _split(at: Sequence[int], values: Sequence[float], chance: random.Random) ->
 
 
 def _best_place(values: Sequence[float], low: float, high: float, where: int) -> int:
-    """Where the distances to both levels together are least, within a week of where the ranks say."""
+    """The place with the smallest sum of distances to both levels, within a week of the candidate."""
     left = [0.0, *accumulate(abs(value - low) for value in values)]
     right = [0.0, *accumulate(abs(value - high) for value in values)]
     places = range(max(LEAST_DAYS, where - _WEEK), min(len(values) - LEAST_DAYS, where + _WEEK) + 1)
@@ -126,7 +126,7 @@ def _best_place(values: Sequence[float], low: float, high: float, where: int) ->
 
 
 def _excursion(at: Sequence[int], values: Sequence[float]) -> list[Shift]:
-    """A stretch of some days at another level, which sums of ranks over a quarter hardly notice: up, and back."""
+    """A few days at another level, which rank sums over a quarter hardly show: one shift there and one back."""
     usual = median(values)
     least = max(_least(values), PLAIN_NOISES * _noise(values))
     sides = [(value - usual >= least) - (usual - value >= least) for value in values]
@@ -147,7 +147,7 @@ def _excursion(at: Sequence[int], values: Sequence[float]) -> list[Shift]:
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
-    """From 1; equals share theirs."""
+    """Ranks from 1; equal values share the mean of theirs."""
     order = sorted(range(len(values)), key=values.__getitem__)
     ranks = [0.0] * len(values)
     start = 0
@@ -162,7 +162,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def _farthest(ranks: Sequence[float]) -> tuple[int, float]:
-    """Where the sums stray most from the mean, for their place: (first index of the right side, how far)."""
+    """The largest deviation of the sums, normalised by place: (first index of the right side, deviation)."""
     count = len(ranks)
     mean = (count + 1) / 2
     sums = list(accumulate(rank - mean for rank in ranks))
@@ -186,7 +186,7 @@ def _significant(values: Sequence[float], strayed: float, chance: random.Random)
 
 
 def _noise(*sides: Sequence[float]) -> float:
-    """How far a day is from its level, as a standard deviation (from the median of distances)."""
+    """The noise of a day around its level as a standard deviation (1.4826 × the median absolute deviation)."""
     return 1.4826 * median(abs(value - median(side)) for side in sides for value in side)
 
 
@@ -200,7 +200,7 @@ def _drifts(values: Sequence[float], before: Sequence[float], after: Sequence[fl
 
 
 def _line(values: Sequence[float]) -> tuple[float, float]:
-    """Slope and start by Theil and Sen: the median of the slopes of all pairs."""
+    """Slope and start after Theil and Sen: the slope is the median over the slopes of all pairs."""
     count = len(values)
     slope = median(
         (values[right] - values[left]) / (right - left) for left in range(count) for right in range(left + 1, count)
@@ -214,9 +214,9 @@ def _line_ends(values: Sequence[float]) -> tuple[float, float]:
 
 
 def moment_of(hours: Sequence[tuple[float, float]], before: float, after: float) -> tuple[float, float] | None:
-    """The hour of a step, of medians of hours (end of the hour, value): last moment of the old level, first of the new.
+    """The hour of a step, from hourly medians (end of the hour, value): last moment of the old level, first of the new.
 
-    Where the distances to both levels together are least; between the two there may be no data.
+    It is where the sum of distances to both levels is smallest; there may be a gap in the data between the two moments.
     """
     logs = [(at, math.log(value)) for at, value in hours if value > 0]
     if len(logs) < 2:

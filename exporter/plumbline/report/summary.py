@@ -1,4 +1,4 @@
-"""The three things that matter, in sentences: did it perform, what changed, how long does it last."""
+"""The three main points in sentences: did it perform, what changed, how long does the capacity last."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from plumbline.report.model import Attainment, Change, ClassCapacity, Review
 
 GOOD, NOTE, BAD, UNKNOWN = "good", "note", "bad", "unknown"
 FINE_SHARE, POOR_SHARE = 0.999, 0.99
-"""Colours of the page alone: three nines are as good as accepted, below two nines a person should look."""
+"""Only for colours on the page: three nines are as good as accepted; below two nines someone should look."""
 MOST_NAMED = 3
 NEVER = "does not grow"
 SOON_DAYS, NEAR_DAYS = 90.0, 365.0
-"""Within the next quarter, within the budget year: by when hardware has to be there."""
+"""The next quarter and the budget year: by when hardware must be in place."""
 
 
 def points(review: Review) -> tuple[Point, ...]:
-    """Always these three; what is not known is said, too."""
+    """Always these three points; unknowns are stated too."""
     return performance(review), change(review), capacity(review)
 
 
 def lead(review: Review) -> Iterator[str]:
-    """What the page is about, and how much of the period it knows."""
+    """The subject of the page, and how much of the period was observed."""
     period = review.period
     first, last = say.day(period.start_s), say.day(period.end_s - 1)
     hosts = sum(each.hosts for each in review.coverage)
@@ -47,7 +47,7 @@ def lead(review: Review) -> Iterator[str]:
 
 
 def performance(review: Review) -> Point:
-    """The worst layer, and who is to blame."""
+    """Performance, with the worst layer and figure."""
     question = "Did it perform as accepted?"
     rows = review.attainment
     if not rows:
@@ -140,7 +140,7 @@ def described(change: Change) -> str:
 
 
 def capacity(review: Review) -> Point:
-    """What is full first, and whether a host may be lost."""
+    """Which device class fills up first, and whether the loss of a host is safe."""
     question = "How long does the capacity last?"
     known = [each for each in review.classes if each.days_to_full or each.used or each.host_loss]
     if not known:
@@ -174,12 +174,12 @@ def capacity(review: Review) -> Point:
 
 
 def class_name(each: ClassCapacity) -> str:
-    """``hdd``, of several clusters ``hdd of north``."""
+    """``hdd``, or ``hdd of cluster north``."""
     return f"{each.device_class or 'all devices'}{f' of cluster {each.cluster}' if each.cluster else ''}"
 
 
 def full_in(each: ClassCapacity) -> str:
-    """``61 to 94 days``; a slope that does not grow has no forecast, and says so. Empty: not known."""
+    """``61 to 94 days``, with a remark if a slope does not grow and so has no forecast; empty if unknown."""
     flat = [rate for _, rate in each.growth if rate <= 0]
     when = say.days_range(each.days_to_full)
     if when:
@@ -202,5 +202,5 @@ def _full(each: ClassCapacity) -> str:
 
 
 def sorted_changes(changes: Sequence[Change]) -> list[Change]:
-    """For the worse first, the largest first."""
+    """Changes for the worse first, largest first."""
     return sorted(changes, key=lambda each: -each.factor)

@@ -1,4 +1,4 @@
-"""A review as a document: the summary, the sections in the order in which a meeting asks, the words explained."""
+"""A review as a document: the summary, the sections in the order of a meeting's questions, and the glossary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of days over the period of a review, as a plot."""
+"""Plots of daily values over the period of a review."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BREAK_DAYS = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Values of days; a day that is missing interrupts it."""
+    """One line of daily values, interrupted where a day is missing."""
 
     name: str
     days: Days
@@ -35,8 +35,8 @@ def time_plot(
     moments: tuple[tuple[str, float], ...] = (),
     picture_only: bool = False,
 ) -> Plot:
-    """``unit``: ``ratio``, ``share`` or a base unit. ``level`` (name, value) is drawn dashed; ``moments`` are names and
-    Unix seconds. The table has the median of each week; empty where there was no data."""
+    """A plot with a table. ``unit``: ``ratio``, ``share`` or a base unit. ``level`` (name, value) is drawn dashed;
+    ``moments`` are names and Unix seconds. The table has weekly medians; cells without data are empty."""
 
     def part(at_s: float) -> float:
         return (at_s - period.start_s) / period.length_s
@@ -46,7 +46,7 @@ def time_plot(
         for (day, value), (before, _) in zip(line.days, (line.days[:1] + line.days), strict=False):
             if day - before > _BREAK_DAYS * DAY_S:
                 points.append(None)
-            points.append(Point(part(min(day + DAY_S / 2, period.end_s)), value))  # a day stands at its noon
+            points.append(Point(part(min(day + DAY_S / 2, period.end_s)), value))  # a day is drawn at its noon
         return Curve(line.name, index, tuple(points))
 
     chart = LineChart(
@@ -77,14 +77,14 @@ def _without_data(gap: Span) -> str:
 
 
 def _value_text(value: float, unit: str) -> str:
-    """As the axis says it, with more digits."""
+    """As on the axis, but with more digits."""
     if unit == "share":
         return say.share(value)
     return f"× {say.number(value)}" if unit == "ratio" else si(value, unit)
 
 
 def _described(lines: tuple[Line, ...], unit: str) -> str:
-    """For who does not see it: each line's first and last value and its highest; the table below has more."""
+    """Text alternative: each line's first, last and highest value; the table below has more."""
     parts = []
     for line in lines:
         if line.days:

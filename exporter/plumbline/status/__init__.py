@@ -1,1 +1,1 @@
-"""The status page: gathered, judged by layer, drawn."""
+"""The status page: gathering its data, judging by layer, and rendering."""

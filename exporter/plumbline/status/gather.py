@@ -1,4 +1,4 @@
-"""The status page's figures, gathered: one collection, the canaries' last minutes, the baselines in force."""
+"""Gathers the status page's data: one collection, the last minutes of the canaries, the baselines in force."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from plumbline.status.gather_host import disk_rows, nic_rows, osd_rows, softnet_
 from plumbline.status.model import Comparison, FailureRow, Measure, ProbeRow, StatusModel, Trend
 from plumbline.status.recent import Lately
 
-STUCK_AFTER_S = 5.0  # below it a failing canary fails for another reason
+STUCK_AFTER_S = 5.0  # with less time in flight, a failing canary has another cause
 ENDED_WITHIN_S = 60.0
-"""Beyond a run's timeout: locks and gates before it, SIGTERM and SIGKILL after it; as the alert has it."""
+"""Allowed beyond a run's timeout, as in the alert: locks and gates before the run, SIGTERM and SIGKILL after it."""
 
 
 class Overview:
-    """Builds the model; :meth:`remember` keeps what "the last minutes" are counted from."""
+    """Builds the model; :meth:`remember` stores the data that "the last minutes" are computed from."""
 
     def __init__(self, *, host: str, started: float) -> None:
         self._host, self._started = host, started
         self._lately = Lately()
 
     def remember(self, snapshot: Snapshot) -> None:
-        """One of the daemon's looks, each minute."""
+        """Store one collection; the daemon calls this every minute."""
         self._lately.remember(snapshot, time.monotonic())
 
     def model(
@@ -53,10 +53,11 @@ class Overview:
         recordable: Container[str] = (),
         fingerprint: Fingerprint = Fingerprint(),  # noqa: B008  (frozen)
     ) -> StatusModel:
-        """Everything the page says, at this moment. From any thread: it changes nothing.
+        """Everything on the page, as of now. Callable from any thread, because it changes no state.
 
-        ``recordable``: names of the probes that a recording gives a baseline; ``fingerprint``: what this node is now;
-        ``door``: who may come in that perhaps should not; ``server_trouble``: why that for other nodes' probes is down.
+        ``recordable``: names of the probes for which a recording writes a baseline; ``fingerprint``: this node's
+        current environment; ``door``: who has access but perhaps should not; ``server_trouble``: why the server for
+        other nodes' probes is down.
         """
         now = time.time()
         earlier = self._lately.before(time.monotonic())
@@ -90,7 +91,7 @@ _MEASURES = {"throughput": Measure.THROUGHPUT, "iops": Measure.IOPS}
 
 
 class _Accepted:
-    """What stands beside a target's figures, if anything does. A figure: ``p50``, ``p99``, ``throughput``, ``iops``."""
+    """The baseline shown beside a target's figures, if any. Figures: ``p50``, ``p99``, ``throughput``, ``iops``."""
 
     def __init__(self, book: Book, target: Target) -> None:
         self._entry = book.shown(target)
@@ -98,7 +99,7 @@ class _Accepted:
 
     @property
     def source(self) -> str:
-        """``measured here``, ``documented: unnoba-2020``; empty where there is none."""
+        """``measured here``, ``documented: unnoba-2020``; empty if there is no baseline."""
         if self._entry is None:
             return ""
         return (
@@ -106,16 +107,16 @@ class _Accepted:
         )
 
     def compared(self, figure: str, measured: float | None) -> Comparison:
-        """The figure beside the accepted one."""
+        """The figure beside its baseline."""
         return Comparison(measured, self._value(figure), self._tolerance, _MEASURES.get(figure, Measure.LATENCY))
 
     def rate(self, measured: OperationResult) -> Comparison | None:
-        """Throughput, else IOPS, of a probe that has one."""
+        """Throughput, else IOPS; ``None`` if the probe measures neither."""
         rates = {"throughput": measured.throughput, "iops": measured.iops}
         return next((self.compared(name, value) for name, value in rates.items() if value is not None), None)
 
     def trend(self, figure: str, over: str, values: tuple[float | None, ...]) -> Trend | None:
-        """Two figures are the least that make one."""
+        """The trend of a figure; ``None`` with fewer than two values."""
         if sum(value is not None for value in values) < 2:
             return None
         return Trend(f"{figure}, last {over}", values, self._value(figure), _MEASURES.get(figure, Measure.LATENCY))
@@ -128,7 +129,7 @@ class _Accepted:
 
     @property
     def _tolerance(self) -> float | None:
-        """As the alerts have it where a baseline does not say; what only stands beside has none but its own."""
+        """The baseline's tolerance; if it judges without stating one, the default of the alerts."""
         if self._entry is None:
             return None
         return DEFAULT_TOLERANCE if self.judges and self._entry.tolerance_ratio is None else self._entry.tolerance_ratio
@@ -164,7 +165,7 @@ def _periodic_rows(
     periodic: PeriodicProbe, probing: Probing, book: Book, recordable: Container[str], now: float
 ) -> Iterator[ProbeRow]:
     record, identity = probing.record(periodic), periodic.identity
-    # what ran with other parameters was another experiment
+    # a run with other parameters was another experiment
     last, good = (
         each if each is not None and each.config_hash == identity.config_hash else None
         for each in (record.result, record.success)
@@ -203,13 +204,13 @@ def _periodic_rows(
 
 
 def _stuck(periodic: PeriodicProbe, in_flight_s: float | None) -> float | None:
-    """How long a run has been going on that should have been ended."""
+    """Seconds a run has been in flight if it should have been ended by now, else ``None``."""
     limit = float(periodic.config.timeout) + ENDED_WITHIN_S
     return in_flight_s if in_flight_s is not None and in_flight_s > limit else None
 
 
 def _failures(probing: Probing, now: float) -> list[FailureRow]:
-    """The last few of each probe, the newest first."""
+    """The last few failures of each probe, newest first."""
     failed = [
         FailureRow(each.probe, each.outcome.value, now - each.started - each.duration, each.duration, each.message)
         for periodic in probing.periodic()

@@ -1,4 +1,4 @@
-"""The status page's rows about the host itself: disks, OSDs, network, from one collection and one some minutes ago."""
+"""The status page's rows about the host: disks, OSDs and network, from one collection and one some minutes earlier."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Totals = Mapping[tuple[str, ...], float]
 
 
 def disk_rows(snapshot: Snapshot, earlier: Earlier | None) -> Iterator[DiskRow]:
-    """By name."""
+    """Disks by name."""
     families = snapshot.families
     io, seconds = values(families, disk.IO), values(families, disk.IO_SECONDS)
     queue, sizes = values(families, disk.QUEUE_LENGTH), values(families, disk.SIZE)
@@ -41,7 +41,7 @@ def disk_rows(snapshot: Snapshot, earlier: Earlier | None) -> Iterator[DiskRow]:
 
 
 def osd_rows(snapshot: Snapshot, earlier: Earlier | None, disks: Iterable[DiskRow]) -> Iterator[OsdRow]:
-    """By number."""
+    """OSDs by number."""
     families = snapshot.families
     times = _times(snapshot, earlier, osd.LATENCY)
     waiting = values(families, osd.BLOCKED)
@@ -75,7 +75,7 @@ def osd_rows(snapshot: Snapshot, earlier: Earlier | None, disks: Iterable[DiskRo
 
 
 def nic_rows(snapshot: Snapshot, earlier: Earlier | None) -> Iterator[NicRow]:
-    """By name."""
+    """Network devices by name."""
     families = snapshot.families
     losses: dict[str, list[Loss]] = defaultdict(list)
     for what, spec in (("drops", nic.DROPS), ("errors", nic.ERRORS)):
@@ -103,7 +103,7 @@ def nic_rows(snapshot: Snapshot, earlier: Earlier | None) -> Iterator[NicRow]:
 
 
 def softnet_row(snapshot: Snapshot, earlier: Earlier | None) -> SoftnetRow | None:
-    """All CPUs in one."""
+    """The sum over all CPUs; ``None`` without softnet data."""
     specs = (softnet.PROCESSED, softnet.DROPPED, softnet.TIME_SQUEEZE)
     processed, dropped, squeezed = (values(snapshot.families, spec) for spec in specs)
     if not processed:
@@ -119,12 +119,12 @@ def softnet_row(snapshot: Snapshot, earlier: Earlier | None) -> SoftnetRow | Non
 
 
 def _infos(snapshot: Snapshot, spec: MetricSpec) -> dict[str, dict[str, str]]:
-    """What an info metric says, by its first label."""
+    """The labels of an info metric, by its first label."""
     return {labels[0]: dict(zip(spec.labels, labels, strict=True)) for labels in values(snapshot.families, spec)}
 
 
 def _times(snapshot: Snapshot, earlier: Earlier | None, spec: MetricSpec) -> dict[str, list[Times]]:
-    """Of (device or daemon, operation) histograms what happened since; nothing before there is a "since"."""
+    """For histograms by (device or daemon, operation): what happened since ``earlier``; empty without it."""
     found: dict[str, list[Times]] = defaultdict(list)
     if earlier is not None:
         for (name, operation), since in earlier.times(spec, histograms(snapshot.families, spec)).items():
@@ -137,7 +137,7 @@ def _quantile(since: HistogramValue, q: float) -> float | None:
 
 
 def _by_daemon(totals: Totals) -> dict[str, float]:
-    """Summed over stages."""
+    """Sums over stages."""
     found: dict[str, float] = {}
     for (daemon, _stage), count in totals.items():
         found[daemon] = found.get(daemon, 0.0) + count
@@ -145,7 +145,7 @@ def _by_daemon(totals: Totals) -> dict[str, float]:
 
 
 def _most_of(waiting: Totals, daemon: str) -> str:
-    """The stage where most operations wait; empty where none does."""
+    """The stage in which most operations wait; empty if none waits."""
     stages = {stage: count for (name, stage), count in waiting.items() if name == daemon and count}
     return max(stages, key=lambda stage: stages[stage], default="")
 

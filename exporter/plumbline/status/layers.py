@@ -1,7 +1,7 @@
-"""A verdict for each layer that this node measures or judges, from the lowest up, and the one that is suspected.
+"""A verdict for each layer that this node measures or knows of, bottom-up, and the suspected layer.
 
-What a layer does shows in all above it, so the lowest that is out of line is suspected, as the alerts have it
-(``alerts/config/blame.libsonnet``). A layer without a baseline in force is never good: it is not judged.
+A slow layer slows all layers above it, so the lowest layer that is out of line is suspected, as in the alerts
+(``alerts/config/blame.libsonnet``). A layer without a baseline in force is not judged, so it is never good.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from plumbline.config.workloads import LAYERS
 from plumbline.core.units import count_text, factor_text, seconds_text
 from plumbline.status.model import Comparison, Level, ProbeRow, StatusModel
 
+# Layers at the same height are side by side; the height of the others is their index in LAYERS.
 _BESIDE = {"rbd": 4, "filesystem": 4, "object": 4, "client": 5}
-"""Those on one height stand beside each other; the others are as high as :data:`LAYERS` orders them."""
+# Findings of other checks belong to the disks and what they are attached to, as in the alerts.
 _NETWORK_CHECKS = ("network.", "infiniband.")
-"""What is no matter of the network is one of the disks and what they hang on, as the alerts have it."""
 
 
 class LayerState(StrEnum):
-    """In words; each stands for a :class:`Level`."""
+    """The state in words; each maps to a :class:`Level`."""
 
     OUT_OF_LINE = "out of line"
     WORTH_A_LOOK = "as accepted, worth a look"
@@ -33,7 +33,7 @@ class LayerState(StrEnum):
 
     @property
     def level(self) -> Level:
-        """Only what was judged whole is good."""
+        """Good only if the whole layer was judged."""
         return _LEVELS[self]
 
 
@@ -48,7 +48,7 @@ _LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """One thing that a verdict rests on. ``section``: where on the page it stands."""
+    """One fact on which a verdict is based. ``section``: its section of the page."""
 
     text: str
     section: str
@@ -57,7 +57,7 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class LayerVerdict:
-    """One layer. ``why`` completes "not judged here: …"; ``basis`` has the worst first."""
+    """The verdict on one layer. ``why`` completes "not judged here: …"; ``basis`` has the worst first."""
 
     layer: str
     state: LayerState
@@ -65,23 +65,23 @@ class LayerVerdict:
     basis: tuple[Basis, ...] = ()
     suspected: bool = False
     above: str = ""
-    """The suspected layer below, when this one is out of line, too: it may only show what that one does."""
+    """The suspected layer below if this one is out of line too: this one may only show the effect."""
     unjudged_below: tuple[str, ...] = ()
-    """Layers below a suspected one of which nobody can say that they are in line."""
+    """Layers below a suspected one that are not judged, so nobody knows whether they are in line."""
 
 
 @dataclass(slots=True)
 class _Seen:
     basis: list[Basis] = field(default_factory=list)
     there: bool = False
-    """Whether this node knows anything of the layer."""
+    """Whether this node has any data about the layer."""
 
     def add(self, level: Level, text: str, section: str) -> None:
         self.basis.append(Basis(text, section, level))
 
 
 def judge_layers(model: StatusModel) -> tuple[LayerVerdict, ...]:
-    """Those that this node measures or knows of, the lowest first."""
+    """The layers that this node measures or knows of, lowest first."""
     found = [each for layer in LAYERS if (each := _judge(layer, model)) is not None]
     out = [each.layer for each in found if each.state is LayerState.OUT_OF_LINE]
     if not out:

@@ -1,7 +1,7 @@
-"""What the status page says, before it is a page: plain data.
+"""The content of the status page as plain data.
 
-:mod:`plumbline.status.gather` fills it, :mod:`plumbline.status.verdict` and :mod:`plumbline.status.layers` judge it.
-Nothing here judges by a number of its own: tolerances come with the baselines.
+:mod:`plumbline.status.gather` fills it; :mod:`plumbline.status.verdict` and :mod:`plumbline.status.layers` judge it.
+There are no thresholds here: tolerances come with the baselines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plumbline.metrics.snapshot import CollectorHealth
 
 
 class Level(StrEnum):
-    """How bad a line is; the words are CSS classes too."""
+    """How bad a line is; the values are also CSS classes."""
 
     GOOD = "good"
     NOTE = "note"
@@ -26,12 +26,12 @@ class Level(StrEnum):
 
     @property
     def sign(self) -> str:
-        """For those who look."""
+        """A sign for readers of the page."""
         return {Level.GOOD: "✔", Level.NOTE: "●", Level.BAD: "✖", Level.NEUTRAL: "○"}[self]
 
 
 class Measure(StrEnum):
-    """What kind of figure a comparison is of. Latency: seconds; the others: a second, and more is better."""
+    """The kind of a compared figure. Latency is in seconds; the others are per second, and more is better."""
 
     LATENCY = "latency"
     IOPS = "iops"
@@ -40,17 +40,17 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One figure beside its baseline, in base units. ``None``: not measured, no baseline, no tolerance."""
+    """One figure beside its baseline, in base units; ``None``: not measured, no baseline, or no tolerance."""
 
     measured: float | None
     baseline: float | None = None
     tolerance_ratio: float | None = None
-    """Up to this ratio it is as accepted; the same figure the alerts use."""
+    """The highest ratio that counts as accepted; the alerts use the same value."""
     measure: Measure = Measure.LATENCY
 
     @property
     def ratio(self) -> float | None:
-        """The degradation ratio, whichever way the figure counts: 1 is as accepted, 2 is twice as bad."""
+        """The degradation ratio: 1 is as accepted, 2 is twice as bad, for latencies and rates alike."""
         if self.measured is None or not self.baseline:
             return None
         if self.measure is Measure.LATENCY:
@@ -64,13 +64,13 @@ class Comparison:
 
     @property
     def beyond(self) -> bool:
-        """True when it is worse than the tolerance allows."""
+        """Whether it is worse than the tolerance allows."""
         ratio = self.ratio
         return ratio is not None and self.tolerance_ratio is not None and ratio > self.tolerance_ratio
 
     @property
     def excess(self) -> float:
-        """How far beyond, or below, what is tolerated: the worst is what matters, not the largest ratio."""
+        """Ratio ÷ tolerance; the worst figure is the one with the highest excess, not with the largest ratio."""
         return (self.ratio or 0.0) / (self.tolerance_ratio or 1.0)
 
     def text(self, value: float) -> str:
@@ -80,10 +80,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The last figures of one operation, oldest first; ``None`` where nothing was measured."""
+    """The last figures of one operation, oldest first; ``None`` if nothing was measured."""
 
     of: str
-    """Which figure, over what: ``p50, last 60 min``."""
+    """The figure and the time it covers: ``p50, last 60 min``."""
     values: tuple[float | None, ...]
     baseline: float | None = None
     measure: Measure = Measure.LATENCY
@@ -99,41 +99,41 @@ class ProbeRow:
     workload: str
     operation: str
     success: bool | None
-    """Of the last run; ``None``: it has not run yet."""
+    """Whether the last run succeeded; ``None``: no run yet."""
     age_s: float | None
-    """Since the last finished run or, for a canary, the last operation."""
+    """Seconds since the last finished run or, for a canary, since the last operation."""
     p50: Comparison = Comparison(None)
     p99: Comparison = Comparison(None)
     baseline: str = ""
-    """The baseline in force, e.g. ``measured`` or ``documented: unnoba-2020``; empty: there is none."""
+    """The baseline shown, such as ``measured here`` or ``documented: unnoba-2020``; empty if there is none."""
     judges: bool = False
-    """False: that baseline is shown only."""
+    """False: the baseline is only shown."""
     message: str = ""
     """Why the last run failed, or why the probe is being skipped."""
     stuck_s: float | None = None
-    """How long an operation has been in flight, when that is too long."""
+    """Seconds an operation has been in flight, if that is too long."""
     overdue: bool = False
     next_s: float | None = None
-    """Until the next start; ``None`` while it runs, and for a canary."""
+    """Seconds until the next start; ``None`` while it runs, and for a canary."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Starts that came to nothing, by reason."""
+    """Skipped starts by reason."""
     recordable: bool = True
-    """Whether ``plumbline baseline record`` gives it a baseline."""
+    """Whether ``plumbline baseline record`` writes a baseline for it."""
     rate: Comparison | None = None
-    """Throughput or IOPS, where the probe measures no latency, or beside it."""
+    """Throughput or IOPS, instead of a latency or beside it."""
     trend: Trend | None = None
-    """``None``: too little is kept."""
+    """``None``: too few values are kept."""
     last_skip: str = ""
-    """Why the newest start came to nothing; empty once a run happened."""
+    """Why the newest start was skipped; empty after a run."""
 
     @property
     def name(self) -> str:
-        """For a sentence: ``canary: read randread-4k-qd1-j1``."""
+        """The name in sentences: ``canary: read randread-4k-qd1-j1``."""
         return f"{self.probe}: {self.operation} {self.workload}" if self.operation else self.probe
 
     @property
     def what(self) -> str:
-        """The operation in a few words: ``disk hdd read randread-4k-qd1-j1``."""
+        """The operation in short: ``disk hdd read randread-4k-qd1-j1``."""
         return " ".join(filter(None, (self.layer, self.device_class, self.operation, self.workload)))
 
     @property
@@ -148,19 +148,19 @@ class ProbeRow:
         return (Level.NOTE, "overdue") if self.overdue else (Level.GOOD, "success")
 
     def level_of(self, figure: Comparison) -> Level:
-        """Of one of its figures; neutral where nothing in force judges it now."""
+        """The level of one figure; neutral if no baseline in force judges it now."""
         if not self.judges or self.overdue or figure.tolerance_ratio is None:
             return Level.NEUTRAL
         return Level.BAD if figure.beyond else Level.GOOD
 
     @property
     def excess(self) -> float:
-        """How far beyond, or below, what is tolerated its worst figure is; 1 is the limit."""
+        """The highest excess of its judged figures; above 1 is beyond the tolerance."""
         return max((figure.excess for _, figure in self.judged), default=0.0)
 
     @property
     def judged(self) -> tuple[tuple[str, Comparison], ...]:
-        """What a baseline in force judges now, by name. A stale result is no present state: it is not compared."""
+        """The figures that a baseline in force judges now, by name; an overdue result is not current, so not judged."""
         if not self.judges or self.overdue:
             return ()
         named = (("p50", self.p50), ("p99", self.p99), ("rate", self.rate))
@@ -184,7 +184,7 @@ class FailureRow:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Operations of one kind in the last minutes, and how long they took; seconds."""
+    """Operations of one kind in the last minutes, and their latencies in seconds."""
 
     operation: str
     count: int
@@ -194,28 +194,28 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class OsdRow:
-    """One OSD of this host, as it says itself on its admin socket."""
+    """One OSD of this host, according to its admin socket."""
 
     daemon: str
     """``osd.3``."""
     up: bool
-    """Whether it answers."""
+    """Whether it answers on its admin socket."""
     disks: tuple[str, ...] = ()
     times: tuple[Times, ...] = ()
-    """Client operations in the last minutes, queue and replicas included."""
+    """Client operations in the last minutes, including queue and replicas."""
     blocked: int | None = None
     blocked_age_s: float | None = None
     slow: int | None = None
-    """Slow operations it remembers of the last ten minutes."""
+    """Number of slow operations that it recorded in the last ten minutes."""
     ping_worst_s: float | None = None
-    """Heartbeat of the last minute to the peer that takes longest."""
+    """Heartbeat time of the last minute to the slowest peer."""
     ping_peer: str = ""
     blocked_stage: str = ""
-    """What most blocked operations wait for: ``queue``, ``pg``, ``store``, ``peer``."""
+    """Where most blocked operations wait: ``queue``, ``pg``, ``store``, ``peer``."""
 
     @property
     def state(self) -> tuple[Level, str]:
-        """In a word or two."""
+        """The state in a word or two."""
         if not self.up:
             return Level.BAD, "does not answer"
         if not self.blocked:
@@ -226,7 +226,7 @@ class OsdRow:
 
 @dataclass(frozen=True, slots=True)
 class DiskRow:
-    """One whole disk. Means are since boot; ``times`` of the last minutes, where the kernel's histograms are there."""
+    """One whole disk. Means are since boot; ``times`` covers the last minutes and needs the kernel's histograms."""
 
     device: str
     model: str = ""
@@ -238,18 +238,18 @@ class DiskRow:
     write_mean_s: float | None = None
     in_flight: int | None = None
     osd: str = ""
-    """``osd.3``, or several, with commas."""
+    """``osd.3``, or several separated by commas."""
     times: tuple[Times, ...] = ()
 
     @property
     def osds(self) -> tuple[str, ...]:
-        """Each of them."""
+        """The OSDs on this disk."""
         return tuple(filter(None, self.osd.split(",")))
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Packets lost for one cause since boot; ``grew`` in the last minutes, ``None`` when that is not known."""
+    """Packets lost for one cause since boot; ``grew``: in the last minutes, ``None`` if unknown."""
 
     what: str
     """``drops`` or ``errors``."""
@@ -260,7 +260,7 @@ class Loss:
 
     @property
     def benign(self) -> bool:
-        """What the host never wanted (other VLANs, unknown protocols) is no loss."""
+        """Whether it is no real loss: packets the host never wanted (other VLANs, unknown protocols)."""
         return self.what == "drops" and self.cause == "filter"
 
 
@@ -276,12 +276,12 @@ class NicRow:
     rx_ring: tuple[int, int] | None = None
     """Current and maximum entries."""
     losses: tuple[Loss, ...] = ()
-    """Only what is not zero."""
+    """Only losses that are not zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoftnetRow:
-    """All CPUs together, since boot; ``*_grew`` in the last minutes."""
+    """Totals of all CPUs since boot; ``*_grew``: in the last minutes."""
 
     cpus: int
     processed: int
@@ -302,32 +302,32 @@ class StatusModel:
     waiting_for: str | None = None
     """Why the daemon is not ready yet."""
     config_error: str = ""
-    """Why the last reload was refused; the configuration before it is in force."""
+    """Why the last reload was refused; the previous configuration stays in force."""
     door: str = ""
-    """Who may come in that perhaps should not."""
+    """Who has access but perhaps should not."""
     server_trouble: str = ""
-    """Why the server for other nodes' throughput probes is not up."""
+    """Why the server for other nodes' throughput probes is down."""
     window_s: float | None = None
-    """How far back "the last minutes" go; ``None``: the daemon has looked only now."""
+    """Length of "the last minutes"; ``None``: there is no earlier collection yet."""
     probes: tuple[ProbeRow, ...] = ()
     failures: tuple[FailureRow, ...] = ()
-    """The last failed runs of all probes, the newest first."""
+    """The last failed runs of all probes, newest first."""
     osds: tuple[OsdRow, ...] = ()
     disks: tuple[DiskRow, ...] = ()
     nics: tuple[NicRow, ...] = ()
     softnet: SoftnetRow | None = None
     findings: tuple[Finding, ...] | None = ()
-    """Documented advice, met or not, the worst first; ``None``: the host has not been judged yet."""
+    """Findings on documented advice, met or not, worst first; ``None``: the host has not been judged yet."""
     collectors: tuple[CollectorHealth, ...] = ()
     standing: tuple[str, ...] = ()
-    """What no longer fits between the baselines and this node, a sentence each."""
+    """Sentences on what no longer fits between the baselines and this node."""
 
     @property
     def open_findings(self) -> tuple[Finding, ...]:
-        """Advice that is not met."""
+        """Findings whose advice is not met."""
         return tuple(each for each in self.findings or () if not each.met)
 
 
 def how_to_get_one(*, recordable: bool) -> str:
-    """What to do about a missing baseline."""
+    """How to get a missing baseline."""
     return "record one with: plumbline baseline record" if recordable else "write one into a file of baseline.files"

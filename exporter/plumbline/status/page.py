@@ -1,7 +1,7 @@
-"""The status page: one HTML document without scripts or outside parts, for a person in a hurry.
+"""The status page: one HTML document without scripts or external parts, for a person in a hurry.
 
-Here is what the page says and in which order; how it looks stands in the templates (``pages/templates/status``), which
-escape every text.
+This module defines the content and its order; the templates (``pages/templates/status``) define the appearance and
+escape all texts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from plumbline.status.verdict import judge
 __all__ = ["place", "render_status"]
 
 IN_VIEW = 12
-"""Lines before the rest is folded: a host with a dozen disks shows them all. Findings: of one check, and together."""
+"""Lines before the rest is folded, enough for a dozen disks. For findings: per check, and over all checks."""
 _NAMED = 3
 _LEVELS = {Severity.CRITICAL: Level.BAD, Severity.WARNING: Level.NOTE, Severity.INFO: Level.NEUTRAL}
 
@@ -42,7 +42,7 @@ class FindingGroup:
 
     @property
     def level(self) -> Level:
-        """Its severity's colour."""
+        """The level of its severity."""
         return _LEVELS[self.severity]
 
     @property
@@ -53,13 +53,13 @@ class FindingGroup:
 
     @property
     def one_reason(self) -> bool:
-        """Whether all have the same, so that it is said once."""
+        """Whether all findings have the same reason, so that it is shown once."""
         return len({(each.why, each.source) for each in self.findings}) == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """What is not there, and why."""
+    """Something that is not available, and why."""
 
     what: str
     kind: str
@@ -107,12 +107,12 @@ def render_status(model: StatusModel) -> str:
 
 
 def place(kind: str, name: str) -> str:
-    """A place on the page that stays the same from load to load: ``disk-sda``; other characters by their number."""
+    """A stable anchor on the page: ``disk-sda``; other characters are replaced by their code point."""
     return f"{kind}-" + re.sub(r"[^A-Za-z0-9.-]", lambda found: f"_{ord(found[0]):x}_", name)
 
 
 def _contents(model: StatusModel, open_findings: int, *, failing: bool, absent: bool) -> list[tuple[str, str]]:
-    """The sections that are there below the layers: place, name with its count."""
+    """The sections present below the layers: anchor, and title with count."""
     sections = (
         ("probes", f"Probes {len(model.probes)}", True),
         ("failing", "What fails", failing),
@@ -140,7 +140,7 @@ def _osd_order(row: OsdRow) -> tuple[bool, bool, bool, float]:
 
 
 def _nic_order(row: NicRow) -> tuple[bool, bool, bool, str]:
-    """What loses packets now first, then what lost some, then what is up."""
+    """Devices that are losing packets now first, then those with earlier losses, then those that are up."""
     growing = any(each.grew and not each.benign for each in row.losses)
     return not growing, not any(not each.benign for each in row.losses), not row.up, row.device
 
@@ -175,7 +175,7 @@ def _groups(open_ones: Sequence[Finding]) -> Iterator[FindingGroup]:
 
 
 def _absent(healths: Sequence[CollectorHealth]) -> Iterator[Absence]:
-    """One line a reason: without InfiniBand several collectors say the same."""
+    """One line per reason, because without InfiniBand several collectors give the same one."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     for each in healths:
         if each.success and not each.available:
@@ -192,7 +192,7 @@ def _left_out(healths: Sequence[CollectorHealth]) -> Iterator[Absence]:
 
 
 def _skipped(rows: Sequence[ProbeRow]) -> Iterator[Absence]:
-    """Each probe once, though it has a row for each operation."""
+    """Each probe once, although it has a row for each operation."""
     by_probe: dict[str, ProbeRow] = {}
     for row in rows:
         if any(row.skipped.values()):

@@ -9,12 +9,12 @@ from plumbline.status.model import Trend
 
 
 def sparkline(trend: Trend) -> Html:
-    """The picture; nothing without a figure to draw."""
+    """The picture; empty if nothing was measured."""
     return charts.sparkline(trend.values, trend.baseline, in_words(trend))
 
 
 def in_words(trend: Trend) -> str:
-    """What the picture shows: ``p50, last 60 min: last 1.05 ms, least 300 µs, most 1.2 ms; baseline 331 µs``."""
+    """The text alternative: ``p50, last 60 min: last 1.05 ms, least 300 µs, most 1.2 ms; baseline 331 µs``."""
     known = [value for value in trend.values if value is not None]
     if not known:
         return f"{trend.of}: nothing measured"

@@ -1,6 +1,6 @@
-"""The verdict a person at 3 a.m. wants first: what is wrong here, or that nothing is.
+"""The verdict that a person needs first at 3 a.m.: what is wrong here, or that nothing is.
 
-Never "all is well" where nothing could be judged.
+It never says "all is well" if nothing could be judged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from plumbline.status.model import Level, Measure, ProbeRow, StatusModel, how_to
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The first thing on the page: one sentence, then what it rests on, the worst first."""
+    """The first thing on the page: one sentence, then the facts behind it, worst first."""
 
     level: Level
     headline: str
@@ -29,7 +29,7 @@ class _Findings:
 
 
 def judge(model: StatusModel) -> Verdict:
-    """What is wrong here, or that nothing is; never "all is well" where nothing could be judged."""
+    """What is wrong here, or that nothing is; never "all is well" if nothing could be judged."""
     found = _Findings()
     for row in model.probes:
         _judge_probe(row, found)
@@ -114,7 +114,7 @@ def _judge_losses(model: StatusModel, found: _Findings) -> None:
 
 
 def _judge_findings(model: StatusModel, found: _Findings) -> None:
-    """What is critical is a problem; warnings are worth knowing, in one line; the table has them all."""
+    """Critical findings are problems; warnings are counted in one note, and the table lists them all."""
     for each in model.open_findings:
         if each.severity is Severity.CRITICAL:
             found.problems.append(f"{each.subject}: {each.is_}; should be {each.should}")

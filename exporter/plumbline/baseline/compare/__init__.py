@@ -1,1 +1,1 @@
-"""Two baselines beside each other, or a baseline and what is measured now."""
+"""Comparison of two baselines, or of a baseline with current measurements."""

@@ -1,4 +1,4 @@
-"""Figures beside their baseline, one by one: what was measured, what was accepted, and the ratio between them."""
+"""Each measured figure beside its baseline, with the ratio between them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from plumbline.baseline.model import BaselineEntry
 
 DIRECT = ("iops", "throughput")
-"""More is better; of latencies less is."""
+"""Figures where more is better; for latencies less is better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class Beside:
     measured: float
     baseline: float | None = None
     ratio: float | None = None
-    """The degradation ratio: 1 is as accepted, 2 is twice as bad, whichever way the figure counts."""
+    """The degradation ratio: 1 is as accepted, 2 is twice as bad, for rates and latencies alike."""
     within: bool | None = None
-    """Inside the baseline's tolerance; ``None``: it judges nothing, or has no tolerance."""
+    """Whether it is inside the baseline's tolerance; ``None``: the baseline does not judge or has no tolerance."""
 
 
 def beside(
@@ -32,7 +32,7 @@ def beside(
     iops: float | None = None,
     throughput: float | None = None,
 ) -> tuple[Beside, ...]:
-    """Every figure that was measured, in the order mean to max, then the rates."""
+    """Every measured figure: latencies from mean to max, then the rates."""
     known = dict(_figures(entry.latency, entry.iops, entry.throughput)) if entry else {}
     tolerance = entry.tolerance_ratio if entry and judges else None
     found = []

@@ -1,12 +1,12 @@
-"""Two baselines beside each other, or a baseline and what is measured now: like with like, and a verdict.
+"""Comparison of two baselines, or of a baseline with current measurements, with a verdict.
 
-Compared is what agrees in layer, device class, workload, operation *and* ``config_hash``. The first side is what was
-accepted; the ratio is the degradation ratio of the second: 1 is as accepted, 2 is twice as bad, whichever way the
-figure counts.
+Two entries are compared if layer, device class, workload, operation *and* ``config_hash`` agree. The first side is what
+was accepted; the ratio is the degradation ratio of the second: 1 is as accepted, 2 is twice as bad, for rates and
+latencies alike.
 
-Which figures give a verdict is what the alerts judge by: mean and median latency, IOPS and throughput against the
-tolerance, the 99th percentile against the tail's bound (:func:`~plumbline.baseline.selection.bound`), because the
-tolerance is the spread of medians and a tail strays further. The other percentiles are shown beside, and judge nothing.
+The same figures are judged as in the alerts: mean and median latency, IOPS and throughput against the tolerance, and
+the 99th percentile against the tail's bound (:func:`~plumbline.baseline.selection.bound`), because the tolerance is the
+spread of medians and tails vary more. The other percentiles are shown but not judged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WITHIN, WORSE, NOT_COMPARED = 0, 1, 3
 
 
 class Word(StrEnum):
-    """What is said of one figure."""
+    """The verdict on one figure."""
 
     AS_ACCEPTED = "as accepted"
     BETTER = "better"
@@ -45,14 +45,14 @@ class Item:
 
     entry: BaselineEntry
     what: str = ""
-    """Of which of several: the probe, ``fio-raw/sdb``; empty where a side has each experiment once."""
+    """Which one of several: the probe, ``fio-raw/sdb``; empty where a side has each experiment once."""
     age_s: float | None = None
-    """Of figures of now: since the run ended."""
+    """For current figures: seconds since the run ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two."""
+    """One of the two sides of a comparison."""
 
     name: str
     source: str
@@ -62,7 +62,7 @@ class Side:
     when: str = ""
     fingerprint: Fingerprint | None = None
     missing: tuple[str, ...] = ()
-    """Of now: what is not known, and how to get it, one line each."""
+    """For current figures: what is not known and how to get it, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Figure:
     b: float
     ratio: float
     allowed: float | None
-    """The ratio up to which it is as accepted; ``None``: it judges nothing."""
+    """The highest ratio that counts as accepted; ``None``: the figure is not judged."""
     word: Word
 
 
@@ -84,22 +84,23 @@ class Compared:
 
     layer: str
     device_class: str
-    """Of the first side; with ``--as`` the second's is another."""
+    """The first side's."""
     device_class_b: str
+    """The second side's; with ``--as`` it differs from the first."""
     workload: str
     operation: str
     what: str
     age_s: float | None
     tolerance_ratio: float
     own_tolerance: bool
-    """False: the first side says none, so the default holds."""
+    """False: the first side states no tolerance, so the default applies."""
     figures: tuple[Figure, ...]
     doubt: str = ""
-    """Why nothing is judged: one side's document contradicts itself."""
+    """Why nothing is judged: the document of one side contradicts itself."""
 
     @property
     def word(self) -> Word:
-        """Of all its figures: the worst that is judged."""
+        """The worst verdict among the judged figures."""
         words = {figure.word for figure in self.figures}
         for word in (Word.WORSE, Word.BETTER, Word.AS_ACCEPTED):
             if word in words:
@@ -109,20 +110,20 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """The same workload on both sides, but with other parameters: never compared."""
+    """The same workload on both sides, but with different parameters; never compared."""
 
     layer: str
     device_class: str
     workload: str
     operation: str
     a: tuple[str, ...]
-    """The first side's ``config_hash``es."""
+    """The first side's ``config_hash`` values."""
     b: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """What one side alone has."""
+    """An experiment that only one side has."""
 
     layer: str
     device_class: str
@@ -132,16 +133,16 @@ class Only:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What the fingerprints say: possible causes of what differs."""
+    """What the fingerprints show: possible causes of the differences."""
 
     changes: tuple[Change, ...]
     compared: tuple[Part, ...]
-    """The parts that both sides know."""
+    """The parts that are known on both sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All of it; rows bottom-up, network first."""
+    """The whole comparison; rows bottom-up, network first."""
 
     a: Side
     b: Side
@@ -153,19 +154,19 @@ class Comparison:
     """``None``: one side has no fingerprint."""
 
     def count(self, word: Word) -> int:
-        """Experiments of which this is said."""
+        """The number of experiments with this verdict."""
         return sum(row.word is word for row in self.rows)
 
     @property
     def exit_code(self) -> int:
-        """0 nothing is worse, 1 something is, 3 there was nothing to judge."""
+        """0: nothing is worse; 1: something is worse; 3: there was nothing to judge."""
         if self.count(Word.WORSE):
             return WORSE
         return WITHIN if any(row.word is not Word.NOT_JUDGED for row in self.rows) else NOT_COMPARED
 
 
 def compare(a: Side, b: Side, *, renamed: Mapping[str, str] | None = None) -> Comparison:
-    """``renamed``: a device class of the first side → the second side's that it is held against on purpose."""
+    """Compare two sides; ``renamed``: device class of the first side → the second side's class to compare it with."""
     renamed = renamed or {}
     there: dict[_Experiment, list[Item]] = {}
     for item in b.items:

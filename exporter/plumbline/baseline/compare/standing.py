@@ -1,5 +1,6 @@
-"""How this node's baselines stand against now, in words: which no longer fit what is measured, or what they were
-measured on. For the status page and the commands; the metrics of the same facts are ``collectors/baseline.py``'s."""
+"""Sentences about baselines that no longer fit: other parameters than measured now, or a changed environment.
+
+Used by the status page and the commands; ``collectors/baseline.py`` has the metrics of the same facts."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _WORDS = {
 
 
 def mismatched(selection: Selection) -> Iterator[str]:
-    """One sentence for each measured operation that has no baseline in force, but one of other parameters."""
+    """One sentence for each measured operation whose only baselines have other parameters."""
     for one in selection.mismatched:
         target, entry = one.target, one.entry
         yield (
@@ -29,7 +30,7 @@ def mismatched(selection: Selection) -> Iterator[str]:
 
 
 def outdated(measured_on: Mapping[str, Fingerprint], now: Fingerprint) -> Iterator[str]:
-    """One sentence for each part of this node that is no longer as a measured baseline met it."""
+    """One sentence for each part of this node that changed since a measured baseline was recorded."""
     for profile, then in measured_on.items():
         for each in changes(then, now):
             yield f"baseline {profile} was measured with {_WORDS[each.part]}: {each.then}; now {each.now}"

@@ -1,1 +1,1 @@
-"""Recording a baseline: the walk over the layers, statistics, the files."""
+"""Recording a baseline: the walk over the layers, the statistics and the files."""

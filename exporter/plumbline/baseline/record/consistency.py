@@ -1,19 +1,19 @@
-"""Whether a recording can be true: a layer that is faster than the one it stands on was measured in a cache.
+"""Checks whether a recording is plausible: a layer faster than the one below it was measured in a cache.
 
-Each rule says why the upper figure cannot be better than the lower one. Compared are figures of the same device class,
-block size, queue depth and operation, as the workloads' typed parameters give them; of several lower figures the
-weakest bound counts. What cannot be told for sure is not judged:
+Each rule says why the upper figure cannot be better than the lower one. Compared figures have the same device class,
+block size, queue depth and operation, according to the workloads' typed parameters; of several lower figures the
+weakest bound counts. Cases that are not certain are not judged:
 
-- RADOS reads against disk reads: the canary reads what it has just written, which the OSD may still hold. It is there
-  to see the OSD, not the disk.
-- Reads of RADOS or RBD against the network on a host that holds OSDs: a read is answered by the primary alone, and
-  that may be here. Throughput there, too: part of it never leaves the host.
-- Writes of RADOS or RBD against the disk on rotational disks: BlueStore confirms a small write from its log, which is
-  written in sequence, and may lie on an SSD; that is honest, and faster than a random write.
-- Writes of a file system against the disk: an intent log (ZFS) or a server's battery-backed memory is honest, too.
-- RBD against RADOS: an overwrite makes no object, and a steady load keeps CPUs awake that a canary lets sleep.
-- Objects (S3): the endpoint need not be this cluster's.
-- `osd bench` of 4 KiB: the OSD puts many of them into one write.
+- RADOS reads against disk reads: the canary reads what it has just written, which the OSD may still cache. It observes
+  the OSD, not the disk.
+- Reads of RADOS or RBD against the network on a host with OSDs: only the primary answers a read, and it may be on this
+  host. The same holds for throughput, part of which never leaves the host.
+- Writes of RADOS or RBD against the disk on rotational disks: BlueStore acknowledges a small write once it is in its
+  log, which is written sequentially and may be on an SSD; that is legitimate, and faster than a random write.
+- Writes of a file system against the disk: an intent log (ZFS) or a server's battery-backed memory is legitimate too.
+- RBD against RADOS: an overwrite creates no object, and a steady load keeps CPUs awake that a canary lets sleep.
+- Objects (S3): the endpoint may belong to another cluster.
+- `osd bench` of 4 KiB: the OSD combines many of them into one write.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from plumbline.config.workloads import (
 from plumbline.core.units import si
 
 SLACK = 1.1
-"""A figure may be so much better than its bound: the canary's buckets are 9 % wide."""
+"""A figure may beat its bound by this factor, because the canary's buckets are 9 % wide."""
 HDD_READ_S = 0.001
-"""The fastest disks turn 15,000 times a minute: 2 ms for half a turn, the median wait without any seek. 1 ms is out of
-reach for any; what is below came from a memory."""
+"""The fastest disks make 15,000 revolutions per minute: 2 ms for half a turn, the median wait without any seek. No disk
+can reach 1 ms; a lower latency came from a cache."""
 DISKS_DIFFER = 2.0
-"""Two disks of one class, or the outer and the inner tracks of one, differ by up to this in sequential throughput."""
+"""Two disks of one class, or outer and inner tracks of one disk, differ by up to this in sequential throughput."""
 ONE_STREAM_FILLS = 1.3e9
-"""Bytes per second, 10 Gb/s and its headers: above it one TCP stream is limited by a CPU, not by the link."""
+"""Bytes per second: 10 Gb/s with headers. Above it, a CPU limits a single TCP stream, not the link."""
 _FLASH = ("ssd", "nvme")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the rules have to know of the host that measured."""
+    """What the rules need to know about the measuring host."""
 
     holds_osds: bool
-    """Some of the cluster's data lies here: not every operation uses the network."""
+    """Some of the cluster's data is on this host, so not every operation uses the network."""
     links: Mapping[str, int] = field(default_factory=dict)
-    """Network device → ports of which it is a bond; 1 where it is not there."""
+    """Network device → number of ports it bonds; 1 if it is not listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Two figures that cannot both be true. ``what`` names them, ``figures`` has them in words."""
+    """Two figures that cannot both be true. ``what`` names them; ``figures`` states them in words."""
 
     what: str
     figures: str
@@ -73,7 +73,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One figure set with what its workload is; ``device`` is the network device of the layer ``network``."""
+    """A set of figures with its workload; ``device`` is the network device if the layer is ``network``."""
 
     entry: BaselineEntry
     workload: Workload
@@ -81,27 +81,27 @@ class Measured:
 
     @property
     def name(self) -> str:
-        """For a person."""
+        """The name in findings."""
         entry = self.entry
         return f"{entry.layer} {entry.device_class} {entry.workload} {entry.operation}"
 
     @property
     def p50(self) -> float | None:
-        """Seconds."""
+        """Median latency in seconds."""
         return self.entry.latency.get("p50")
 
 
 def with_workloads(
     entries: Iterable[BaselineEntry], catalogue: WorkloadCatalogue, devices: Sequence[str] = ()
 ) -> list[Measured]:
-    """Entries of a checked file with their workloads; ``devices``: of each entry, in the same order."""
+    """The entries of a checked file with their workloads; ``devices``: the device of each entry, in the same order."""
     listed = list(entries)
     names = [*devices, *[""] * (len(listed) - len(devices))]
     return [Measured(one, catalogue.by_id[one.workload], name) for one, name in zip(listed, names, strict=True)]
 
 
 def check(measured: Sequence[Measured], place: Place) -> list[Finding]:
-    """All that cannot be true."""
+    """All figures that cannot be true."""
     return [
         *_rotating(measured),
         *_reads_below_the_disk(measured),
@@ -245,7 +245,7 @@ def _disks(measured: Sequence[Measured], device_class: str) -> list[Measured]:
 
 
 def _single(load: Workload, operation: str) -> bool:
-    """One random operation at a time, past the caches of the system that asks for it."""
+    """Whether the load is one random operation at a time that bypasses the page cache."""
     return (
         isinstance(load, BlockWorkload)
         and load.pattern is (Pattern.RANDREAD if operation == "read" else Pattern.RANDWRITE)
@@ -264,7 +264,7 @@ def _same_single_read(disk: Workload, upper: Workload) -> bool:
 
 
 def _written(one: Measured) -> int | None:
-    """Bytes of a single write that RADOS confirms when its replicas have it; ``None`` for all else."""
+    """Bytes of a single write that RADOS acknowledges when its replicas have it; ``None`` for other loads."""
     load = one.workload
     if one.entry.operation != "write":
         return None
@@ -276,8 +276,8 @@ def _written(one: Measured) -> int | None:
 
 
 def _durable(measured: Sequence[Measured], device_class: str, size: int) -> Measured | None:
-    """The disk's single write of this size: on stable media when it returns, else one that may end in the disk's
-    memory, which takes no longer."""
+    """The disk's single write of this size: preferably one that is on stable media when it returns, else one that may
+    end in the disk's cache, which takes no longer."""
 
     def single_write(sync: Sync) -> Callable[[Measured], bool]:
         return lambda one: (
@@ -292,7 +292,7 @@ def _durable(measured: Sequence[Measured], device_class: str, size: int) -> Meas
 
 
 def _lowest(several: Iterable[Measured]) -> Measured | None:
-    """The weakest bound of several."""
+    """The weakest bound: the lowest p50."""
     return min((one for one in several if one.p50 is not None), key=lambda one: one.p50 or 0.0, default=None)
 
 

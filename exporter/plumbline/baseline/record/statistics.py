@@ -1,8 +1,8 @@
-"""From the runs of a recording to one entry of the file: medians, percentiles, spread, and what is wrong with them.
+"""Computes one entry of the file from the runs of a recording: medians, percentiles, spread, and what is wrong.
 
-Everything that is comparable (layer, device class, workload, operation, ``config_hash``) is one entry, however many
-disks, OSDs or peers were measured: a baseline is about the likeness. Percentiles come from all runs' operations
-together, where the tool tells the distribution.
+All comparable runs (layer, device class, workload, operation, ``config_hash``) make one entry, however many disks, OSDs
+or peers were measured: a baseline describes the kind. Percentiles are over the operations of all runs together, if the
+tool reports a distribution.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from plumbline.errors import BaselineError
 K = TypeVar("K", bound=Quantity)
 
 TOLERANCE_FLOOR = 1.25
-"""Five runs within minutes know nothing of a day's load, temperature, scrubs or a fuller device, and the canary's
-histogram is up to 9 % off by itself: a smaller factor would be luck. The same as the rules' minimum."""
+"""Five runs within minutes do not show a day's load, temperature, scrubs or a fuller device, and the canary's histogram
+is off by up to 9 % by itself: a smaller factor would be met only by luck. The rules have the same minimum."""
 
 SPREAD_LIMIT = 2.0
-"""A run whose figure is so many times the median of all runs (or less than that part of it) measured something else:
-2 is what the alerts are there to find."""
+"""A run whose figure is more than this many times the median of all runs, or less than the inverse, measured something
+else. The alerts exist to find a factor of 2."""
 
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+# A percentile is recorded only if at least this many operations lie above it. With fewer it is merely the maximum, and
+# the next recording would give another value.
 _MIN_ABOVE = 3
-"""A percentile is written down only where at least so many operations lie above it; with fewer it is the maximum
-under another name, and the next recording would give another one."""
 _DIGITS = 4
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one run gave for one operation of one workload. Seconds, operations and bytes per second.
+    """Figures of one run for one operation of one workload: seconds, operations and bytes per second.
 
-    With a ``histogram`` or ``bins`` the percentiles are taken from them; ``latency`` is for tools that give statistics
-    only. ``iops`` and ``throughput`` are ``None`` where they say nothing of the device, as in a paced or capped run.
+    With a ``histogram`` or ``bins`` the percentiles are computed from them; ``latency`` is for tools that report only
+    statistics. ``iops`` and ``throughput`` are ``None`` if they don't describe the device, as in a paced or capped run.
     """
 
     probe: str
@@ -53,48 +53,48 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     operation: str
     histogram: HistogramValue | None = None
     bins: tuple[tuple[float, int], ...] = ()
-    """(seconds, operations), ascending, each bin by its middle."""
+    """(midpoint in seconds, operations) of each bin, ascending."""
     latency: dict[str, float] = {}
     iops: float | None = None
     throughput: float | None = None
     disturbed: str = ""
-    """Why the device was not quiet before the run; empty where it was, or nobody can say."""
+    """Why the device was not quiet before the run; empty if it was or if that is unknown."""
     sought: tuple[float, float] | None = None
-    """Of a search for the most IOPS at a latency: (seconds, percentile). ``iops`` is what was found."""
+    """(seconds, percentile) of a search for the most IOPS at a latency; ``iops`` is the result."""
     depth: int = 0
-    """In flight then; 0: not even one operation at a time keeps the latency."""
+    """Operations in flight at that result; 0: even one at a time misses the latency."""
 
     @property
     def empty(self) -> bool:
-        """Whether the run did nothing at all."""
+        """Whether the run completed no operation."""
         if self.histogram is not None:
             return not self.histogram.count
         return not (self.latency or self.iops or self.throughput)
 
 
 Quantile = Callable[[HistogramValue, float], float | None]
-"""As PromQL's ``histogram_quantile``, so that the baseline is computed as the live figures are."""
+"""Like PromQL's ``histogram_quantile``, so that baselines and live figures are computed alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryRecord:
-    """One entry with what it was made from. ``targets`` are comparable with each other."""
+    """One entry and its sources. ``targets`` are comparable with each other."""
 
     targets: tuple[Target, ...]
     entry: SiteEntry
     warnings: tuple[str, ...]
     """One line each."""
     refusals: tuple[str, ...]
-    """Those among them for which no baseline should be written."""
+    """The subset of ``warnings`` for which no baseline should be written."""
 
     @property
     def layer(self) -> str:
-        """Of all its targets."""
+        """The layer of all its targets."""
         return self.targets[0].layer
 
 
 def likenesses(targets: Iterable[Target]) -> list[tuple[Target, ...]]:
-    """Targets that share an entry, in the order they first come."""
+    """Targets that share an entry, in order of first appearance."""
     found: dict[tuple[str, ...], list[Target]] = {}
     for target in targets:
         found.setdefault((*target.key, target.config_hash), []).append(target)
@@ -104,9 +104,9 @@ def likenesses(targets: Iterable[Target]) -> list[tuple[Target, ...]]:
 def summarise(
     targets: Sequence[Target], runs: Mapping[Target, Sequence[RunFigures]], quantile: Quantile
 ) -> EntryRecord:
-    """The entry of comparable ``targets``, each with as many ``runs`` as every other, in the order they were made.
+    """The entry of comparable ``targets``, each with the same number of ``runs``, in the order in which they were made.
 
-    Raises :class:`BaselineError` where a run gave no figure.
+    Raises :class:`BaselineError` if a run gave no figure.
     """
     figures = {target: [one for one in runs[target] if one.sought is None] for target in targets}
     every = [one for target in targets for one in figures[target]]
@@ -141,9 +141,9 @@ def summarise(
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """A figure for each run; what a tool does not tell is empty. Seconds, bytes and operations per second.
+    """One figure per run, in seconds, bytes or operations per second; a field is empty if the tool does not report it.
 
-    ``every``: of each run of each target, where this joins several; else the same.
+    ``every``: the series of each target, if this one joins several; else empty.
     """
 
     p50: tuple[float, ...]
@@ -170,7 +170,7 @@ class _Series:
 
     @classmethod
     def joined(cls, several: Sequence[_Series]) -> _Series:
-        """Of each run the median over the targets."""
+        """The median over the targets for each run."""
 
         def over(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
             return tuple(median(each) for each in zip(*rows, strict=True)) if all(rows) else ()
@@ -185,7 +185,7 @@ class _Series:
 
     @property
     def latency(self) -> tuple[float, ...]:
-        """p50, or the mean where there is none."""
+        """p50, or the mean if there is no p50."""
         return self.p50 or self.mean
 
     @property
@@ -194,11 +194,11 @@ class _Series:
 
     @property
     def main(self) -> tuple[float, ...]:
-        """What the spread is taken of."""
+        """The figures whose spread is recorded."""
         return self.latency or self.rate
 
     def worst(self) -> Iterator[float]:
-        """How far the worst run of any target strayed from the median, as a factor: slower, and less."""
+        """How far the worst run of any target was from the median, as a factor: higher latency, lower rate."""
         for one in self.every or (self,):
             if self.latency:
                 yield max(one.latency) / median(self.latency)
@@ -212,14 +212,14 @@ def name_of(target: Target) -> str:
 
 
 def _short_name(target: Target) -> str:
-    """``sdb`` of ``raw/sdb``; a probe without targets by its name."""
+    """``sdb`` of ``raw/sdb``; the probe's name if it has no target."""
     return target.probe.partition("/")[2] or target.probe
 
 
 def _remarks(
     per_target: Mapping[Target, _Series], figures: Mapping[Target, Sequence[RunFigures]]
 ) -> tuple[list[str], list[str]]:
-    """Warnings, and those among them that keep a baseline from being written."""
+    """All warnings, and the subset for which no baseline should be written."""
     warnings: list[str] = []
     refusals: list[str] = []
     middles = {target: median(series.main) for target, series in per_target.items()}
@@ -269,13 +269,12 @@ def _p50(one: RunFigures, quantile: Quantile) -> float | None:
 
 
 def _pooled(figures: Sequence[RunFigures], quantile: Quantile) -> dict[str, float]:
-    """Statistics over all runs' operations.
+    """Statistics over the operations of all runs.
 
-    From statistics alone no pooled percentile can be had: then the median run's stands for it, and the highest
-    ``max``.
+    Percentiles cannot be pooled from statistics alone; then the median of the runs is used, and the highest ``max``.
     """
     histograms = [one.histogram for one in figures if one.histogram is not None]
-    if len(histograms) == len(figures):  # edges differ only where a run is of another release; such runs are not kept
+    if len(histograms) == len(figures):  # edges differ only between releases, and runs of another release are not kept
         return _of_histogram(added(histograms), quantile)
     pooled = {}
     for statistic in ("mean", *_QUANTILES, "max"):
@@ -289,7 +288,7 @@ def _pooled(figures: Sequence[RunFigures], quantile: Quantile) -> dict[str, floa
 
 
 def _of_bins(figures: Sequence[RunFigures], *, at_most: float) -> dict[str, float]:
-    """By nearest rank, as fio takes its own; a bin's middle may lie above the greatest value in it."""
+    """By nearest rank, as fio does; a bin's midpoint may exceed the highest value in it."""
     counts: Counter[float] = Counter()
     for one in figures:
         for seconds, count in one.bins:
@@ -315,7 +314,7 @@ def _of_histogram(histogram: HistogramValue, quantile: Quantile) -> dict[str, fl
 
 
 def _at_latency(searches: Sequence[RunFigures]) -> IopsAtLatency | None:
-    """Of several disks the median one's; ``None`` where one of them can't keep the latency."""
+    """The median disk's figures; ``None`` if one of the disks misses the latency."""
     if not searches or not all(one.depth and one.iops for one in searches):
         return None
     ordered = sorted(searches, key=lambda one: one.iops or 0.0)
@@ -335,7 +334,7 @@ def _mad(values: Sequence[float]) -> float:
 
 
 def _all(values: Iterable[float | None]) -> tuple[float, ...]:
-    """Empty where a run has no figure."""
+    """The values, or nothing if a run has no figure."""
     known = list(values)
     figures = tuple(value for value in known if value)
     return figures if len(figures) == len(known) else ()
@@ -355,5 +354,5 @@ def _quantities(kind: type[K], values: Iterable[float]) -> tuple[K, ...]:
 
 
 def _rounded(value: float) -> float:
-    """Four significant digits: what lies behind is noise, and a person reads the file."""
+    """Four significant digits: the rest is noise, and people read the file."""
     return float(f"{value:.{_DIGITS}g}")

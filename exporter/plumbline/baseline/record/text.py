@@ -1,8 +1,7 @@
-"""The text of a recorded baseline: what a person reads, checks and signs.
+"""The text of a recorded baseline, for a person to read, check and sign.
 
-The layers stand in the order in which they carry each other, each under a line that says what was measured; all
-figures have their unit and four digits. It is YAML all the same, and :func:`plumbline.baseline.site.parse_site` reads
-it back.
+Layers come bottom-up, each under a line that says what was measured; every figure has its unit and four digits. The
+text is YAML, and :func:`plumbline.baseline.site.parse_site` reads it back.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def _comment(lines: Sequence[str]) -> str:
 
 
 def _keys(whole: Mapping[str, object], names: Sequence[str]) -> Iterator[str]:
-    """A line for each plain value and each note; what is a mapping or a row of them fits on one where it can."""
+    """One line for each plain value and each note; a mapping or a list of mappings goes on one line if it fits."""
     for name in names:
         if name in whole:
             plain = name == "notes" or isinstance(whole[name], str | int)

@@ -1,8 +1,8 @@
-"""The walk of a recording: the layers bottom-up, the runs of a layer in turns, every finished run kept at once.
+"""The walk of a recording: layers bottom-up, the probes of a layer taking turns, each finished run kept at once.
 
-Several short runs instead of one long: their spread says how far the baseline itself can be trusted, and a run that
-fell into something else's I/O shows. They take turns, so that a busy moment hits one run of each probe and not all
-runs of one. What goes wrong in one probe leaves the others alone; an upper layer is never waited for by a lower one.
+Several short runs are made instead of a long one: their spread shows how far the baseline can be trusted, and a run
+that coincided with other I/O stands out. They take turns, so that a busy moment affects one run of each probe and not
+all runs of one. A failure of one probe does not affect the others; a lower layer never waits for an upper one.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from plumbline.config.workloads import LAYERS
 from plumbline.errors import BaselineError, PlumblineError, ProbeRefused
 
 RUNS = 5
-"""Of each probe: the fewest whose median is not moved by two that fell into something else."""
+"""Runs of each probe: the fewest whose median two disturbed runs cannot move."""
 STOPPED = "stopped"
-"""The reason of a :class:`ProbeRefused` that ends the walk; any other ends a step."""
+"""The reason of a :class:`ProbeRefused` that ends the walk; any other reason ends only the step."""
 
 Tell = Callable[[str, str], None]
-"""What a run says of itself while it lasts: its stage, and live figures."""
+"""Called by a run with its stage and its live figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that is run a few times: a probe, canaries side by side, or a search for a latency."""
+    """One thing to run several times: a probe, canaries side by side, or a search for a latency."""
 
     name: str
     layer: str
     parameters: str
-    """Hash of all that makes it the same experiment."""
+    """Hash of everything that defines the experiment."""
     runs: int
     lasts_s: float
-    """One run, as far as can be said before."""
+    """Estimated duration of one run."""
     measure: Callable[[Tell], Measured]
-    """One run. Raises :class:`PlumblineError`; a :class:`ProbeRefused` with reason ``stopped`` ends the walk."""
+    """Makes one run. Raises :class:`PlumblineError`; a :class:`ProbeRefused` with reason ``stopped`` ends the walk."""
     last: bool = False
-    """After all others of its layer: it loads what it measures to the limit."""
+    """Runs after all other steps of its layer, because it loads the device to its limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one run of a step gave."""
+    """The result of one run of a step."""
 
     figures: tuple[RunFigures, ...]
     tool: str = ""
@@ -57,7 +57,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Told before each run, while it lasts, and once at the end (``done == total``). ``run`` counts from 1."""
+    """Reported before and during each run, and once at the end (``done == total``). ``run`` counts from 1."""
 
     done: int
     total: int
@@ -66,14 +66,14 @@ class Progress:
     run: int
     runs: int
     left_s: float
-    """Until the end, as far as can be said."""
+    """Estimated time until the end."""
     stage: str = ""
     figures: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """All finished runs, by step in the order of the walk; and the steps that gave nothing, with the reason."""
+    """All finished runs, by step in the order of the walk; and the failed steps with their errors."""
 
     runs: tuple[KeptRun, ...]
     failed: Mapping[str, PlumblineError]
@@ -87,9 +87,9 @@ def walk(
     clock: Callable[[], float],
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Walked:
-    """Make every run that is not ``kept`` already; ``keep`` is told of each as soon as it is finished.
+    """Make every run that is not yet ``kept``; ``keep`` is called with each run as soon as it is finished.
 
-    ``clock`` is Unix seconds. Raises :class:`ProbeRefused` (``stopped``) when it is ended from outside.
+    ``clock`` returns Unix seconds. Raises :class:`ProbeRefused` (``stopped``) if the walk is ended from outside.
     """
     done = {step.name: runs_of(kept, step.name)[: step.runs] for step in steps}
     lasts = {step.name: step.lasts_s for step in steps}
@@ -132,12 +132,12 @@ def walk(
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """The lowest layer first, and in a layer as they come."""
+    """Lowest layer first; within a layer in the given order, with ``last`` steps at the end."""
     return sorted(steps, key=lambda step: (LAYERS.index(step.layer), step.last))
 
 
 def _turns(steps: Sequence[Step]) -> Iterator[tuple[Step, int]]:
-    """Each step with the number of its run."""
+    """Each step with the number of its run, starting at 1."""
     ordered = in_order(steps)
     for place in dict.fromkeys((step.layer, step.last) for step in ordered):
         here = [step for step in ordered if (step.layer, step.last) == place]
@@ -154,7 +154,7 @@ def _teller(now: Progress, progress: Callable[[Progress], None]) -> Tell:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where, when, by whom and with what the recording was made; ``recorded`` has a time zone."""
+    """Where, when, by whom and with what a recording was made; ``recorded`` has a time zone."""
 
     host: str
     recorded: datetime
@@ -166,7 +166,7 @@ class Environment:
 
 
 def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Quantile) -> tuple[EntryRecord, ...]:
-    """The entries of ``targets``, the lowest layer first. Raises :class:`BaselineError` where a run lacks a figure."""
+    """The entries of ``targets``, lowest layer first. Raises :class:`BaselineError` if a run lacks a figure."""
     found: dict[tuple[str, str, str], list[RunFigures]] = {}
     for run in runs:
         for one in run.figures:
@@ -178,13 +178,13 @@ def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Qua
 
 
 def file_of(environment: Environment, records: Sequence[EntryRecord], notes: Sequence[str]) -> SiteFile:
-    """The file to write."""
+    """The file to write. Raises :class:`BaselineError` without ``records``."""
     if not records:
         raise BaselineError("record", "no probe measures anything here; enable one in the configuration")
     return SiteFile(
         schema_version=SCHEMA_VERSION,
         source="measured",
-        name=environment.host,  # what an alert calls it: "the measured baseline stor01"
+        name=environment.host,  # the name in alerts: "the measured baseline stor01"
         host=environment.host,
         recorded=environment.recorded.replace(microsecond=0),
         recorded_by=environment.by,

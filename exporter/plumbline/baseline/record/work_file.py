@@ -1,8 +1,8 @@
-"""The work file of a recording: every finished run, so that an interruption costs at most the run under way.
+"""The work file of a recording holds every finished run, so that an interruption costs at most the current run.
 
-One JSON file in the storage path, replaced whole after each run (write, fsync, rename, fsync of the directory): what a
-kill or a power cut leaves is the state before or after a run. The next recording takes from it what still belongs to
-the same experiment on the same host.
+It is one JSON file in the storage path, replaced as a whole after each run (write, fsync, rename, fsync of the
+directory): a kill or a power failure leaves the state before or after a run. The next recording reuses the runs that
+belong to the same experiment on the same host.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from plumbline.core.storage_names import WORK_FILE
 from plumbline.errors import FileRefused, StateError
 
 KEEP_S = 24 * 3600.0
-"""Runs that are older are made anew: a baseline is one day's picture."""
+"""Older runs are repeated, because a baseline shows one day."""
 _VERSION = 1
+# A thousand runs with a thousand bins each are 30 MiB.
 _MAX_BYTES = 256 << 20
-"""A thousand runs with a thousand bins each are 30 MiB."""
 _CLOCK_SLACK_S = 60.0
 _BEGINNING = b'{"version":1,"release":"'
 
@@ -36,7 +36,7 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
 
     step: str
     parameters: str
-    """Hash of all that makes the step the same experiment."""
+    """Hash of everything that defines the experiment."""
     finished: float
     figures: tuple[RunFigures, ...]
     tool: str = ""
@@ -44,11 +44,11 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """A recording under way."""
+    """A recording in progress."""
 
     version: int
     release: str
-    """Of Plumbline: another one may count in other buckets."""
+    """Plumbline's release; another one may use other buckets."""
     host: str
     fingerprint: Fingerprint
     runs: tuple[KeptRun, ...] = ()
@@ -56,7 +56,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """What goes on, and a line that says so; empty where there was nothing to go on with."""
+    """The runs to reuse, and a line that says so; the line is empty if there was nothing to reuse."""
 
     runs: tuple[KeptRun, ...]
     line: str = ""
@@ -71,12 +71,12 @@ class WorkFile:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the file."""
         return self._path
 
     def resume(self, steps: Mapping[str, str], *, now: float) -> Resumed:
-        """Take over the runs of ``steps`` (name → parameters) that still count; those of other steps are kept for
-        whoever asks for them. ``now`` is Unix seconds."""
+        """Take over the valid runs of ``steps`` (name → parameters); runs of other steps stay in the file for later
+        use. ``now`` is Unix seconds. Raises :class:`StateError`."""
         found = self._read()
         if isinstance(found, str):
             return Resumed((), found)
@@ -85,7 +85,7 @@ class WorkFile:
         return resumed
 
     def forget(self, steps: frozenset[str], *, now: float) -> None:
-        """Throw the runs of ``steps`` away, and keep the others."""
+        """Discard the runs of ``steps`` and keep the others. Raises :class:`StateError`."""
         found = self._read()
         if not isinstance(found, str):
             _, kept = judge(found, self._work, {}, now=now)
@@ -93,12 +93,12 @@ class WorkFile:
             self._write()
 
     def keep(self, run: KeptRun) -> None:
-        """Add a run, durably. :class:`StateError` where it can't be written: nobody should measure for hours then."""
+        """Add a run, durably. Raises :class:`StateError` if it can't be written, before hours of measuring are lost."""
         self._work = msgspec.structs.replace(self._work, runs=(*self._work.runs, run))
         self._write()
 
     def remove(self) -> None:
-        """The recording is written: nothing is left to go on with."""
+        """Remove the file after the baseline is written. Raises :class:`StateError`."""
         try:
             with self._directory() as directory:
                 directory.remove(WORK_FILE, _looks_like_work)
@@ -113,7 +113,7 @@ class WorkFile:
         return OwnDirectory.at(self._path.parent, follow=True)
 
     def _read(self) -> Work | str:
-        """What is there, or a line; what is no recording is set aside, so that nothing of it is lost."""
+        """The content, or a line for the user. A file that is no recording is set aside, so that nothing is lost."""
         try:
             with self._directory() as directory:
                 try:
@@ -143,7 +143,7 @@ class WorkFile:
 
 
 def is_work(data: bytes) -> bool:
-    """Whether it is a work file."""
+    """Whether ``data`` is a work file."""
     try:
         jsontext.decode(data, Work)
     except msgspec.DecodeError:
@@ -152,13 +152,13 @@ def is_work(data: bytes) -> bool:
 
 
 def _looks_like_work(descriptor: int) -> bool:
-    """By its beginning: it was read whole before, and is replaced after every run."""
+    """Checks only the beginning: the file was read completely before, and is replaced after every run."""
     return os.pread(descriptor, len(_BEGINNING), 0) == _BEGINNING
 
 
 def judge(then: Work, now_here: Work, steps: Mapping[str, str], *, now: float) -> tuple[Resumed, tuple[KeptRun, ...]]:
-    """What of an earlier recording goes on in this one, and what stays in the file. A run counts while host, release
-    and fingerprint are the same, its step has the same parameters, and it is younger than :data:`KEEP_S`."""
+    """Which runs of an earlier recording are reused, and which stay in the file. A run is valid if host, release and
+    fingerprint are the same, its step has the same parameters, and it is younger than :data:`KEEP_S`."""
     why = _another(then, now_here)
     if why:
         return Resumed((), f"an earlier recording is not gone on with: {why}; everything is measured anew"), ()
@@ -175,12 +175,12 @@ def judge(then: Work, now_here: Work, steps: Mapping[str, str], *, now: float) -
 
 
 def runs_of(kept: Sequence[KeptRun], step: str) -> list[KeptRun]:
-    """Those of one step, in the order they were made."""
+    """The runs of one step, in the order in which they were made."""
     return [run for run in kept if run.step == step]
 
 
 def _another(then: Work, here: Work) -> str:
-    """Why it was another experiment as a whole; empty where it was not."""
+    """Why the recording as a whole is another experiment; empty if it is the same."""
     if then.version != _VERSION or then.release != here.release:
         return f"it is of another release ({then.release})"
     if then.host != here.host:

@@ -1,4 +1,4 @@
-"""A report on baselines as data: what stands beside what. Its plots are those of :mod:`.plot`."""
+"""A report on baselines as data: which figures are shown side by side. :mod:`.plot` makes its plots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plumbline.report.baseline.plot import Row, plots
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One baseline of the report, with what it was measured on."""
+    """One baseline of the report, with its hardware and fingerprint."""
 
     shown: Shown
     hardware: tuple[tuple[str, str], ...] = ()
@@ -22,12 +22,12 @@ class Subject:
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Name and value."""
+        """Names and values."""
         return *self.shown.facts.items(), *self.fingerprint
 
     @property
     def beyond(self) -> list[tuple[str, tuple[str, ...]]]:
-        """What the document has beside its rows: a heading, and sentences."""
+        """What the document has besides its rows: headings with sentences."""
         shown = self.shown
         found = (
             (
@@ -49,7 +49,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class CellFigure:
-    """``name``: ``iops``, ``throughput``, ``mean``, ``p99`` …; ``base`` is empty where it says what is printed."""
+    """``name``: ``iops``, ``throughput``, ``mean``, ``p99`` …; ``base`` is empty if it would repeat ``printed``."""
 
     name: str
     printed: str
@@ -58,7 +58,7 @@ class CellFigure:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one baseline says of a row; ``notes`` are numbers of the section's notes."""
+    """What one baseline has for a row; ``notes`` are numbers of the section's notes."""
 
     figures: tuple[CellFigure, ...]
     tolerance_ratio: float | None
@@ -69,7 +69,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One experiment on one device class; ``cells`` has one for each of the section's columns."""
+    """One experiment on one device class; ``cells`` has one cell for each of the section's columns."""
 
     device_class: str
     workload: str
@@ -77,30 +77,30 @@ class TableRow:
     what: str
     """The workload in words."""
     config_hash: str
-    """Empty where these are the workload's own parameters."""
+    """Empty if these are the workload's own parameters."""
     cells: tuple[Cell | None, ...]
 
     @property
     def name(self) -> str:
-        """The workload, and the operation where the workload's name does not say it."""
+        """The workload, and the operation if the workload's name does not contain it."""
         return self.workload if self.operation in self.workload.split("-")[0] else f"{self.workload} {self.operation}"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One layer."""
+    """One layer of the report."""
 
     layer: str
     title: str
     columns: tuple[str, ...]
-    """The baselines that say something of this layer; a row has a cell for each."""
+    """The baselines with figures for this layer; a row has a cell for each."""
     plots: tuple[Plot, ...]
     rows: tuple[TableRow, ...]
     notes: tuple[str, ...]
 
     @property
     def by_class(self) -> dict[str, list[TableRow]]:
-        """Rows by device class, in the order in which the classes come first."""
+        """Rows by device class, in order of first appearance."""
         found: dict[str, list[TableRow]] = {}
         for row in self.rows:
             found.setdefault(row.device_class, []).append(row)
@@ -109,7 +109,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All of it, bottom-up; ``made`` is the moment of writing, ``version`` Plumbline's."""
+    """The whole report, bottom-up; ``made`` is the time of writing, ``version`` is Plumbline's."""
 
     title: str
     made: str
@@ -119,12 +119,12 @@ class Report:
 
     @property
     def cells(self) -> list[Cell]:
-        """All of them."""
+        """All cells of all sections."""
         return [cell for section in self.sections for row in section.rows for cell in row.cells if cell]
 
 
 def build(subjects: Sequence[Subject], catalogue: WorkloadCatalogue, *, title: str, made: str, version: str) -> Report:
-    """``subjects`` in the order of their columns."""
+    """Build the report; the columns have the order of ``subjects``."""
     rows = [
         Row(index, row, catalogue.by_id[row.workload])
         for index, subject in enumerate(subjects)

@@ -1,9 +1,9 @@
-"""The plots of a report on baselines: which rows belong to one, and what it shows.
+"""The plots of a report on baselines: which rows belong to a plot, and what it shows.
 
-Plots follow from the workloads' typed parameters. Rows that differ in nothing but the queue depth, or nothing but the
-block size, are points of one curve, a line for each baseline and device class; a line needs three points to be one.
-Rows that are on no curve and differ only in the operation, the device class and the baseline are bars of one plot.
-What was measured with other parameters than the workload has (a capped rate) is in the tables and in no plot.
+Plots follow from the workloads' typed parameters. Rows that differ only in queue depth, or only in block size, are
+points of curves, one line for each baseline and device class; a line needs at least three points. Rows that are on no
+curve and differ only in operation, device class and baseline are bars of one plot. Rows measured with other parameters
+than the workload's (a limited rate) are only in the tables.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from plumbline.report.baseline import words
 K = TypeVar("K", bound=Hashable)
 
 CURVE_POINTS = 3
-# so many lines a reader tells apart; a curve with more is a plot for each device class
+# a reader can tell this many lines apart; with more there is one plot for each device class
 LINES = 8
 # beyond this ratio of highest to lowest an axis is logarithmic
 LOG_FACTOR = 20.0
-# from this operation size on throughput is what people ask for, below it IOPS
+# from this operation size on, throughput matters more than IOPS
 LARGE_BYTES = 65536
 _NAMES = {
     "depth": {"iodepth", "concurrent", "threads"},
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def plain(self) -> bool:
-        """It was measured with the workload's own parameters, so it may be drawn with others."""
+        """Whether it was measured with the workload's own parameters, so that it may be drawn with others."""
         return self.row.config_hash == self.workload.config_hash()
 
     def figure(self, name: str) -> Figure | None:
@@ -55,17 +55,17 @@ class Row:
         return next((figure for figure in self.row.figures if figure.figure == name), None)
 
     def table_text(self, name: str) -> str:
-        """As printed and in base units; † marks what is in doubt."""
+        """As printed and in base units; † marks doubtful figures."""
         figure = self.figure(name)
         return f"{words.figure_text(figure)}{'' if self.row.judges else ' †'}" if figure else ""
 
     def said(self, figure: Figure) -> str:
-        """As printed."""
+        """As printed, marked if doubtful."""
         return figure.printed + ("" if self.row.judges else " (in doubt)")
 
 
 def plots(rows: Iterable[Row], names: Sequence[str]) -> tuple[Plot, ...]:
-    """``names`` are those of the baselines."""
+    """``names``: the baselines' names."""
     return tuple(_plots([row for row in rows if row.plain], names))
 
 
@@ -102,14 +102,14 @@ def _line(row: Row) -> tuple[int, str]:
 
 
 def _families(rows: Sequence[Row], over_depth: bool) -> Iterable[list[Row]]:
-    """Rows that differ in the queue depth alone, or in the operation's size alone."""
+    """Rows that differ only in the queue depth, or only in the operation size."""
     varied = words.depth_of if over_depth else words.size_of
     fit = [row for row in rows if varied(row.workload) is not None]
     return _by(fit, lambda row: _parameters(row, "depth" if over_depth else "size")).values()
 
 
 def _parameters(row: Row, without: str) -> tuple[object, ...]:
-    """All parameters of a row's experiment but those of one meaning; operations of a mix stay apart."""
+    """All parameters of a row's experiment except those named by ``without``; the operations of a mix stay separate."""
     left_out = {"id", "description"} | _NAMES[without]
     facts = msgspec.to_builtins(row.workload)
     operation = "" if without == "action" else row.row.operation
@@ -117,8 +117,8 @@ def _parameters(row: Row, without: str) -> tuple[object, ...]:
 
 
 def _figures(family: Sequence[Row], *, rates: int) -> Iterator[str]:
-    """What is drawn: ``rates`` of IOPS and throughput, the one that matters first; then the mean latency, and the
-    median where a row has no mean."""
+    """The figures to draw: ``rates`` of IOPS and throughput, the more important one first; then the mean latency, and
+    the median if a row has no mean."""
     have = {figure.figure for row in family for figure in row.row.figures}
     workload = family[0].workload
     large = isinstance(workload, TcpThroughput) or (words.size_of(workload) or 0) >= LARGE_BYTES
@@ -183,12 +183,12 @@ def _curve(name: str, index: int, ticks: Sequence[str], line: Sequence[Row | Non
 
 
 def _line_chart(title: str, figure: str, axis: str, ticks: Sequence[str], curves: Sequence[Curve]) -> LineChart:
-    """Logarithmic where values lie far apart, as IOPS of disks and SSDs do."""
+    """The axis is logarithmic if values are far apart, as IOPS of disks and SSDs are."""
     values = [point.value for curve in curves for point in curve.points if point]
     logarithmic = max(values) > LOG_FACTOR * min(values)
     parts = []
     for curve in curves:
-        # for who does not see it, of each line its ends; the table has all figures
+        # text alternative: the two ends of each line; the table has all figures
         known = [(tick, point.said) for tick, point in zip(ticks, curve.points, strict=True) if point]
         ends = dict.fromkeys((known[0], known[-1]))
         parts.append(f"{curve.name}: " + ", ".join(f"{said.rpartition(': ')[2]} at {tick}" for tick, said in ends))
@@ -197,7 +197,7 @@ def _line_chart(title: str, figure: str, axis: str, ticks: Sequence[str], curves
         description=f"Lines over {axis}, {'logarithmic' if logarithmic else 'linear'} axis. {'; '.join(parts)}.",
         unit=words.base_unit(figure),
         curves=tuple(curves),
-        # a unit goes below its number, so that eight sizes stand side by side
+        # the unit goes below its number, so that eight sizes fit side by side
         ticks=tuple(zip(_places(len(ticks)), (tick.replace(" ", "\n", 1) for tick in ticks), strict=True)),
         axis=axis,
         logarithmic=logarithmic,
@@ -205,7 +205,7 @@ def _line_chart(title: str, figure: str, axis: str, ticks: Sequence[str], curves
 
 
 def _places(count: int) -> list[float]:
-    """Ticks stand at equal distances: queue depths and block sizes double, so the axis is logarithmic to the base 2."""
+    """Ticks are equidistant: queue depths and block sizes double, so the axis is logarithmic to base 2."""
     return [0.5] if count == 1 else [0.04 + 0.92 * index / (count - 1) for index in range(count)]
 
 

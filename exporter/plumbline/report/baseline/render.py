@@ -1,4 +1,4 @@
-"""A report on baselines as HTML, and as Markdown for a wiki."""
+"""Renders a report on baselines as HTML, and as Markdown for a wiki."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def render_html(report: Report) -> str:
 
 
 def render_markdown(report: Report) -> str:
-    """The whole text: the header, and of every layer the table and the data behind its plots."""
+    """The whole text: the header and, for every layer, the table and the data of its plots."""
     last = _subject(report.subjects[-1])
     return markdown(
         pages.Document(

@@ -1,4 +1,4 @@
-"""The words of a report for workloads and figures."""
+"""Texts of a report for workloads and figures."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ FIGURE_TITLES = {
     "latency.max": "Highest latency",
 }
 READABLE = 14
-"""A printed figure of more characters has all digits a program knows: ``485408333.33916885 B/s``."""
+"""A longer printed figure has all digits of a program's output: ``485408333.33916885 B/s``."""
 DOUBT = "in doubt: the document contradicts itself by more than a factor of two; shown, never judges"
 CONTRADICTS = "the document contradicts itself here; the note says how"
 BASE_UNITS = {"iops": "1/s", "throughput": "B/s"}
-"""Of latencies it is the second."""
+"""For latencies it is the second."""
 
 _PATTERNS = {
     Pattern.READ: "Sequential reads",
@@ -63,7 +63,7 @@ def base_unit(figure: str) -> str:
 
 
 def in_base(figure: Figure) -> str:
-    """``29,569,843 B/s``; empty where it is printed in the base unit, and short enough to be read."""
+    """``29,569,843 B/s``; empty if the figure is printed in its base unit and short enough to read."""
     unit = base_unit(figure.figure)
     if figure.printed.endswith(f" {unit}") and len(figure.printed) <= READABLE:
         return ""
@@ -78,7 +78,7 @@ def figure_text(figure: Figure) -> str:
 
 
 def bytes_text(size: int) -> str:
-    """``4 KiB``; sizes of blocks are powers of two, and stay so."""
+    """``4 KiB``; block sizes are powers of two, so binary units fit them."""
     rest, step = size, 0
     while rest and rest % 1024 == 0 and step < len(_BINARY) - 1:
         rest, step = rest // 1024, step + 1
@@ -86,7 +86,7 @@ def bytes_text(size: int) -> str:
 
 
 def action(workload: Workload, operation: str) -> str:
-    """What is done: ``Random writes``; where several kinds stand in one plot, this names the group."""
+    """The kind of operation: ``Random writes``; it names the group if one plot has several."""
     match workload:
         case BlockWorkload(pattern=Pattern.RANDRW):
             word = f"Random {operation}s of a mix with {workload.rwmix_read} % reads"
@@ -104,7 +104,7 @@ def action(workload: Workload, operation: str) -> str:
 
 
 def tool(workload: Workload) -> str:
-    """What the experiment is called, without its action; empty for reads and writes of blocks."""
+    """The name of the experiment without its action; empty for block reads and writes."""
     match workload:
         case BlockWorkload():
             return ""
@@ -129,7 +129,7 @@ def tool(workload: Workload) -> str:
 
 
 def size_of(workload: Workload) -> int | None:
-    """Bytes of one operation, where the workload has such a number."""
+    """Bytes per operation, if the workload defines it."""
     match workload:
         case BlockWorkload() | OsdBench():
             return workload.block_size
@@ -142,7 +142,7 @@ def size_of(workload: Workload) -> int | None:
 
 
 def depth_of(workload: Workload) -> int | None:
-    """Operations in flight, of blocks those of one process."""
+    """Operations in flight; for block workloads per process."""
     match workload:
         case BlockWorkload():
             return workload.iodepth
@@ -155,7 +155,7 @@ def depth_of(workload: Workload) -> int | None:
 
 
 def shape(workload: Workload, *, size: bool = True, depth: bool = True) -> str:
-    """The parameters in words: ``4 KiB, 4 in flight in each of 4 processes``; those that a plot varies are left out."""
+    """The parameters in words: ``4 KiB, 4 in flight in each of 4 processes``, without those that a plot varies."""
     parts = []
     if size and (found := size_of(workload)):
         parts.append(bytes_text(found))
