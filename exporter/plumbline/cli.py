@@ -35,8 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(f"plumbline: {error}")
         return 1
     except BrokenPipeError:
-        # the reader of our output closed the pipe (| head), which is fine; keep the interpreter from complaining at
-        # exit
+        # the reader of our output closed the pipe (| head), which is fine; the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:

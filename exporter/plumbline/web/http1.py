@@ -153,8 +153,8 @@ def parse_head(head: bytes) -> Head:
     fields = _Fields(request.headers)
     return Head(
         Request(request.method.decode(), request.target.decode(), fields),
-        # an HTTP/1.0 client would need a header that says the connection stays open; no scraper is one. Some peers take
-        # the old proxies' Proxy-Connection for Connection, some don't
+        # kept for HTTP/1.1 only: no scraper speaks 1.0, whose clients need a header for it. Some peers take the old
+        # proxies' Proxy-Connection for Connection, some don't
         keep=connection.their_state is h11.DONE and fields.get("Proxy-Connection") is None,
         with_body=not isinstance(ended, h11.EndOfMessage),
     )
