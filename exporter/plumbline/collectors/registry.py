@@ -1,4 +1,4 @@
-"""Every collector, in working order."""
+"""Every collector, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ NAMES = tuple(sorted(each.name for each in COLLECTORS if each.listed))
 
 
 def collectors(config: Config) -> list[Collector[Host, Any]]:
-    """All collectors that ``config`` leaves switched on, in working order."""
+    """All collectors that ``config`` leaves switched on, in the order in which they run."""
     return [each for each in COLLECTORS if config.collectors.get(each.name, True)]
 
 

@@ -64,7 +64,7 @@ class Wanted:
 
     @property
     def osd_caps(self) -> str:
-        """The user's: our namespace in the object pools, images in the image pools."""
+        """The user's OSD capabilities: our namespace in the object pools, images in the image pools."""
         words = {OBJECTS: "allow rwx pool={0} namespace=" + NAMESPACE, IMAGES: "profile rbd pool={0}"}
         return ", ".join(words[pool.kind].format(pool.name) for pool in self.pools)
 
@@ -136,7 +136,7 @@ def groups_for(osds: int) -> int:
 
 
 def first_foreign(kind: str, listing: Iterable[str]) -> str:
-    """The first line of ``rados -p POOL --all ls`` (namespace, tab, object) that is not ours; empty: all are ours."""
+    """The first object in ``rados -p POOL --all ls`` (namespace, tab, object) that is not ours; empty: all are."""
     for line in listing:
         namespace, _, name = line.partition("\t")
         if kind == OBJECTS:

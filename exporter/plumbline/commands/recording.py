@@ -143,7 +143,7 @@ def _walk(
     progress: Callable[[Progress], None],
     say: Callable[[str], None],
 ) -> Walked:
-    """All runs, including those kept by an earlier recording; raises for a failed one that must not be missing."""
+    """All runs, including those kept by an earlier recording; an error where a required one failed."""
     if restart:
         work.forget(frozenset(step.name for step in steps), now=time.time())
     resumed = work.resume({step.name: step.parameters for step in steps}, now=time.time())

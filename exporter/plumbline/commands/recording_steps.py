@@ -253,7 +253,7 @@ class Steps:
 
 
 def figures_of(result: ProbeResult, *, capped: bool, disturbed: str = "") -> Iterator[RunFigures]:
-    """The figures of a successful run. A capped rate says nothing about the device, so it is no figure."""
+    """The figures of a successful run. A capped rate says nothing about the device, so it is left out."""
     for each in result.operations:
         yield RunFigures(
             probe=result.probe,

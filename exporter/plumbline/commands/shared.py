@@ -124,7 +124,7 @@ def roots(options: argparse.Namespace) -> Roots:
 
 @contextmanager
 def until_told(stopping: threading.Event) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would: processes gone, locks released.
+    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would: processes ended, locks released.
 
     The second Ctrl-C has Python's own effect: it raises, and the runner kills at once.
     """

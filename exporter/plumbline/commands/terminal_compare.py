@@ -13,7 +13,7 @@ from plumbline.core.units import figure_text, seconds_text
 
 _STYLE = {Word.WORSE: "bold red", Word.BETTER: "green", Word.AS_ACCEPTED: "green", Word.NOT_JUDGED: ""}
 _NOTE = "yellow"
-# As many names as a person reads
+# Longer lists of names become counts
 _NAMED = 24
 _HEADS = ("Layer", "Workload", "Operation", "Figure", "Accepted", "Compared", "Ratio", "Tolerance", "Verdict")
 

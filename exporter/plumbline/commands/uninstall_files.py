@@ -134,7 +134,7 @@ def _hold(folder: Folder, own: OwnDirectory, stack: ExitStack) -> None:
 
 
 def _open(path: Path) -> OwnDirectory | None:
-    """Open it, whoever owns it; None where it is missing, no directory, a link, or writable by others."""
+    """Open a directory of any owner; None where it is missing, a link, no directory, or writable by others."""
     try:
         return OwnDirectory.at(path, owner=path.lstat().st_uid)
     except (FileNotFoundError, NotADirectoryError, FileRefused):

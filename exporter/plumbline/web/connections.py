@@ -63,7 +63,7 @@ class Connection:
         return self.guard.context is not guard.context and not just_now
 
     def shut(self) -> None:
-        """Wake whatever waits on the socket. Works below TLS, whose state belongs to another thread."""
+        """Wake whatever waits on the socket. Shuts it down below TLS, whose state belongs to another thread."""
         with contextlib.suppress(OSError):
             socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
 

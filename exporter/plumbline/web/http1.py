@@ -33,7 +33,7 @@ _START = re.compile(rb"(?P<method>" + _TOKEN + rb") (?:" + _TARGET + rb"|\*) HTT
 _GRAMMAR = re.compile(_START.pattern + rb"(?:" + _TOKEN + rb":[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
 _LENGTH = re.compile(rb"(?i)\ncontent-length:(.*)")
 _CODING = re.compile(rb"(?i)\ntransfer-encoding:")
-# Unserved ones of these get a 405 that names the served ones; another method's head may mean something unknown here
+# GET and HEAD are served, the others get a 405; any other method's head may mean something unknown here
 _METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE"})
 _END_LENGTH = 4
 _LINGER_READS = 16

@@ -99,7 +99,7 @@ def files_of(tls: TlsServerConfig) -> list[Path]:
 
 
 def await_hello(sock: socket.socket, *, timeout_s: float) -> None:
-    """Wait for the first byte of a handshake; tell an HTTP client to use https. Raises :class:`Turned` otherwise."""
+    """Wait for a handshake's first byte. Raises :class:`Turned` without one; an HTTP client is first told why."""
     sock.settimeout(timeout_s)
     try:
         first = sock.recv(1, socket.MSG_PEEK)
