@@ -71,7 +71,7 @@ _RINGS = ("rx", "rx_mini", "rx_jumbo", "tx")
 
 
 def link_samples(reading: LinksReading) -> Iterator[Sample]:
-    """Eight samples per link, nine where the speed is known."""
+    """Seven samples per link, eight where the speed is known."""
     speeds = reading.speeds_mbps
     for link in reading.links:
         name = link.name

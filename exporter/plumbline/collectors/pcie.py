@@ -1,4 +1,4 @@
-"""PCI Express of storage controllers and network cards as metrics; rates in transfers, latencies in seconds."""
+"""PCI Express of storage controllers and network cards as metrics; transfers per second, seconds."""
 
 from __future__ import annotations
 

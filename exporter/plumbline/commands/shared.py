@@ -101,7 +101,7 @@ def show(options: argparse.Namespace, data: object, draw: Callable[[Console], ob
 
 
 def duration(text: str | None, flag: str) -> float | None:
-    """The seconds given to ``flag``; raises :class:`ConfigError` when they are no duration."""
+    """The seconds given to ``flag``, if any; raises :class:`ConfigError` when they are no duration."""
     if text is None:
         return None
     try:

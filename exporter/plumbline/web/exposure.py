@@ -10,7 +10,8 @@ from plumbline.web.guard import Guard
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """``reach``: ``loopback`` or ``network``; ``authentication``: ``none``, ``password``, ``certificate`` or both."""
+    """``reach``: ``loopback`` or ``network``; ``encryption``: ``tls`` or ``none``; ``authentication``: ``none``,
+    ``password``, ``certificate`` or both (``certificate+password``)."""
 
     reach: str
     encryption: str

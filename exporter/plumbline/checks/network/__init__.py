@@ -16,7 +16,7 @@ CHECKS: tuple[Check[NetworkFacts], ...] = (
     *bond.CHECKS,
     *infiniband.CHECKS,
 )
-"""In the documents' order: interrupts, receive turns, flow control, rings, link, TCP."""
+"""In the documents' order: interrupts, receive turns, flow control, rings, link, TCP; then bonds and InfiniBand."""
 
 
 def judge(facts: NetworkFacts) -> tuple[Finding, ...]:
