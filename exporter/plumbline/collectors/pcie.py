@@ -1,4 +1,4 @@
-"""PCI Express of storage controllers and network cards as metrics; transfers per second, seconds."""
+"""PCI Express of storage controllers and network cards as metrics; rates in transfers/s, latencies in seconds."""
 
 from __future__ import annotations
 
