@@ -1,8 +1,8 @@
-"""The command line: argv in, exit code out. Nothing here but parsing and dispatch.
+"""The command line: argv in, exit code out. Only parsing and dispatch.
 
-Exit codes: 0 done, 1 it did not work (one line on standard error says what and what to do), 2 wrong usage. ``check``
-has its own, as monitoring plugins have: 0 and 1 and 2 for what it found, 3 when it could not look; so has
-``probe run``, see :mod:`~plumbline.commands.probe`.
+Exit codes: 0 success, 1 failure (one line on standard error says what failed and what to do), 2 wrong usage. ``check``
+has its own, as monitoring plugins have: 0, 1 and 2 for what it found, 3 when it could not judge. ``probe run`` has its
+own too, see :mod:`~plumbline.commands.probe`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(f"plumbline: {error}")
         return 1
     except BrokenPipeError:
-        # the reader of our output went away (| head): that is its right; keep the interpreter from complaining too
+        # the reader of our output closed the pipe (| head), which is fine; the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
@@ -82,7 +82,7 @@ def _add_serve(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _add_collectors(serve: argparse.ArgumentParser) -> None:
-    from plumbline.collectors.registry import NAMES  # noqa: PLC0415  (the daemon's imports are not paid by the other commands)
+    from plumbline.collectors.registry import NAMES  # noqa: PLC0415  (only the daemon pays for its imports)
 
     for name in NAMES:
         serve.add_argument(
@@ -249,7 +249,7 @@ def _config_check(options: argparse.Namespace) -> int:
 
 
 def _set_up_logging(level: str) -> None:
-    """One line an event on standard error, where systemd and containers pick it up."""
+    """Log one line per event to standard error, where systemd and containers collect it."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)-7s %(message)s"))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

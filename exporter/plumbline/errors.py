@@ -20,7 +20,7 @@ class PlumblineError(Exception):
 class ConfigError(PlumblineError):
     """A configuration value can't be used.
 
-    ``where`` is the file (or flag), ``key`` the dotted path in it, ``value`` what stood there.
+    ``where`` is the file (or flag), ``key`` the dotted path in it, ``value`` the rejected value.
     """
 
     def __init__(self, where: str, reason: str, *, key: str = "", value: object = None) -> None:
@@ -42,7 +42,7 @@ class ParseError(PlumblineError):
 class BaselineError(PlumblineError):
     """A baseline file or profile can't be used.
 
-    ``where`` is the file or profile, ``key`` the dotted path in it, ``value`` what stood there.
+    ``where`` is the file or profile, ``key`` the dotted path in it, ``value`` the rejected value.
     """
 
     def __init__(self, where: str, reason: str, *, key: str = "", value: object = None) -> None:
@@ -53,7 +53,7 @@ class BaselineError(PlumblineError):
 
 
 class StateError(PlumblineError):
-    """The state directory can't be used, and why."""
+    """The state directory can't be used; the message says why."""
 
 
 class FileRefused(PlumblineError):
@@ -77,7 +77,7 @@ class Unavailable(PlumblineError):
 
 
 def _short(value: object, limit: int = 160) -> str:
-    """As Python writes it; of what is long the middle goes: a path's end tells it apart."""
+    """The value's ``repr``; a long one loses its middle, because the end of a path identifies it."""
     try:
         text = repr(value)
     except ValueError:  # a number of thousands of digits

@@ -1,1 +1,1 @@
-"""JUDGE: facts in, findings out. What is off, what it should be, why, and the command that mends it."""
+"""JUDGE: facts in, findings out: what is wrong, what it should be, why, and the command that fixes it."""

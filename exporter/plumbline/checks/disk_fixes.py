@@ -1,7 +1,7 @@
-"""How a disk's setting is made now, and made to stay, on Debian 12.
+"""How to change a disk's setting, now and permanently, on Debian 12.
 
-What stays is a udev rule that knows the disk by its serial number: ``sda`` may be another disk after the next start.
-Its file is read after ``60-persistent-storage.rules``, which finds the serial numbers out.
+The permanent part is a udev rule that matches the disk by its serial number: ``sda`` may be another disk after a
+reboot. Its file is read after ``60-persistent-storage.rules``, which finds the serial numbers.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from plumbline.checks.fixes import glob_free
 from plumbline.checks.model import Fix, Keep
 
-if TYPE_CHECKING:  # the package of the disks' checks imports this module
+if TYPE_CHECKING:  # the package of disk checks imports this module
     from plumbline.checks.disk.facts import Disk
 
 UDEV_FILE = "/etc/udev/rules.d/90-storage-disks.rules"
 
 DEVICE_CACHE = "device/scsi_disk/*/cache_type"
-"""Writing here tells the disk, and then asks it; ``queue/write_cache`` tells the kernel alone."""
+"""Writing here sets the disk and reads it back; ``queue/write_cache`` sets only the kernel's view."""
 
 
 def queue(disk: Disk, setting: str, value: str | int, *, caution: str = "") -> Fix:
@@ -27,12 +27,12 @@ def queue(disk: Disk, setting: str, value: str | int, *, caution: str = "") -> F
 
 
 def flush_again(disk: Disk, *, caution: str) -> Fix:
-    """Have the kernel send flushes. Nothing keeps it: at the next start the kernel asks the disk by itself."""
+    """Make the kernel send flushes. Not permanent: at the next boot the kernel asks the disk itself."""
     return Fix(_echo(disk, "write_cache", "write back"), None, caution)
 
 
 def device_cache_off(disk: Disk, *, caution: str) -> Fix:
-    """Have the disk itself switch its volatile write cache off. Through ``tee``: sh expands no ``*`` after ``>``."""
+    """Make the disk switch off its volatile write cache. Uses ``tee``: sh expands no ``*`` after ``>``."""
     path = f"{shlex.quote(_directory(disk))}/{DEVICE_CACHE}"
     return Fix(f"echo 'write through' | tee {path}", _rule(disk, DEVICE_CACHE, "write through"), caution)
 
@@ -55,8 +55,8 @@ def _rule(disk: Disk, attribute: str, value: str | int) -> Keep:
 
 
 def _matches(disk: Disk) -> tuple[str, ...]:
-    """How udev knows the disk. SAS disks have their serial number in a property of its own (``ID_SERIAL_SHORT`` is
-    their WWN), SATA disks behind the same controller have not: there a rule for each."""
+    """How udev matches the disk. SAS disks have their serial number in a separate property (``ID_SERIAL_SHORT`` is
+    their WWN), SATA disks behind the same controller don't: so there is a rule for each."""
     if not disk.block.serial:
         return (f'KERNEL=="{_pattern(disk.device.replace("/", "!"))}"',)
     serial = _pattern(disk.block.serial)
@@ -66,5 +66,5 @@ def _matches(disk: Disk) -> tuple[str, ...]:
 
 
 def _pattern(text: str) -> str:
-    """A udev pattern for this text alone; any one character for blanks, where udev writes an underscore."""
+    """A udev pattern for this text alone; blanks match any one character, as udev writes an underscore there."""
     return "".join(each if each.isprintable() and each != " " else "?" for each in glob_free(text))

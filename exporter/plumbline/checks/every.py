@@ -1,4 +1,4 @@
-"""Every check of every layer, literally: for references and for tests that hold promises about all of them."""
+"""Every check of every layer: for references, and for tests that cover all of them."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ CHECKS: tuple[Check[Any], ...] = (
     *array.CHECKS,
     *network.CHECKS,
 )
-"""From the bus upwards. ``Any``: each layer's checks ask facts of their own kind."""
+"""From the bus upwards. ``Any``: each layer's checks take their own type of facts."""

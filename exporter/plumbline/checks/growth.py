@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 WINDOW_S = 3600.0
-"""What grew within the last hour grows "lately": a burst a day ago is no reason to change a setting now, and one of a
-minute ago must still be there when somebody comes to look."""
+"""Growth within the last hour counts as "lately": a burst a day ago is no reason to change a setting now, and one a
+minute ago must still be there when somebody looks."""
 
 CounterName: TypeAlias = Literal[
     "disk media errors",
@@ -28,20 +28,20 @@ _Key: TypeAlias = tuple[CounterName, tuple[str | int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A counter: ``total`` since the kernel or driver began, ``grew`` in the window looked at (``None``: one look)."""
+    """A counter: ``total`` since the kernel or driver started, ``grew`` within the window (``None``: one look)."""
 
     total: int
     grew: int | None = None
 
     @property
     def grows(self) -> bool:
-        """More became of it in the window."""
+        """Whether it increased within the window."""
         return bool(self.grew)
 
 
 class Growth:
     """What counters gained between looks within the last ``window_s`` seconds; one that fell was reset and counts from
-    0. A look begins with :meth:`look`, and :meth:`count` then notes each counter once. For one thread."""
+    0. Call :meth:`look` first, then :meth:`count` once per counter. For one thread."""
 
     def __init__(self, window_s: float = WINDOW_S) -> None:
         self._window_s = window_s
@@ -49,12 +49,12 @@ class Growth:
         self._last: dict[_Key, int] = {}
         self._now: dict[_Key, int] = {}
         self._gains: deque[tuple[float, dict[_Key, int]]] = deque()
-        self._gained: dict[_Key, int] = defaultdict(int)  # the sum of them
+        self._gained: dict[_Key, int] = defaultdict(int)  # the sum of the gains
         self.seen_s: float | None = None
-        """For how long counters have been looked at, the window at most; ``None``: one look."""
+        """Seconds for which counters have been watched, at most the window; ``None``: looked at once."""
 
     def look(self, now_s: float) -> None:
-        """Begin a look. ``now_s`` is monotonic."""
+        """Begin a look. ``now_s`` is a monotonic time."""
         if self._began_s is None:
             self._began_s = now_s
         self.seen_s = min(now_s - self._began_s, self._window_s) or None
@@ -65,7 +65,7 @@ class Growth:
                 self._gained[key] -= gain
 
     def count(self, counter: CounterName, total: int | None, *of: str | int) -> Count | None:
-        """This counter of that device, CPU …, with its growth; ``None`` where it is not known."""
+        """This counter of a device, CPU …, with its growth; ``None`` where ``total`` is unknown."""
         if total is None:
             return None
         key = counter, of

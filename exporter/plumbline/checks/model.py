@@ -1,7 +1,7 @@
-"""What a check says.
+"""What a check reports.
 
-A check is one documented advice. Asked about a host it gives a finding for each subject that the advice applies to,
-met or not; where it does not apply, or where the facts are not known, it says nothing.
+A check is one piece of documented advice. It gives a finding for each subject that the advice applies to, met or not,
+and none where the advice does not apply or the facts are unknown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ F = TypeVar("F")
 
 
 class Severity(StrEnum):
-    """How much an advice that is not met matters."""
+    """How much it matters that advice is not met."""
 
     CRITICAL = "critical"
     """The host serves badly because of it now."""
@@ -26,7 +26,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 is the worst."""
+        """0 is the most severe."""
         return _ORDER.index(self)
 
 
@@ -35,9 +35,9 @@ _ORDER = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What makes a fix outlast a restart: ``content`` has to stand in ``file``, beside whatever stands there already.
+    """What makes a fix outlast a reboot: add ``content`` to ``file``, and keep what is there already.
 
-    ``place`` says where in it, when that matters.
+    ``place`` says where in the file, when that matters.
     """
 
     file: str
@@ -47,10 +47,10 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """``now`` is a command for a root shell, ready to be pasted; names in it are quoted.
+    """``now`` is a command to paste into a root shell; names in it are quoted.
 
-    ``keep`` is ``None`` when the command lasts by itself. ``caution``: what the command does besides, or what has to
-    be made sure of first.
+    ``keep`` is ``None`` when the command is permanent by itself. ``caution``: side effects, or what to make sure of
+    first.
     """
 
     now: str
@@ -60,21 +60,21 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One subject judged: its name, what is, what should be. Not met exactly when there is a ``fix``."""
+    """One subject judged: its name, what is, what should be. It is not met exactly when there is a ``fix``."""
 
     subject: str
     is_: str
     should: str
     fix: Fix | None = None
     severity: Severity | None = None
-    """``None``: the check's own."""
+    """``None``: the check's severity."""
     because: str = ""
-    """What is particular about this case, said after the check's ``why``."""
+    """What is particular about this case, appended to the check's ``why``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A verdict with the check it came from: everything that a table, a page or a metric shows."""
+    """A verdict with its check: everything that a table, a page or a metric shows."""
 
     check: str
     subject: str
@@ -89,19 +89,19 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[F]):
-    """One advice. ``id`` is stable and dotted: dashboards and silences name it."""
+    """One piece of advice. ``id`` is stable and dotted: dashboards and silences refer to it."""
 
     id: str
     advice: str
-    """In one line, as an instruction."""
+    """One line, as an instruction."""
     applies: str
-    """To what, and when: the facts that ``judge`` asks for, in words."""
+    """What it applies to, and when: the facts that ``judge`` needs, in words."""
     why: str
     source: str
     severity: Severity
     judge: Callable[[F], Iterator[Verdict]] = field(compare=False)
     fix: str = ""
-    """The command, with what varies in angle brackets; for the documentation."""
+    """The command, with placeholders in angle brackets; for the documentation."""
 
     def findings(self, facts: F) -> Iterator[Finding]:
         """A finding for each subject the advice applies to."""
@@ -121,5 +121,5 @@ class Check(Generic[F]):
 
 
 def worst_first(findings: Iterator[Finding]) -> tuple[Finding, ...]:
-    """Not met ones first, the most severe at the top; then by check and subject, so that the order never wavers."""
+    """Unmet findings first, the most severe at the top; then by check and subject, for a stable order."""
     return tuple(sorted(findings, key=lambda each: (each.met, each.severity.rank, each.check, each.subject)))

@@ -1,4 +1,4 @@
-"""What the checks judge: the readings that a page of metrics was made of."""
+"""What the checks judge: the readings behind one page of metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from plumbline.sources.pci.pcidevices import PciReading
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """One page's. What a collector that is switched off, failed or is not available would read is empty here."""
+    """The readings of one page. Empty for a collector that is switched off, failed or unavailable."""
 
     softnet: tuple[SoftnetCpu, ...] = ()
     squeezes: Mapping[int, Squeezes] = field(default_factory=dict)
@@ -51,11 +51,11 @@ class Readings:
     arrays: Arrays = field(default_factory=lambda: Arrays(None, None, None, None))
     devices: tuple[BlockDevice, ...] = ()
     osds: Mapping[str, str] = field(default_factory=dict)
-    """Of those devices: the OSDs whose data they hold, ``osd.3,osd.4``."""
+    """Device → the OSDs whose data it holds, ``osd.3,osd.4``."""
     disk_uses: tuple[tuple[str, str, str], ...] = ()
-    """Disk, kind of use, whose."""
+    """(disk, kind of use, user)."""
     queues: tuple[QueueSettings, ...] = ()
     pcie: PciReading = field(default_factory=lambda: PciReading((), {}))
     health: tuple[DiskState, ...] = ()
     latency: LatencyReading | str | None = None
-    """Text: why there is none; ``None``: switched off, or it failed."""
+    """A text says why there are none; ``None``: switched off, or failed."""

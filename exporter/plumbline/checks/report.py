@@ -1,4 +1,4 @@
-"""What ``plumbline check`` says, apart from how it looks: the order, the exit code, the machine-readable form."""
+"""What ``plumbline check`` reports, apart from how it looks: the order, the exit code, the machine-readable form."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from plumbline.checks.model import Finding, Severity
 
 
 def not_met(findings: Iterable[Finding]) -> dict[Severity, list[Finding]]:
-    """Advice to be followed, by severity, the worst first; severities without any are absent."""
+    """Unmet findings by severity, the most severe first; severities without any are absent."""
     open_ones = [each for each in findings if not each.met]
     grouped = {severity: [each for each in open_ones if each.severity is severity] for severity in Severity}
     return {severity: group for severity, group in grouped.items() if group}
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
-    """2: something critical; 1: a warning; 0: neither. Information alone is no reason to fail a script."""
+    """2: something critical; 1: a warning; 0: neither. Info alone is no reason to fail a script."""
     found = not_met(findings)
     if Severity.CRITICAL in found:
         return 2
@@ -24,7 +24,7 @@ def exit_code(findings: Sequence[Finding]) -> int:
 
 
 def keeps(findings: Iterable[Finding]) -> dict[tuple[str, str], list[str]]:
-    """What has to stand where for the fixes to last: (file, place in it) → contents, each once."""
+    """What to add where to make the fixes permanent: (file, place in it) → contents, each once."""
     files: dict[tuple[str, str], list[str]] = {}
     for each in findings:
         keep = each.fix.keep if each.fix else None
@@ -36,12 +36,12 @@ def keeps(findings: Iterable[Finding]) -> dict[tuple[str, str], list[str]]:
 
 
 def met_summary(findings: Iterable[Finding]) -> dict[str, int]:
-    """Check → for how many subjects it is met."""
+    """Check id → number of subjects that meet it."""
     return dict(sorted(Counter(each.check for each in findings if each.met).items()))
 
 
 def as_data(findings: Sequence[Finding], *, host: str, window_s: float) -> dict[str, object]:
-    """For ``--json``. Keys are stable."""
+    """The data for ``--json``. Keys are stable."""
     found = not_met(findings)
     return {
         "host": host,

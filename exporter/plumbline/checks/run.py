@@ -1,4 +1,4 @@
-"""Judging a host again and again: what grew between looks, and the findings of the last one."""
+"""Judges a host repeatedly: growth between looks, and the findings of the last look."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.checks.readings import Readings
 
 
 class Judge:
-    """Judges pages' readings one after the other. For one thread; :attr:`findings` may be read by all."""
+    """Judges the readings of successive pages. For one thread; any thread may read :attr:`findings`."""
 
     def __init__(self) -> None:
         self._growth = Growth()
@@ -23,7 +23,7 @@ class Judge:
         """Of the last look; ``None`` before the first."""
 
     def look(self, readings: Readings, now_s: float) -> tuple[Finding, ...]:
-        """Judge these. ``now_s`` is monotonic."""
+        """Judge these readings. ``now_s`` is a monotonic time."""
         growth = self._growth
         growth.look(now_s)
         found = (

@@ -1,4 +1,4 @@
-"""Figures in words."""
+"""Formats figures as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays and paths as metrics: md, ZFS, multipath; data in bytes, progress as a ratio."""
+"""Arrays and paths as metrics: md, ZFS, multipath; sizes in bytes, progress as a ratio."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ _ONLINE = "ONLINE"
 
 
 def md_samples(reading: MdReading) -> Iterator[Sample]:
-    """Some six samples an array and two a member."""
+    """About six samples per array and two per member."""
     for array in reading.arrays:
         yield from _array_samples(array)
 
@@ -124,9 +124,9 @@ def _array_samples(array: MdArray) -> Iterator[Sample]:
 
 
 def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> Iterator[Sample]:
-    """Pools' states from the module (from the tool where the module is too old to tell), devices from the tool.
+    """Pools' states from the module (from the tool where the module is too old to report them), devices from the tool.
 
-    ``None``: the tool does not answer.
+    ``statuses`` is ``None`` when the tool does not answer.
     """
     said = {status.name: status for status in statuses or () if status.name in reading.pools}
     if reading.pools:
@@ -152,7 +152,7 @@ def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> I
 
 
 def multipath_samples(disks: Iterable[MultipathDisk]) -> Iterator[Sample]:
-    """Three samples a disk and one a path."""
+    """Three samples per disk and one per path."""
     for disk in disks:
         labels = (disk.device,)
         yield MULTIPATH_INFO, (disk.device, disk.name), 1
@@ -169,7 +169,7 @@ def _samples(arrays: Arrays) -> Iterator[Sample]:
 
 
 def _read(host: Host, skip: SkipHook) -> Arrays:
-    """Each kind for itself: an array that hangs must not hide the pools."""
+    """Reads each kind separately: an array that hangs must not hide the pools."""
     storage = host.parts.storage
     md = slot_value(storage.md, "md arrays", skip)
     for item, reason in md.skipped if md else ():

@@ -1,4 +1,4 @@
-"""The baselines as metrics. They change only when the configuration or a file does: compute once, emit often."""
+"""Baselines as metrics. They change only when the configuration or a file does: compute once, emit often."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SPECS = declared(globals())
 
 
 def samples(selection: Selection) -> Iterator[Sample]:
-    """What a node exports of its baselines: comparable ones only, so that a fleet does not carry the whole book."""
+    """A node's baseline samples: comparable baselines only, so that a fleet does not carry the whole book."""
     for one in selection.comparable:
         yield from _entry_samples(one)
     for verdict in selection.verdicts:
@@ -94,7 +94,7 @@ def environment_samples(measured_on: Mapping[str, Fingerprint], now: Fingerprint
 
 
 def budget_samples(budgets: Iterable[tuple[str, Budget]]) -> Iterator[Sample]:
-    """Of each (profile, budget): every stage of every kind of link."""
+    """For each (profile, budget): every stage of every kind of link."""
     for profile, budget in budgets:
         for link in budget.links:
             for part in parts(budget, link):
@@ -126,7 +126,7 @@ def _entry_samples(one: Comparable) -> Iterator[Sample]:
 
 
 def _read(host: Host, _skip: SkipHook) -> tuple[Host, Fingerprint]:
-    """A recorded baseline that can't be read fails the collector, so that an alert says so."""
+    """A recorded baseline that can't be read fails the collector, so that an alert reports it."""
     if host.book.recorded_error is not None:
         raise host.book.recorded_error
     return host, host.parts.fingerprint()

@@ -1,8 +1,8 @@
 """Bonds as metrics.
 
-How to read them: a slave whose ``plumbline_bond_slave_aggregator`` is not its bond's ``plumbline_bond_aggregator``
-carries nothing (the switch has its ports in two groups, or in none); ``…_partner_mac_valid`` 0 means that the switch
-does not speak LACP on that port.
+How to read them: a slave whose ``plumbline_bond_slave_aggregator`` differs from its bond's
+``plumbline_bond_aggregator`` carries nothing (the switch has its ports in two groups, or in none);
+``…_partner_mac_valid`` 0 means that the switch does not speak LACP on that port.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _NO_CHURN = SlaveChurn()
 
 
 def samples(bonds: Iterable[Bond], churns: Churns) -> Iterator[Sample]:
-    """``churns`` holds, from the slow tier, what netlink of older kernels does not say."""
+    """``churns``, from the slow tier, holds what netlink of older kernels does not report."""
     for bond in bonds:
         yield from _bond_samples(bond)
         for slave in bond.slaves:

@@ -1,4 +1,4 @@
-"""Samples of the canaries: latency as a growing histogram, errors, what was charged, how they are."""
+"""Samples of the canaries: latency as a growing histogram, errors, charged arrivals, and their state."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SPECS = (*_OF_PROBES, *declared(globals()))
 
 
 def samples(readings: Iterable[CanaryReading], *, vantage: str = "") -> Iterator[Sample]:
-    """Everything known of every canary. Every counter is there from the first scrape on, from 0."""
+    """Everything known of every canary. Every counter exists from the first scrape on, from 0."""
     for reading in readings:
         yield from _state(reading, vantage)
         for each in reading.workloads:
@@ -72,7 +72,7 @@ def _state(reading: CanaryReading, vantage: str) -> Iterator[Sample]:
     yield probe.IN_FLIGHT, name, reading.in_flight_s
     for reason, count in sorted(reading.skips.items()):
         yield probe.SKIPPED, (reading.probe, reason), count
-    # it runs several workloads: they and their hashes stand in WORKLOAD
+    # a canary runs several workloads: WORKLOAD has them and their hashes
     layer = reading.workloads[0].layer if reading.workloads else ""
     version = plumbline.__version__
     info = (reading.probe, reading.kind, "plumbline", version, layer, reading.device_class, "", "", vantage)

@@ -1,4 +1,4 @@
-"""The Ceph cluster as probes see it: whether it answers, and which gates it leaves open."""
+"""The Ceph cluster as probes see it: whether it answers, and which gates are open."""
 
 from __future__ import annotations
 

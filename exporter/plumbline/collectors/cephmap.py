@@ -1,4 +1,4 @@
-"""What the cluster map says, as samples. Every node that asks tells the same: rules take the maximum over them."""
+"""The cluster map as samples. Every node that asks reports the same: rules take the maximum over nodes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SPECS = declared(globals())
 
 
 def samples(found: CephMap) -> Iterator[Sample]:
-    """The map as last told."""
+    """The map as last read."""
     yield TIMESTAMP, (), found.read_ts
     for limit, ratio in found.full_ratios.items():
         yield FULL_RATIO, (limit,), ratio

@@ -1,4 +1,4 @@
-"""The daemon about itself: its configuration, its notes, its server for other nodes' probes."""
+"""The daemon about itself: its configuration, saved state, web server, and server for other nodes' probes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SPECS = declared(globals())
 
 @dataclass(frozen=True, slots=True)
 class DaemonState:
-    """At the moment of a scrape. ``since_ts``: when the running configuration was loaded, Unix seconds."""
+    """The daemon during a scrape. ``since_ts``: when the running configuration was loaded, Unix seconds."""
 
     reload_ok: bool
     since_ts: float
@@ -58,17 +58,17 @@ class DaemonState:
     """``None``: no server is configured."""
     server_listen: str = ""
     web: tuple[str, str, str] | None = None
-    """Reach, encryption and authentication, the values of :data:`WEB_INFO`; ``None``: nothing listens."""
+    """Reach, encryption and authentication, as in :data:`WEB_INFO`; ``None``: nothing listens."""
     web_guards_lost: int = 0
-    """By a reload."""
+    """Lost by a reload."""
     web_refused: Mapping[str, int] = field(default_factory=dict)
     """By reason, since the start."""
     thread_failures: Mapping[str, int] = field(default_factory=dict)
-    """By what the thread is for, since the start."""
+    """By the thread's purpose, since the start."""
 
 
 def samples(state: DaemonState) -> Iterator[Sample]:
-    """What there is of it."""
+    """Samples of everything that is known."""
     if state.server_up is not None:
         yield SERVER_UP, (state.server_listen,), int(state.server_up)
     yield RELOAD_OK, (), int(state.reload_ok)

@@ -12,7 +12,7 @@ from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.diskstats import DiskStats, WholeDisks, read_whole_disks
 from plumbline.sources.disk.diskusers import DiskUsers
 
-_SECTOR_BYTES = 512  # /proc/diskstats counts these, whatever the disk's own sector is
+_SECTOR_BYTES = 512  # the unit of /proc/diskstats, whatever the disk's own sector size
 _OPERATION = ("device", "operation")
 
 IO = counter("plumbline_disk_io_total", "Requests completed, by operation.", _OPERATION)
@@ -115,7 +115,7 @@ def samples(disks: Iterable[DiskStats]) -> Iterator[Sample]:
 
 
 def device_samples(devices: Iterable[BlockDevice], osds: Mapping[str, str]) -> Iterator[Sample]:
-    """What each disk is. ``rotational`` is the kernel's flag, 0 or 1; judge by ``device_class``. ``osds`` by disk."""
+    """What each disk is. ``rotational``: the kernel's flag, 0 or 1; judge by ``device_class``. ``osds``: by disk."""
     for device in devices:
         name = device.name
         labels = (
@@ -151,7 +151,7 @@ def use_samples(users: DiskUsers, keep: Callable[[str], bool]) -> Iterator[Sampl
 
 
 def presence_samples(disks: Iterable[DiskSeen]) -> Iterator[Sample]:
-    """Two samples a disk that is or was here."""
+    """Two samples for each disk that is or was here."""
     for disk in disks:
         labels = (disk.device, disk.serial)
         yield PRESENT, labels, int(disk.present)

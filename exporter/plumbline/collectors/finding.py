@@ -18,7 +18,7 @@ SPECS = declared(globals())
 
 
 def samples(findings: Iterable[Finding]) -> Iterator[Sample]:
-    """One sample a finding."""
+    """One sample per finding."""
     for each in findings:
         yield FINDING, (each.check, each.subject, each.severity.value), 0 if each.met else 1
 

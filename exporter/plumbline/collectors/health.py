@@ -1,4 +1,4 @@
-"""Disks' health as metrics; a disk that does not answer has no figures, but still says so."""
+"""Disks' health as metrics; a disk that does not answer has no figures, but is still reported."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _PERCENT = 100
 
 
 def samples(states: Iterable[DiskState]) -> Iterator[Sample]:
-    """Some 20 samples a disk that answers, four for one that does not."""
+    """About 20 samples for a disk that answers, four for one that does not."""
     for state in states:
         labels = (state.device,)
         yield AVAILABLE, labels, 1 if state.available else 0

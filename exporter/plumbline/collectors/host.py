@@ -1,4 +1,4 @@
-"""What the collectors read from: the host as the daemon knows it, and the configuration in force."""
+"""What the collectors read: the host as the daemon knows it, and the configuration in force."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the collectors read. Everything answers at once: the scrape waits for nothing."""
+    """The sources of the collectors. Each answers at once: the scrape waits for nothing."""
 
     roots: Roots
     network: NetworkReader
@@ -56,7 +56,7 @@ class Parts:
     wall: Callable[[], float]
     """Unix seconds."""
     vantage: str
-    """The label of the same name."""
+    """The value of the label ``vantage``."""
     churns: Callable[[], Churns]
     roles: Callable[[], tuple[Role, ...]]
     infiniband: Callable[[], InfinibandReading]
@@ -69,26 +69,26 @@ class Parts:
     """May raise :class:`Unavailable`, or another error when the cluster does not answer."""
     osds: OsdWatch
     fingerprint: Callable[[], Fingerprint]
-    """Empty where it is not known."""
+    """Empty where it is unknown."""
     daemon: Callable[[], DaemonState]
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The parts, and what the configuration in force says of them."""
+    """The parts, and the settings for them in the configuration in force."""
 
     parts: Parts
     book: Book
     disks: WholeDisks
     """Which disks are reported."""
     counted: WholeDisks
-    """Those whose counters are: their partitions, too, where the configuration wants them."""
+    """Disks whose counters are reported: partitions too, where the configuration wants them."""
     baselines: tuple[Sample, ...]
-    """The book's own figures: they stay until it is another one."""
+    """The book's own figures; constant until the book changes."""
 
 
 def slot_value(slot: Slot[T], item: str, skip: SkipHook) -> T | None:
-    """What is there of it; a fault counts as a skipped item."""
+    """The slot's value, ``None`` where there is none; a fault counts as a skipped item."""
     try:
         return slot.value
     except Unavailable:

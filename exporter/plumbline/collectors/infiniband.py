@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE ports as metrics; data in bytes, rates in bits a second."""
+"""InfiniBand and RoCE ports as metrics; data in bytes, rates in bits per second."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _BITS_PER_MEGABIT = 1_000_000
 
 
 def samples(reading: InfinibandReading) -> Iterator[Sample]:
-    """Some 20 samples a port, 40 with RoCE counters."""
+    """About 20 samples per port, 40 with RoCE counters."""
     for port in reading.ports:
         yield from _port_samples(port)
     for netdev, connected in reading.ipoib_connected.items():

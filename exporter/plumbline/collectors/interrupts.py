@@ -1,4 +1,4 @@
-"""The balance of network ports' interrupts as metrics."""
+"""The balance of network ports' interrupts, as metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPECS = declared(globals())
 
 
 def samples(balances: Iterable[IrqBalance]) -> Iterator[Sample]:
-    """Four samples a busy port, three where its NUMA node is not known."""
+    """Four samples per busy port, three where its NUMA node is unknown."""
     for each in balances:
         labels = (each.device,)
         yield SHARE_MAX, labels, each.share_max

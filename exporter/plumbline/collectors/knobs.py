@@ -1,6 +1,6 @@
-"""How network ports are set, as metrics. Four collectors: ``channel``, ``coalesce``, ``offload``, ``linkmode``.
+"""Settings of network ports as metrics. Four collectors: ``channel``, ``coalesce``, ``offload``, ``linkmode``.
 
-All of it is read outside the scrape, when something changes and every few minutes.
+All of them are read outside the scrape, when something changes and every few minutes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _MICROSECONDS = 1_000_000
 
 
 def channel_samples(ports: Iterable[tuple[str, Channels]]) -> Iterator[Sample]:
-    """Two samples per sort of channel that the port has."""
+    """Two samples per kind of channel that the port has."""
     for device, channels in ports:
         for channel, count, most in (
             ("rx", channels.rx, channels.rx_max),

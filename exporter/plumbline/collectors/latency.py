@@ -1,4 +1,4 @@
-"""Disks' latency histograms as samples."""
+"""Disk latency histograms as samples."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ALWAYS = frozenset({"read", "write"})
 
 
 def samples(reading: LatencyReading) -> Iterator[Sample]:
-    """Flushes and discards only of disks that had some: most never do."""
+    """Flushes and discards only for disks that have had some: most never do."""
     for disk in reading.disks:
         for operation, times in disk.times.items():
             if operation in _ALWAYS or any(times.device.counts):

@@ -1,4 +1,4 @@
-"""Mounts that depend on a server as samples."""
+"""Mounts that depend on a server, as samples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPECS = declared(globals())
 
 
 def samples(states: Iterable[MountState]) -> Iterator[Sample]:
-    """Both for each mount point."""
+    """Two samples per mount point, one where it may not be asked."""
     for state in states:
         labels = (state.mount_point, state.filesystem)
         if state.up is not None:

@@ -1,8 +1,8 @@
 """Network ports as metrics. Four collectors: ``link``, ``ethtool`` (losses and identity), ``ring``, ``pause``.
 
-The loopback and other software links have packets, bytes and the few drops that their own code or the stack counts
-on them (a full backlog shows on ``lo``); rings, flow control and causes they do not have. A bond repeats its
-members' losses, so it has none here.
+The loopback and other software links have packets, bytes and the few drops that their own code or the stack counts on
+them (a full backlog shows on ``lo``), but no rings, flow control or causes. A bond repeats its members' losses, so it
+has none here.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _RINGS = ("rx", "rx_mini", "rx_jumbo", "tx")
 
 
 def link_samples(reading: LinksReading) -> Iterator[Sample]:
-    """Eight samples per link, nine where the speed is known."""
+    """Seven samples per link, eight where the speed is known."""
     speeds = reading.speeds_mbps
     for link in reading.links:
         name = link.name
@@ -113,7 +113,7 @@ def ring_samples(ports: Iterable[PortRings]) -> Iterator[Sample]:
 
 
 def pause_samples(ports: Iterable[PortPause]) -> Iterator[Sample]:
-    """Setting and counters of the ports that have flow control."""
+    """Settings and counters of the ports that have flow control."""
     for port in ports:
         config = port.state.config
         for direction, enabled, frames in (

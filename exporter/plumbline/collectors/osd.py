@@ -1,4 +1,4 @@
-"""Samples of the OSDs of this host, as they themselves say on their admin sockets."""
+"""Samples of this host's OSDs, as they report themselves on their admin sockets."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _ALWAYS = frozenset({"read", "write"})
 
 
 def samples(osds: Iterable[OsdReading], stores: Iterable[OsdStore]) -> Iterator[Sample]:
-    """Each OSD as it last answered; of one that doesn't, only that; of one that may not be asked, nothing."""
+    """Each OSD as it last answered; only ``up`` for one that does not answer, nothing for one that may not be asked."""
     for osd in osds:
         if osd.denied:
             continue

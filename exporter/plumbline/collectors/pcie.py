@@ -1,4 +1,4 @@
-"""PCI Express of storage controllers and network cards as metrics; rates in transfers, latencies in seconds."""
+"""PCI Express of storage controllers and network cards as metrics; rates in transfers/s, latencies in seconds."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _NS_PER_S = 1_000_000_000
 
 
 def samples(reading: PciReading) -> Iterator[Sample]:
-    """Some 18 samples a function."""
+    """About 18 samples per function."""
     for function in reading.functions:
         yield from _function_samples(function)
     for address, errors in reading.aer.items():

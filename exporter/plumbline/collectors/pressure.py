@@ -24,7 +24,7 @@ _US = 1e6
 
 
 def samples(pressures: Sequence[Pressure]) -> Iterator[Sample]:
-    """Two samples a resource; one where the kernel has only one line."""
+    """Two samples per resource; one where the kernel has only one line."""
     for each in pressures:
         yield from known((each.resource,), (WAITING, _seconds(each.some_us)), (STALLED, _seconds(each.full_us)))
 

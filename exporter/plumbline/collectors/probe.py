@@ -1,4 +1,4 @@
-"""Samples of the periodic probes, and what they share with the canary: when, how often, how it went."""
+"""Samples of the periodic probes, and those they share with the canary: when, how often, how it went."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ RECENT_LOSS = gauge("plumbline_probe_recent_loss_ratio", f"Share of packets with
 SPECS = declared(globals())
 
 STALE_AFTER_INTERVALS = 3.0
-"""One missed run is a skip, three are no longer the present state."""
+"""One missed run is a skip; after three the figures are no longer current."""
 
+# What alerts judge a run by; its tail has too few operations
 _JUDGED_STATISTICS = ("mean", "p50")
-"""What alerts judge a run by; its tail is too few operations to judge by."""
 
 
 def samples(statuses: Iterable[ProbeStatus], *, now: float) -> Iterator[Sample]:
-    """Everything known of every probe; ``now`` is Unix time and decides which figures are stale."""
+    """Everything known of every probe; ``now``, in Unix seconds, decides which figures are stale."""
     for status in statuses:
         yield from _state(status)
         if status.interval_s is not None:
@@ -154,7 +154,7 @@ def _figures(status: ProbeStatus, interval_s: float, now: float) -> Iterator[Sam
     result = status.result
     if result is None or result.outcome is not Outcome.SUCCESS:
         result = status.good_result
-    # A result of other parameters (the configuration changed) says nothing about the probe as it is now.
+    # A result with other parameters (the configuration changed) says nothing about the probe as it is now.
     if result is None or result.outcome is not Outcome.SUCCESS or result.config_hash != status.config_hash:
         return
     if now - _finished(result) > STALE_AFTER_INTERVALS * interval_s:
@@ -177,7 +177,7 @@ def _figures(status: ProbeStatus, interval_s: float, now: float) -> Iterator[Sam
 
 
 def _medians(status: ProbeStatus, result: ProbeResult) -> Iterator[Sample]:
-    """Of three runs two are beyond a limit exactly when their median is: one bad run says nothing, whatever the
+    """Two of three runs are beyond a limit exactly when their median is: one bad run never counts, whatever the
     interval, and no rule has to look back further than the last scrape."""
     if len(status.recent) < RECENT_RUNS:
         return

@@ -1,4 +1,4 @@
-"""Settings of the block devices' queues as metrics, in bytes and seconds."""
+"""Settings of block device queues as metrics, in bytes and seconds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _US_PER_S = 1_000_000
 
 
 def samples(queues: Iterable[QueueSettings]) -> Iterator[Sample]:
-    """Ten samples a device at most; what the kernel or the device does not have has none."""
+    """At most ten samples per device; none for what the kernel or the device lacks."""
     for queue in queues:
         device = (queue.device,)
         labels = (*device, queue.scheduler or "", queue.write_cache or "", queue.zoned or "")

@@ -1,4 +1,4 @@
-"""Every collector there is, literally, in the order of their work."""
+"""Every collector, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -79,16 +79,16 @@ COLLECTORS: tuple[Collector[Host, Any], ...] = (
 )
 
 NAMES = tuple(sorted(each.name for each in COLLECTORS if each.listed))
-"""What ``collectors:`` and ``--collector.<name>`` know."""
+"""The names that ``collectors:`` and ``--collector.<name>`` accept."""
 
 
 def collectors(config: Config) -> list[Collector[Host, Any]]:
-    """All that ``config`` leaves switched on, in the order of their work."""
+    """All collectors that ``config`` leaves switched on, in the order in which they run."""
     return [each for each in COLLECTORS if config.collectors.get(each.name, True)]
 
 
 def capabilities(config: Config) -> frozenset[Capability]:
-    """What those go on needing."""
+    """Capabilities that these collectors keep needing."""
     return frozenset[Capability]().union(*(each.capabilities for each in collectors(config)))
 
 

@@ -47,7 +47,7 @@ SPECS = declared(globals())
 
 
 def samples(reading: SoftnetReading, squeezes: Mapping[int, Squeezes]) -> Iterator[Sample]:
-    """Six samples a CPU, four before Linux 6.4, three before 5.10; and two where its squeezes are attributed."""
+    """Six samples per CPU, four before Linux 6.4, three before 5.10; two more where its squeezes are attributed."""
     for cpu in reading.cpus:
         labels = (str(cpu.cpu),)
         yield PROCESSED, labels, cpu.processed

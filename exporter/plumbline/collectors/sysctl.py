@@ -19,7 +19,7 @@ SPECS = declared(globals())
 
 
 def samples(reading: SysctlReading) -> Iterator[Sample]:
-    """One sample a field."""
+    """One sample per field."""
     for name, values in reading.numbers.items():
         for field, value in zip(NUMBERS[name], values, strict=True):
             yield VALUE, (name, field), value

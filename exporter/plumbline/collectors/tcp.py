@@ -1,4 +1,4 @@
-"""TCP's counters as metrics."""
+"""TCP counters as metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands on what, and what for: relations between links, and the roles Ceph gives them. For rules to join on."""
+"""How links are stacked, and the roles Ceph gives them; for rules to join on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPECS = declared(globals())
 
 
 def samples(relations: Iterable[Relation], roles: Iterable[Role]) -> Iterator[Sample]:
-    """One sample a relation and a role."""
+    """One sample per relation and per role."""
     for relation in relations:
         yield RELATION, (relation.device, relation.lower, relation.kind), 1
     for role in roles:

@@ -1,1 +1,1 @@
-"""Commands of the command line that fill a module: each adds its parser and dispatches."""
+"""Commands that have a module of their own: each adds its parser and dispatches."""

@@ -1,4 +1,4 @@
-"""``plumbline baseline``: record this node's figures; list, show, compare and report what is known.
+"""``plumbline baseline``: record this node's figures; list, show, compare and report baselines.
 
 Exit codes of ``compare``: 0 nothing is worse beyond its tolerance, 1 something is, 3 it could not be compared.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
-    """The parser of ``plumbline baseline``."""
+    """Add the parser of ``plumbline baseline``."""
     baseline = commands.add_parser("baseline", help="record, list and show baselines")
     actions = baseline.add_subparsers(required=True, metavar="ACTION")
 
@@ -134,7 +134,7 @@ def _add_report(actions: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _record(options: argparse.Namespace) -> int:
-    # rich and the probes: only who needs them
+    # imported here: only this command needs rich and the probes
     from plumbline.commands import recording, recording_steps, terminal_record  # noqa: PLC0415
     from plumbline.core.console import make_console  # noqa: PLC0415
     from plumbline.probes.ceph.cluster import CephGuard  # noqa: PLC0415
@@ -193,7 +193,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _standing(here: Node, options: argparse.Namespace) -> list[str]:
-    """What no longer fits between the baselines and this node, a sentence each."""
+    """Mismatches between the baselines and this node, one sentence each."""
     from plumbline.background.fingerprint import read_fingerprint  # noqa: PLC0415
     from plumbline.baseline.compare import standing  # noqa: PLC0415
 

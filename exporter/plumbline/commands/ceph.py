@@ -1,4 +1,4 @@
-"""``plumbline ceph setup`` and ``remove``: what probes need in a cluster, made or removed. ``top``: its OSDs."""
+"""``plumbline ceph setup`` and ``remove``: create or remove what probes need in a cluster. ``top``: show its OSDs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY_DIR = "/etc/ceph"
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
-    """The command with its two actions."""
+    """Add the parser of ``plumbline ceph`` with its three actions."""
     ceph = commands.add_parser("ceph", help="prepare a Ceph cluster for probes, take that back, watch its OSDs")
     actions = ceph.add_subparsers(required=True, metavar="ACTION")
     setup = actions.add_parser(
@@ -148,7 +148,7 @@ def remove(
     key_dir: str = KEY_DIR,
     apply: bool,
 ) -> int:
-    """``ceph remove``, for ``plumbline uninstall`` too. ``conf`` to ``key_dir``: the command's options."""
+    """``ceph remove``, also for ``plumbline uninstall``. ``conf`` to ``key_dir``: the command's options."""
     from plumbline.commands import ceph_admin, ceph_setup  # noqa: PLC0415
 
     ceph, admin = _as_asked(config_file, conf, name, keyring)
@@ -160,7 +160,7 @@ def remove(
 
 
 def _as_asked(config_file: Path | None, conf: str | None, name: str | None, keyring: str | None) -> tuple[Any, Any]:
-    """Our configuration of Ceph, and who administers it."""
+    """Our configuration of Ceph, and its administrator."""
     from plumbline.commands import ceph_admin  # noqa: PLC0415
     from plumbline.config.options import Overrides, read_config  # noqa: PLC0415
     from plumbline.config.workloads import load_catalogue  # noqa: PLC0415

@@ -33,7 +33,7 @@ from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.ceph_conf import MAX_BYTES
 
 COMMAND_S = 120.0
-"""A pool is made or deleted in seconds, its objects are listed in more."""
+"""Creating or deleting a pool takes seconds, listing its objects longer."""
 CONNECT_S = 15
 _MAX_LISTING = 64 << 20
 _MAX_KEYRING = 1 << 20
@@ -41,19 +41,19 @@ _MAX_KEYRING = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Admin:
-    """As whom the commands run; ``None``: as Ceph does by itself (client.admin, /etc/ceph/ceph.conf)."""
+    """Who the commands run as; ``None``: Ceph's default (client.admin, /etc/ceph/ceph.conf)."""
 
     conf: str | None = None
     name: str | None = None
     keyring: str | None = None
 
     def flags(self) -> tuple[str, ...]:
-        """For every one of Ceph's programs."""
+        """The flags, which all of Ceph's programs take."""
         pairs = (("--conf", self.conf), ("--name", self.name), ("--keyring", self.keyring))
         return tuple(word for flag, value in pairs if value is not None for word in (flag, value))
 
     def argv(self, command: tuple[str, ...]) -> tuple[str, ...]:
-        """A step's command with them; ``rm`` has none."""
+        """A step's command with the flags; ``rm`` gets none."""
         return command if command[0] == "rm" else (command[0], *self.flags(), *command[1:])
 
 
@@ -67,7 +67,7 @@ def wanted(
     root: str = "default",
     failure_domain: str = "host",
 ) -> Wanted:
-    """What ``ceph`` asks for, and a pool for objects of each device class."""
+    """What the configuration ``ceph`` asks for, and an object pool for each device class."""
     user = f"client.{ceph.user}"
     bench = f"client.{ceph.osd_bench_user or ceph.user + BENCH_SUFFIX}"
     classes = [
@@ -86,7 +86,7 @@ def wanted(
 
 
 def _kept_in(configured: str | None, default: str) -> str:
-    """The file to write: what systemd hands the service is a copy of the default one (drop-in ceph.conf)."""
+    """The keyring to write: what systemd gives the service is a copy of the default one (drop-in ceph.conf)."""
     return default if configured is None or is_handed(configured) else configured
 
 
@@ -98,11 +98,11 @@ class Cluster:
         self._pools: list[Any] | None = None
 
     def groups(self) -> int:
-        """Placement groups that a pool for objects needs here."""
+        """Placement groups that an object pool needs here."""
         return groups_for(int(self._json("osd", "stat")["num_osds"]))
 
     def classes_of_ours(self, pool: str) -> list[str]:
-        """Device classes that have a pool of ours already."""
+        """Device classes that already have a pool of ours."""
         found = {str(each["pool_name"]): each for each in self._all_pools()}
         ours = [name for name, each in found.items() if APPLICATION in each.get("application_metadata", {})]
         return sorted(name.removeprefix(f"{pool}-") for name in ours if name.startswith(f"{pool}-"))
@@ -112,7 +112,7 @@ class Cluster:
         return [str(each) for each in self._json("osd", "crush", "class", "ls")]
 
     def look(self, want: Wanted) -> Facts:
-        """Everything that has a name of ours. Only reads."""
+        """Everything that has one of our names. Only reads."""
         kinds = {pool.name: pool.kind for pool in want.pools}
         rules = {rule["rule_id"]: rule for rule in self._json("osd", "crush", "rule", "dump")}
         pools = {}
@@ -130,7 +130,7 @@ class Cluster:
         )
 
     def apply(self, plan: Plan, *, before: Callable[[Step], None]) -> None:
-        """Run every step; the first that fails raises :class:`PlumblineError` with what Ceph said."""
+        """Run every step; raises :class:`PlumblineError` with Ceph's message at the first that fails."""
         for step in plan.steps:
             before(step)
             if step.argv[0] == "rm":
@@ -141,7 +141,7 @@ class Cluster:
                 _write_key(step.keyring, output.stdout)
 
     def _all_pools(self) -> list[Any]:
-        """Asked once: each start of ``ceph`` takes its time."""
+        """Asked once, because each start of ``ceph`` takes time."""
         if self._pools is None:
             self._pools = list(self._json("osd", "pool", "ls", "detail"))
         return self._pools
@@ -204,7 +204,7 @@ def _root(rule: Mapping[str, Any]) -> str:
 
 
 def _only_user(path: str) -> str | None:
-    """The one user of a keyring, ``""`` when there are others, ``None`` without a file."""
+    """The only user in a keyring; ``""`` when there are several, ``None`` without a file."""
     try:
         return _user_in(read_named(path, MAX_BYTES))
     except FileNotFoundError:
@@ -219,7 +219,7 @@ def _user_in(keyring: bytes) -> str:
 
 
 def _write_key(path: str, key: bytes) -> None:
-    """Readable by its owner alone, whole or not at all; over nothing but an older key of the same user."""
+    """Written atomically, readable only by its owner; replaces nothing but an older key of the same user."""
     try:
         with _directory_of(path) as directory:
             directory.replace(Path(path).name, key, is_ours=_holds_only(_user_in(key), path))
@@ -228,7 +228,7 @@ def _write_key(path: str, key: bytes) -> None:
 
 
 def _remove_key(path: str, user: str) -> None:
-    """Remove a keyring that holds this user's key and no other. No fault where it is gone already."""
+    """Remove a keyring that holds only this user's key. No error when it is gone already."""
     try:
         with _directory_of(path) as directory:
             directory.remove(Path(path).name, _holds_only(user, path))
@@ -243,7 +243,7 @@ def _holds_only(user: str, path: str) -> Callable[[int], bool]:
 
 
 def _directory_of(path: str) -> OwnDirectory:
-    """Whoever reads the keyring may own it: what counts is the key in it."""
+    """The keyring's owner may be anyone who reads it: only the key in it counts."""
     try:
         owner: int | None = Path(path).lstat().st_uid
     except FileNotFoundError:

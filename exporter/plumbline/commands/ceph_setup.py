@@ -1,9 +1,9 @@
-"""What Plumbline needs in a Ceph cluster, and the commands that make it or take it away. Pure: facts in, steps out.
+"""What Plumbline needs in a Ceph cluster, and the commands that create or remove it. Pure: facts in, steps out.
 
-Needed: a pool for objects, one for images, a user that can reach nothing but these two; on request a pool for each
-device class, and a second user for ``ceph tell osd.N bench``. Everything is marked: pools by an application of our own
-(or a key of the application ``rbd``), users by what they may do. What has the name but not the mark belongs to somebody
-else, and is neither changed nor removed.
+Needed: a pool for objects, one for images, a user that can reach only these two; on request a pool per device class,
+and a second user for ``ceph tell osd.N bench``. Everything is marked: pools by an application of our own (or a key of
+the application ``rbd``), users by their capabilities. What has our name but not our mark belongs to somebody else, and
+is neither changed nor removed.
 
 https://docs.ceph.com/en/latest/rados/operations/user-management/ (capabilities)
 https://docs.ceph.com/en/latest/rados/operations/pools/ (pools, applications)
@@ -19,25 +19,25 @@ from plumbline.probes.ceph.ceph_access import IMAGE_PREFIX, NAMESPACE
 
 OBJECTS, IMAGES = "objects", "images"
 APPLICATION, MARK = "plumbline", ("plumbline", "probe")
-"""The application of pools for objects; the key and value in the application ``rbd`` of those for images."""
+"""The application of object pools; the key and value in the application ``rbd`` of image pools."""
 GROUPS_PER_OSD = 4
-"""Placement groups of a pool for objects, rounded up to a power of two, so that nearly every OSD is the first of some:
-else the canary could not reach it. The autoscaler would take them away again, so it is off there."""
+"""Placement groups of an object pool, rounded up to a power of two, so that nearly every OSD is primary of some:
+otherwise the canary could not reach it. The autoscaler would remove them again, so it is off there."""
 IMAGE_GROUPS = 32
-"""Ceph's own default; there the autoscaler does what the cluster says."""
+"""Ceph's own default; on image pools the autoscaler follows the cluster's settings."""
 MON_CAPS = "allow service mon r, allow service osd r"
-"""Status, health, mappings, and to find the OSDs; no other monitor command, no list of users."""
+"""Allows status, health, mappings and finding the OSDs; no other monitor command, no list of users."""
 BENCH_OSD_CAPS = "allow *"
-"""``tell osd.N bench`` is granted to nobody with less: the OSD asks for all of its rights, 16 to 20."""
+"""``tell osd.N bench`` needs nothing less: the OSD demands all of its rights, in releases 16 to 20."""
 BENCH_SUFFIX = "-bench"
 
+# Objects of an image pool without an image name: directories, and parts of images by their id
 _RBD_OWN = re.compile(r"rbd_(?!id\.)|journal")
-"""Objects of a pool for images that no image's name is in: directories, and parts of images by their id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool as it shall be."""
+    """A pool as it should be."""
 
     name: str
     kind: str
@@ -50,27 +50,27 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """All that shall be there."""
+    """Everything that should exist."""
 
     pools: tuple[Pool, ...]
     user: str
     keyring: str
-    """Where the user's key is to be written."""
+    """The file to write the user's key to."""
     bench_user: str = ""
     bench_keyring: str = ""
     root: str = "default"
     failure_domain: str = "host"
-    """Of the rules for device classes."""
+    """For the rules of device classes."""
 
     @property
     def osd_caps(self) -> str:
-        """Of the user: our namespace in the pools for objects, images in theirs."""
+        """The user's OSD capabilities: our namespace in the object pools, images in the image pools."""
         words = {OBJECTS: "allow rwx pool={0} namespace=" + NAMESPACE, IMAGES: "profile rbd pool={0}"}
         return ", ".join(words[pool.kind].format(pool.name) for pool in self.pools)
 
     @property
     def users(self) -> dict[str, tuple[str, dict[str, str]]]:
-        """User → keyring and capabilities."""
+        """User → (keyring, capabilities)."""
         found = {self.user: (self.keyring, {"mon": MON_CAPS, "osd": self.osd_caps})}
         if self.bench_user:
             found[self.bench_user] = (self.bench_keyring, {"mon": MON_CAPS, "osd": BENCH_OSD_CAPS})
@@ -79,12 +79,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """A pool that is there."""
+    """An existing pool."""
 
     applications: Mapping[str, Mapping[str, str]]
     rule: str = ""
     foreign: str = ""
-    """An object or image in it that is not ours, if there is one; known only of pools with our mark."""
+    """An object or image in it that is not ours, if any; known only for pools with our mark."""
 
     def is_ours(self, kind: str) -> bool:
         """Whether it has our mark."""
@@ -95,7 +95,7 @@ class PoolFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the cluster has."""
+    """What the cluster already has."""
 
     osds: int = 0
     pools: Mapping[str, PoolFacts] = field(default_factory=dict)
@@ -103,9 +103,9 @@ class Facts:
     """CRUSH rule → the root it takes (``default~ssd``)."""
     classes: frozenset[str] = frozenset()
     users: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """User → capabilities; of the users that are asked for."""
+    """User → capabilities; of the wanted users."""
     keyrings: Mapping[str, str] = field(default_factory=dict)
-    """Keyring's path → the only user whose key it holds, or ``""`` where it holds others', too; of files there are."""
+    """Keyring path → the only user whose key it holds, or ``""`` when it holds other keys too; existing files only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,28 +115,28 @@ class Step:
     argv: tuple[str, ...]
     why: str
     keyring: str = ""
-    """The command's output is a key, and is to be written to this file alone."""
+    """The only place to write the command's output to, which is a key."""
     user: str = ""
-    """Whose key the file holds that is removed."""
+    """User whose key the removed file holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order; ``foreign``: what has our names and is not ours, and what to do."""
+    """Steps in order; ``foreign``: what has our names but is not ours, and what to do about it."""
 
     steps: tuple[Step, ...] = ()
     foreign: tuple[str, ...] = ()
     there: tuple[str, ...] = ()
-    """What is as it should be."""
+    """What already is as it should be."""
 
 
 def groups_for(osds: int) -> int:
-    """Placement groups of a pool for objects on so many OSDs."""
+    """Placement groups of an object pool on this many OSDs."""
     return max(8, 1 << (max(1, osds * GROUPS_PER_OSD) - 1).bit_length())
 
 
 def first_foreign(kind: str, listing: Iterable[str]) -> str:
-    """The first line of ``rados -p POOL --all ls`` (namespace, tab, object) that is not ours; empty: none is."""
+    """The first object in ``rados -p POOL --all ls`` (namespace, tab, object) that is not ours; empty: all are."""
     for line in listing:
         namespace, _, name = line.partition("\t")
         if kind == OBJECTS:
@@ -149,7 +149,7 @@ def first_foreign(kind: str, listing: Iterable[str]) -> str:
 
 
 def setup(wanted: Wanted, facts: Facts) -> Plan:
-    """What is missing. Where anything foreign has a name of ours there are no steps at all."""
+    """Create what is missing. No steps at all when anything foreign has one of our names."""
     steps: list[Step] = []
     there: list[str] = []
     foreign = [*_foreign_pools(wanted, facts), *_foreign_rest(wanted, facts)]
@@ -170,7 +170,7 @@ def setup(wanted: Wanted, facts: Facts) -> Plan:
 
 
 def remove(wanted: Wanted, facts: Facts) -> Plan:
-    """Take away what is ours, of pools for device classes too; what is not, stays, and is named."""
+    """Remove what is ours, including pools for device classes; what is not ours stays, and is named."""
     steps: list[Step] = []
     foreign = [*_foreign_pools(wanted, facts), *_foreign_rest(wanted, facts)]
     names = {pool.name: pool for pool in wanted.pools}
@@ -265,7 +265,7 @@ def _foreign_rest(wanted: Wanted, facts: Facts) -> Iterable[str]:
 
 
 def _is_our_user(found: Mapping[str, str], caps: Mapping[str, str], wanted: Wanted) -> bool:
-    """Its rights are ours, or a part of ours under another set of device classes: our pools and no other."""
+    """Whether its rights are ours, or part of ours under another set of device classes: only our pools."""
     if found == caps:
         return True
     if not found.keys() <= {"mon", "osd"} or found.get("mon", MON_CAPS) != MON_CAPS:

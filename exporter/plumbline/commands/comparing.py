@@ -1,4 +1,4 @@
-"""``plumbline baseline compare``: the two sides are found, read and held against each other."""
+"""``plumbline baseline compare``: find both sides, read and compare them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from plumbline.probes.state import read_state
 
 
 def compare_here(a: str, b: str, *, node: Node, roots: Roots, classes: Iterable[str] = ()) -> Comparison:
-    """``a`` and ``b`` are names or paths, ``b`` also ``now``; ``classes`` are ``ssd=nvme``.
+    """Compare ``a`` with ``b``: names or paths, ``b`` also ``now``; ``classes`` are pairs such as ``ssd=nvme``.
 
-    Raises :class:`BaselineError`, :class:`ConfigError` or :class:`StateError` where they can't be compared.
+    Raises :class:`BaselineError`, :class:`ConfigError` or :class:`StateError` when they can't be compared.
     """
     renamed = _classes(classes)
     if a == NOW:
@@ -42,7 +42,7 @@ def compare_here(a: str, b: str, *, node: Node, roots: Roots, classes: Iterable[
 
 
 def lookup(name: str, node: Node) -> Loaded:
-    """A baseline known here by its name, or any file by its path, another host's too."""
+    """Find a baseline by its name here, or by a file's path, even another host's."""
     catalogue = load_catalogue()
     return find(
         name, node.profiles, node.sites, read=lambda path: read_site(Path(path), host=None, catalogue=catalogue)
@@ -50,7 +50,7 @@ def lookup(name: str, node: Node) -> Loaded:
 
 
 def now_side(node: Node, roots: Roots) -> Side:
-    """What this host's daemon measured last, and what this host is now."""
+    """What this host's daemon measured last, and this host's fingerprint now."""
     found = figures_now(node.plan, read_state(node.storage), now=time.time())
     ceph = node.config.ceph if any(each.cluster for each in node.plan.identities()) else None
     return Side(
@@ -64,7 +64,7 @@ def now_side(node: Node, roots: Roots) -> Side:
 
 
 def as_data(found: Comparison) -> dict[str, Any]:
-    """For ``--json``: the two sides without their items, which the rows have."""
+    """Data for ``--json``: the two sides without their items, which the rows contain."""
     return {
         "a": _side_data(found.a),
         "b": _side_data(found.b),

@@ -1,9 +1,8 @@
-"""What the daemon on the same storage path measured last, as one side of a comparison.
+"""The latest measurements of the daemon on the same storage path, as one side of a comparison.
 
 The state file is read beside the daemon (:func:`~plumbline.probes.state.read_state`). It holds the runs of periodic
-probes; a canary's figures live in the daemon's memory and on ``/metrics`` alone, so they are named as missing, with
-the command that measures them now. A result older than three intervals is no longer the present state, as on
-``/metrics``.
+probes. A canary's figures exist only in the daemon's memory and on ``/metrics``, so they are listed as missing, with
+the command that measures them now. A result older than three intervals is no longer current, as on ``/metrics``.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ NOW = "now"
 
 @dataclass(frozen=True, slots=True)
 class NowFigures:
-    """Fresh figures of this host; ``missing`` says of which probes there are none, why, and how to get them."""
+    """Fresh figures of this host; ``missing`` names the probes without any, with the reason and how to get them."""
 
     items: tuple[Item, ...]
     missing: tuple[str, ...]
 
 
 def figures_now(plan: ProbingPlan, records: Mapping[str, ProbeRecord], *, now: float) -> NowFigures:
-    """The newest successful run of every periodic probe, in the order of the configuration; ``now`` in Unix seconds."""
+    """The newest successful run of every periodic probe, in configuration order; ``now`` is in Unix seconds."""
     items: list[Item] = []
     missing = [
         f"{job.name}: a canary's figures are the daemon's (/metrics, status page); measure now: {_run(job.name)}"

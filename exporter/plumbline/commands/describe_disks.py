@@ -1,6 +1,4 @@
-"""What the disks of this host are and who uses them: ``plumbline disk``. Pure: readings in, a structure out that reads
-alike as JSON.
-"""
+"""What this host's disks are and who uses them: ``plumbline disk``. Pure: readings in, a structure for JSON out."""
 
 from __future__ import annotations
 
@@ -14,23 +12,23 @@ from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocktree import BlockNode
 from plumbline.sources.disk.diskusers import DiskUsers
 
+# The final users of a disk; volumes and arrays are in between
 _SHOWN_FIRST = ("osd", "osd-db", "osd-wal", "zfs", "filesystem", "swap")
-"""Who uses a disk in the end; volumes and arrays are what stands between."""
 
 
 class _Said(msgspec.Struct, frozen=True, kw_only=True):
-    """Printed and encoded, never read back."""
+    """Printed and encoded, never decoded."""
 
 
 class Use(_Said, frozen=True):
-    """An empty name: it is not told whose."""
+    """One use of a disk. An empty name: the user is unknown."""
 
     kind: str
     name: str
 
 
 class Layer(_Said, frozen=True):
-    """One device of the stack, with what uses it directly and what stands on it."""
+    """One device of the stack, with its direct uses and the devices on top of it."""
 
     device: str
     what: str
@@ -39,7 +37,7 @@ class Layer(_Said, frozen=True):
 
 
 class Disk(_Said, frozen=True):
-    """One whole disk. ``null``: not told."""
+    """One whole disk. ``null``: unknown."""
 
     device: str
     model: str | None
@@ -93,7 +91,7 @@ def describe(devices: Iterable[BlockDevice], users: DiskUsers) -> tuple[Disk, ..
 
 
 def pick(disks: Sequence[Disk], device: str | None) -> tuple[Disk, ...]:
-    """All of them, or the one of that name (``sda``, ``/dev/sda``); :class:`Unavailable` names those there are."""
+    """All of them, or the one of that name (``sda``, ``/dev/sda``); :class:`Unavailable` names the existing ones."""
     if device is None:
         return tuple(disks)
     wanted = device.removeprefix("/dev/")
@@ -105,7 +103,7 @@ def pick(disks: Sequence[Disk], device: str | None) -> tuple[Disk, ...]:
 
 
 def in_the_end(disk: Disk) -> tuple[Use, ...]:
-    """The uses for one line: who is at the top of the stack; where nobody is, what stands on the disk."""
+    """The uses to show in one line: the top of the stack, or else what is built on the disk."""
     top = tuple(use for use in disk.uses if use.kind in _SHOWN_FIRST)
     return top or disk.uses
 

@@ -1,7 +1,7 @@
-"""Where a port's numbers come from: ``plumbline nic``. Pure: a reading in, a structure out that reads alike as JSON.
+"""Where a port's numbers come from: ``plumbline nic``. Pure: a reading in, a structure out, also for JSON.
 
-Each figure stands with the counters it is made of and their values now, each counter that looks like a loss and is
-left out with the reason, and each cause that the driver can't tell by name: a missing series is not a zero.
+It shows each figure with its counters and their current values, each counter that looks like a loss but is left out,
+with the reason, and each cause that the driver can't report: a missing series is not a zero.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _WHY = {
 
 
 class _Said(msgspec.Struct, frozen=True, kw_only=True):
-    """Printed and encoded, never read back."""
+    """Printed and encoded, never decoded."""
 
 
 class Term(_Said, frozen=True):
-    """One counter in a sum; ``value`` is all of its queues added."""
+    """One counter in a sum; ``value`` adds up all of its queues."""
 
     sign: str
     counter: str
@@ -52,7 +52,7 @@ class Figure(_Said, frozen=True):
 
 
 class LeftOut(_Said, frozen=True):
-    """A counter the port has that is not counted."""
+    """A counter of the port that is left out of the figures."""
 
     counter: str
     value: int
@@ -60,7 +60,7 @@ class LeftOut(_Said, frozen=True):
 
 
 class Ring(_Said, frozen=True):
-    """Descriptors: set, and possible."""
+    """Descriptors: current and maximum."""
 
     ring: str
     entries: int | None
@@ -68,7 +68,7 @@ class Ring(_Said, frozen=True):
 
 
 class Pause(_Said, frozen=True):
-    """Flow control. ``source``: ``netlink``, ``driver`` (the driver table), empty: nobody counts the frames."""
+    """Flow control. ``source``: ``netlink``, ``driver`` (the driver table), empty: the frames are not counted."""
 
     autonegotiate: bool | None
     receive: bool | None
@@ -89,17 +89,17 @@ class Explanation(_Said, frozen=True):
     drop_source: str
     why: str
     source: str
-    """Where the meanings were read."""
+    """Where the counters' meanings are documented."""
     figures: tuple[Figure, ...]
     not_told: tuple[str, ...]
-    """Causes that this port's driver can't tell; they have no series. Software links have no such causes."""
+    """Causes that this port's driver can't report; they have no series. Software links have no such causes."""
     left_out: tuple[LeftOut, ...]
     pause: Pause | None
     rings: tuple[Ring, ...]
 
 
 def explain(reading: PortReading) -> Explanation:
-    """What stands behind the numbers of one link."""
+    """Explain the numbers of one link."""
     info = reading.info
     figures = tuple(_figures(reading))
     known = info.driver if info else reading.link.kind or "loopback"
@@ -126,7 +126,7 @@ def explain(reading: PortReading) -> Explanation:
 def pick(
     readings: Sequence[PortReading], device: str | None, skipped: Sequence[tuple[str, str]] = ()
 ) -> tuple[PortReading, ...]:
-    """All of them, or the one of that name; :class:`Unavailable` names those there are, or why it could not be read."""
+    """All of them, or the one of that name; :class:`Unavailable` names the existing ones, or why reading failed."""
     if device is None:
         return tuple(readings)
     found = tuple(reading for reading in readings if reading.link.name == device)

@@ -1,4 +1,4 @@
-"""This host as the commands see it that run beside a daemon, or without one: nothing is started, locked or written."""
+"""This host as commands see it, beside a daemon or without one: nothing is started, locked or written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Node:
     sites: tuple[LoadedSite, ...]
 
     def book(self, where: str = "configuration") -> Book:
-        """The baselines for this host's targets, chosen as the daemon chooses them."""
+        """The baselines for this host's targets, chosen as the daemon does."""
         return load_book(
             self.config.baseline,
             where=where,
@@ -58,13 +58,13 @@ def look(
     roots: Roots,
     adjust: Callable[[Config], Config] = lambda config: config,
 ) -> Node:
-    """Read configuration and baselines without starting, locking or writing anything. ``adjust``: what a command
-    changes in the configuration before it is planned."""
+    """Read configuration and baselines without starting, locking or writing anything. ``adjust`` changes the
+    configuration before it is planned."""
     catalogue = load_catalogue()
     config = adjust(read_config(config_file, Overrides(), catalogue))
     storage = storage_path(storage_path_flag, config, os.environ)
     host = socket.gethostname()
-    # access, not exists(): the daemon's directory may be closed to whoever asks, which is the daemon's matter
+    # access, not exists(): this user may not see into the daemon's directory, which is no error here
     recorded = [storage / RECORDED] if os.access(storage / RECORDED, os.R_OK) else []
     files = [*map(Path, config.baseline.files), *recorded]
     return Node(
@@ -80,8 +80,8 @@ def look(
 def read_disks(
     *, config_file: Path | None, roots: Roots, only: str | None = None
 ) -> tuple[tuple[BlockDevice, ...], DiskUsers, list[tuple[str, str]]]:
-    """The disks the daemon would report and who uses them, read once; and those that could not be read, with the
-    reason. ``only``: that one, excluded or not."""
+    """The disks that the daemon would report and who uses them, read once; and those that could not be read, with the
+    reason. ``only``: a disk to include even if it is excluded."""
     exclude = re.compile(read_config(config_file, Overrides(), load_catalogue()).devices.disk_exclude)
     skipped: list[tuple[str, str]] = []
     devices = read_block_devices(
@@ -93,7 +93,7 @@ def read_disks(
 
 
 def read_ports(*, config_file: Path | None) -> tuple[tuple[PortReading, ...], list[tuple[str, str]]]:
-    """The network devices the daemon would report, read once; and those that could not be read, with the reason."""
+    """The network devices that the daemon would report, read once; and unreadable ones, with the reason."""
     exclude = re.compile(read_config(config_file, Overrides(), load_catalogue()).devices.nic_exclude)
     transports = Transports.to_kernel()
     skipped: list[tuple[str, str]] = []
@@ -113,12 +113,12 @@ def read_ports(*, config_file: Path | None) -> tuple[tuple[PortReading, ...], li
 
 
 def osd_classes(*, config_file: Path | None, roots: Roots) -> dict[str, str]:
-    """OSD → class of the disk that holds its data, as far as this host tells whoever asks."""
+    """OSD → class of the disk that holds its data, as far as this user may see it."""
     try:
         devices, users, _ = read_disks(config_file=config_file, roots=roots)
     except (Unavailable, ParseError):
         return {}
     classes = {each.name: each.device_class for each in devices}
-    # the disk itself last: a volume upon an NVMe is not called one
+    # the disk itself last, so that it wins: a volume on an NVMe disk does not have its class
     below = sorted(users.osds().items(), key=lambda item: not item[0].startswith(("dm-", "md", "bcache")))
     return {osd: found for device, osds in below for osd in osds.split(",") if (found := classes.get(device))}

@@ -41,7 +41,7 @@ _RUN_EPILOG = (
 
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
-    """The parser of ``plumbline probe``."""
+    """Add the parser of ``plumbline probe``."""
     probe = commands.add_parser("probe", help="list this node's probes, or run one now")
     actions = probe.add_subparsers(required=True, metavar="ACTION")
 
@@ -74,7 +74,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _list(options: argparse.Namespace) -> int:
     from plumbline.baseline.compare import standing  # noqa: PLC0415
-    from plumbline.commands import probe_list, terminal_probes  # noqa: PLC0415  (rich and the probes: only who needs them)
+    from plumbline.commands import probe_list, terminal_probes  # noqa: PLC0415  (only these need rich)
     from plumbline.probes.state import read_state  # noqa: PLC0415
 
     here = this_node(options)

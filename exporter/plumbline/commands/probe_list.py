@@ -1,6 +1,6 @@
 """``plumbline probe list``: every probe of the configuration, and what the daemon remembers of it.
 
-The state file is read beside the daemon, without its lock: it is replaced whole, so it is always one of its states.
+The state file is read beside the daemon, without its lock: it is replaced atomically, so it is always consistent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTINUOUS = "continuous"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One probe. Times are Unix seconds; ``None``: not known, or it does not apply."""
+    """One probe. Times are Unix seconds; ``None``: unknown, or not applicable."""
 
     probe: str
     type: str
@@ -36,12 +36,12 @@ class Listed:
     """``every 6h``, ``Sun 03:00``, ``continuous``."""
     heavy: bool
     result: str | None = None
-    """Of the newest run with these parameters."""
+    """Result of the newest run with these parameters."""
     message: str = ""
     """Why it failed, or why the newest tick was skipped."""
     finished: float | None = None
     next_start: float | None = None
-    """By what the daemon wrote down, so within a minute; ``None`` without a daemon."""
+    """From what the daemon saved, so accurate to a minute; ``None`` without a daemon."""
     runs: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ class Listed:
 def list_probes(
     plan: ProbingPlan, records: Mapping[str, ProbeRecord], *, host: str, now: float, daemon: bool
 ) -> list[Listed]:
-    """Canaries first, then what runs by a schedule, both in the order of the configuration."""
+    """Canaries first, then scheduled probes, both in configuration order."""
     rows = [
         Listed(
             probe=job.name,
@@ -70,7 +70,7 @@ def list_probes(
 
 
 def schedule_text(config: Periodic) -> str:
-    """As it is configured."""
+    """The schedule as configured."""
     if config.at is not None:
         return str(config.at)
     seconds = float(config.interval)
@@ -81,7 +81,7 @@ def schedule_text(config: Periodic) -> str:
 
 
 def next_start(probe: PeriodicProbe, record: ProbeRecord, *, host: str, now: float) -> float | None:
-    """When the daemon starts it next; ``None`` where it has not had a tick yet."""
+    """When the daemon starts it next, Unix seconds; ``None`` before its first tick."""
     at = probe.config.at
     if at is not None:
         late = splay(host, probe.identity.probe, CALENDAR_SPLAY_S)
@@ -92,9 +92,9 @@ def next_start(probe: PeriodicProbe, record: ProbeRecord, *, host: str, now: flo
 
 
 def daemon_runs(storage: Path, roots: Roots) -> bool:
-    """Whether a daemon holds the storage path, by the kernel's list of locks: to try the lock would be to take it.
+    """Whether a daemon holds the storage path, from the kernel's list of locks: trying the lock would take it.
 
-    By inode alone: overlay and btrfs file systems show another device number there than stat(2) does.
+    Compares inodes only: overlay and btrfs file systems show another device number there than stat(2) does.
     """
     try:
         inode = (storage / LOCK_FILE).stat().st_ino
@@ -104,7 +104,7 @@ def daemon_runs(storage: Path, roots: Roots) -> bool:
 
 
 def parse_flocks(text: str) -> frozenset[int]:
-    """Inodes that flock(2) holds, from ``1: FLOCK  ADVISORY  WRITE 3324 08:01:123456 0 EOF`` (proc_locks(5))."""
+    """Inodes locked by flock(2), from ``1: FLOCK  ADVISORY  WRITE 3324 08:01:123456 0 EOF`` (proc_locks(5))."""
     found = set()
     for line in text.splitlines():
         words = line.split()
@@ -116,7 +116,7 @@ def parse_flocks(text: str) -> frozenset[int]:
 
 
 def as_data(rows: list[Listed], *, host: str, daemon: bool) -> dict[str, object]:
-    """For ``--json``."""
+    """Data for ``--json``."""
     return {"host": host, "daemon": daemon, "probes": rows}
 
 

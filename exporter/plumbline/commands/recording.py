@@ -1,7 +1,7 @@
-"""``plumbline baseline record``: the layers of this site bottom-up, joined to the statistics, checked, written.
+"""``plumbline baseline record``: measure this site's layers bottom-up, compute the statistics, check, write.
 
-A running daemon goes on. Every finished run is kept in the storage path, so that what interrupts a recording costs one
-run; the file itself is written at the end, whole, and only when everything that was asked for is in it and can be true.
+A running daemon continues. Every finished run is kept in the storage path, so that an interruption costs one run. The
+file itself is written at the end, atomically, and only when it holds everything that was asked for and can be true.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from plumbline.sources.net.lower_ports import read_lower_ports
 
 
 class Stopped(PlumblineError):
-    """Ended on request; what was finished is kept."""
+    """Stopped on request; finished runs are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A finished recording and where it was written; ``kept``: where the file it replaced is."""
+    """A finished recording and its file; ``kept``: where the file it replaced is."""
 
     file: SiteFile
     records: tuple[EntryRecord, ...]
@@ -85,11 +85,11 @@ def record_here(
     progress: Callable[[Progress], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Recording:
-    """Measure what is missing, check, write. ``output`` is ``baseline.yaml`` in the storage path unless given.
+    """Measure what is missing, check, write. ``output`` defaults to ``baseline.yaml`` in the storage path.
 
-    ``replace``: an existing file may be replaced; ``restart``: runs that an earlier recording kept are made anew;
-    ``say`` gets a line before it begins, if there is something to say. Raises :class:`BaselineError` when nothing can
-    or should be written, :class:`Stopped` when it was ended from outside; finished runs are kept in both cases.
+    ``replace``: an existing file may be replaced; ``restart``: runs that an earlier recording kept are repeated;
+    ``say`` gets a line before the start, if there is something to say. Raises :class:`BaselineError` when nothing can
+    or should be written, :class:`Stopped` when stopped from outside; finished runs are kept in both cases.
     """
     if wanted.runs < 2:
         raise BaselineError(
@@ -143,7 +143,7 @@ def _walk(
     progress: Callable[[Progress], None],
     say: Callable[[str], None],
 ) -> Walked:
-    """All runs, those among them that an earlier recording kept; what failed and must not be missing is an error."""
+    """All runs, including those kept by an earlier recording; an error where a required one failed."""
     if restart:
         work.forget(frozenset(step.name for step in steps), now=time.time())
     resumed = work.resume({step.name: step.parameters for step in steps}, now=time.time())
@@ -174,7 +174,7 @@ def _tool_missing(error: PlumblineError) -> bool:
 
 
 def _notes(wanted: Wanted, records: Sequence[EntryRecord]) -> list[str]:
-    """What whoever signs has to know."""
+    """What the person who signs the baseline has to know."""
     notes = []
     if wanted.runs < RUNS:
         notes.append(f"only {wanted.runs} runs of each probe, on request (--runs); {RUNS} are the rule")
@@ -217,7 +217,7 @@ def _place(here: Here, file: SiteFile) -> consistency.Place:
     try:
         holds_osds = bool(read_disk_users(here.roots).osds())
     except Unavailable:
-        holds_osds = True  # not known: the rules that need it don't judge
+        holds_osds = True  # unknown: the rules that need it don't judge
     devices = {entry.device for entry in file.entries if entry.device}
     return consistency.Place(holds_osds, {device: read_lower_ports(device, here.roots) for device in devices})
 
@@ -236,7 +236,7 @@ def _environment(here: Here, walked: Walked, targets: Sequence[Target], fingerpr
 
 
 def _who(environment: Mapping[str, str]) -> str:
-    """The user, and who became that user by sudo."""
+    """The user, and with sudo the original one too."""
     uid = os.geteuid()
     try:
         user = pwd.getpwuid(uid).pw_name
@@ -247,7 +247,7 @@ def _who(environment: Mapping[str, str]) -> str:
 
 
 def _devices(roots: Roots, names: set[str]) -> tuple[Device, ...]:
-    """What the file says of the disks that were measured."""
+    """The file's description of the measured disks."""
     try:
         found = read_block_devices(roots, on_skip=lambda _item, _reason: None, keep=names.__contains__)
     except Unavailable:

@@ -1,8 +1,8 @@
-"""From this host's plan to the steps of a recording: which probes, at which parameters, run by which engine.
+"""From this host's plan to the steps of a recording: which probes, with which parameters, run by which engine.
 
 Everything is measured as the daemon measures it, by :class:`~plumbline.probes.single_run.RunOnce`: the same locks,
-gates, guard and leases, and the same parameters, so that the hash agrees. Only the length of a run may be another one,
-which is no part of it.
+gates, guard and leases, and the same parameters, so that the hash agrees. Only the length of a run may differ, which is
+not part of the hash.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from plumbline.probes.single_run import RunOnce
 _T = TypeVar("_T")
 
 CANARY_RUN_S = 12.0
-"""How long a canary works in one run: five of them are a minute, as long as it takes to see its p95 on any disk."""
+"""How long a canary works in one run: five runs take a minute, which shows its p95 on any disk."""
 WAIT_S = 300.0
-"""How long a run waits for its turn: another probe at work, a busy disk or node."""
+"""How long a run waits for its turn, while another probe works or the disk or node is busy."""
 _AGAIN_S = 5.0
 _BUSY_LIMIT = 0.5
+# Reasons to try again: they pass by themselves
 _PASSING = frozenset({"locked", "load", "device-busy", "nic-busy"})
-"""Reasons to look again: they pass by themselves."""
+# Fields of a probe's configuration that say when it runs, not what
 _NO_PART = frozenset(
     {"name", "interval", "at", "timeout", "max_load_per_cpu", "max_device_busy", "stuck_after", "enabled"}
 )
-"""Of a probe's configuration: what says when it runs, not what."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a person asked for."""
+    """What the user asked for."""
 
     layers: Collection[str] = ()
     """Empty: all."""
@@ -65,16 +65,16 @@ class Wanted:
     without: Sequence[str] = ()
     runs: int = 5
     run_duration_s: float | None = None
-    """``None``: each probe's own, of canaries :data:`CANARY_RUN_S`."""
+    """``None``: each probe's own, for canaries :data:`CANARY_RUN_S`."""
     latency_target_s: float | None = None
-    """Look for the most IOPS that keep it; ``None``: don't."""
+    """Search for the most IOPS within this latency; ``None``: don't."""
     latency_percentile: float = 99.0
     force: bool = False
 
 
 def with_run_duration(config: Config, seconds: float | None) -> Config:
-    """The configuration with other lengths of runs; timeouts grow with them. What is not bounded by time (packets,
-    objects, bytes) stays as it is."""
+    """The configuration with other run lengths; timeouts grow with them. Probes not bounded by time (packets, objects,
+    bytes) stay as they are."""
     if seconds is None:
         return config
     return msgspec.structs.replace(config, probes=tuple(_lasting(probe, seconds) for probe in config.probes))
@@ -84,16 +84,16 @@ def _lasting(probe: object, seconds: float) -> object:
     if not isinstance(probe, Periodic) or not hasattr(probe, "runtime"):
         return probe
     seconds = max(1.0, math.ceil(seconds) if probe.whole_seconds else seconds)
-    more = max(0.0, seconds - probe.runtime) * 2  # of both directions, or a write before the reads
+    more = max(0.0, seconds - probe.runtime) * 2  # for both directions, or a write before the reads
     timeout = Duration(probe.timeout + more)
-    rests = max(probe.interval, Duration(2 * timeout))  # as a configuration must have it; a recording runs at once
+    rests = max(probe.interval, Duration(2 * timeout))  # as the configuration requires; a recording runs at once
     return msgspec.structs.replace(probe, runtime=Duration(seconds), timeout=timeout, interval=rests)
 
 
 def choose(plan: ProbingPlan, wanted: Wanted) -> tuple[list[Item], dict[str, str]]:
     """The probes to record, and those that were asked for but are left out, with the reason.
 
-    :class:`BaselineError` for a name that nothing has.
+    Raises :class:`BaselineError` for a name that no probe has.
     """
     items: list[Item] = [*plan.continuous, *plan.periodic]
     for name in (*wanted.probes, *wanted.without):
@@ -110,12 +110,12 @@ def choose(plan: ProbingPlan, wanted: Wanted) -> tuple[list[Item], dict[str, str
 
 
 def identities_of(item: Item) -> tuple[Identity, ...]:
-    """Its experiments."""
+    """The identities of its experiments."""
     return (item.identity,) if isinstance(item, PeriodicProbe) else item.identities()
 
 
 def layer_of(item: Item) -> str:
-    """Empty where it is not known what it measures."""
+    """Its layer; empty where it is unknown what it measures."""
     identities = identities_of(item)
     return identities[0].layer if identities else ""
 
@@ -126,13 +126,13 @@ def _is(item: Item, name: str) -> bool:
 
 
 class Steps:
-    """Makes the steps, and runs them. ``stopping`` ends the run under way."""
+    """Makes the steps and runs them. ``stopping`` ends the run under way."""
 
     def __init__(self, once: RunOnce, wanted: Wanted, *, roots: Roots, stopping: threading.Event) -> None:
         self._once, self._wanted, self._roots, self._stopping = once, wanted, roots, stopping
 
     def of(self, items: Sequence[Item]) -> list[Step]:
-        """One for each probe, or canaries of one entry of the configuration; then the searches."""
+        """One step per probe, or per canaries of one configuration entry; then the searches."""
         steps = [self._plain(group) for group in together(items)]
         if self._wanted.latency_target_s is None:
             return steps
@@ -157,8 +157,8 @@ class Steps:
         )
 
     def _searches(self, items: Sequence[Item], target_s: float) -> Iterator[Step]:
-        """One for each place and kind of operation: the depth is what is looked for, so of a series over depths the
-        shallowest stands for all."""
+        """One search per place and kind of operation. It looks for the depth, so of a series over depths it uses only
+        the shallowest probe."""
         shallow: dict[tuple[str, ...], FioKind] = {}
         for item in items:
             if isinstance(item, PeriodicProbe) and isinstance(item, FioKind):
@@ -235,7 +235,7 @@ class Steps:
             self._stopping.wait(_AGAIN_S)
 
     def _busy(self, device: str) -> str:
-        """Why ``device`` is not quiet now; empty when it is or nobody can say."""
+        """Why ``device`` is not quiet now; empty when it is, or when that is unknown."""
         if not device:
             return ""
         try:
@@ -253,7 +253,7 @@ class Steps:
 
 
 def figures_of(result: ProbeResult, *, capped: bool, disturbed: str = "") -> Iterator[RunFigures]:
-    """What a successful run gave. A cap says nothing of what the device can do, so its rates are no figures."""
+    """The figures of a successful run. A capped rate says nothing about the device, so it is left out."""
     for each in result.operations:
         yield RunFigures(
             probe=result.probe,
@@ -285,7 +285,7 @@ def _of_reading(job: ContinuousJob, reading: CanaryReading, disturbed: str) -> I
 
 
 def parameters(group: Group, *more: float) -> str:
-    """Hash over everything that makes the runs of ``group`` the same experiment."""
+    """A hash over everything that makes the runs of ``group`` the same experiment."""
     facts: list[object] = [*more]
     for item in group:
         config = item.config  # type: ignore[union-attr]  # every kind has one; not part of what the engine needs
@@ -302,7 +302,7 @@ def _check(result: ProbeResult) -> None:
 
 
 def _lasts_s(probe: PeriodicProbe) -> float:
-    """The measured part and what comes before and after it."""
+    """Seconds for the measured part and what comes before and after it."""
     runtime = getattr(probe.config, "runtime", None)
     packets = getattr(probe.config, "packets", 0) * getattr(probe.config, "gap", 0.0)
     return 3.0 + len(probe.identity.operations) * float(packets or runtime or 5.0)

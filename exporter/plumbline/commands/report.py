@@ -1,6 +1,6 @@
 """``plumbline report``: the review of a period, from Prometheus, as one page.
 
-Exit codes: 0 written, 1 it did not work (one line says what and what to do), 2 wrong usage.
+Exit codes: 0 written, 1 failed (one line says what and what to do), 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from plumbline.errors import ConfigError
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
-    """The parser of ``plumbline report``."""
+    """Add the parser of ``plumbline report``."""
     report = commands.add_parser(
         "report",
         help="review a quarter: one HTML page, or Markdown, from Prometheus",

@@ -1,4 +1,4 @@
-"""``plumbline baseline report``: which baselines, in which form, and to where."""
+"""``plumbline baseline report``: which baselines, in which form, and where to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RENDER = {HTML: render_html, MARKDOWN: render_markdown}
 
 
 def form_of(output: Path | None, asked: str | None) -> str:
-    """What is written: as asked, else by the file's ending. :class:`ConfigError` where neither says it."""
+    """The form to write: as asked, else by the file's suffix. Raises :class:`ConfigError` when neither is given."""
     if asked is not None:
         return asked
     if output is None:
@@ -33,13 +33,13 @@ def form_of(output: Path | None, asked: str | None) -> str:
 
 
 def check_output(output: Path | None, *, force: bool) -> None:
-    """:class:`BaselineError` where :func:`write_text` would refuse."""
+    """Raises :class:`BaselineError` where :func:`write_text` would refuse."""
     if output is not None:
         check_target(output, force=force)
 
 
 def report(names: Sequence[str], *, node: Node, form: str, title: str | None, made: datetime | None = None) -> str:
-    """The text. Without names: what was measured here or written for it, and what may judge here."""
+    """The report's text. Without names: baselines measured here or for this node, and those that may judge here."""
     loaded = [lookup(name, node) for name in dict.fromkeys(names)] or _of_this_node(node)
     found = build(
         [subject(each) for each in loaded],
@@ -52,12 +52,12 @@ def report(names: Sequence[str], *, node: Node, form: str, title: str | None, ma
 
 
 def write(output: Path, text: str, *, force: bool) -> Path | None:
-    """Whole or not at all; returns where the file it replaces is kept."""
+    """Write atomically; returns where the file it replaces is kept."""
     return write_text(output, text, force=force)
 
 
 def subject(loaded: Loaded) -> Subject:
-    """One baseline with what it was measured on."""
+    """One baseline, with what it was measured on."""
     if isinstance(loaded, LoadedProfile):
         name = name_of(loaded)
         hardware = tuple((key, _hardware(key, each)) for key, each in loaded.profile.hardware.items())

@@ -21,7 +21,7 @@ __all__ = ["Wanted", "check_output", "form_of", "review", "write"]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """``cluster`` None: all that are there."""
+    """``cluster`` None: all clusters."""
 
     url: str
     period: Period
@@ -31,12 +31,12 @@ class Wanted:
 
 
 def review(wanted: Wanted, *, form: str, made_s: float, told: Callable[[int, int, str], None]) -> str:
-    """The text; raises :class:`~plumbline.errors.PlumblineError` in one line."""
+    """The review's text; raises :class:`~plumbline.errors.PlumblineError` with a one-line message."""
     server = Server(wanted.url, wanted.timeout_s, told, wanted.access)
     found = gather(server, wanted.period, cluster=wanted.cluster, made_s=made_s, version=__version__)
     return written(tell(found), form)
 
 
 def written(document: Document, form: str) -> str:
-    """The whole text."""
+    """The whole text, in this form."""
     return render("review.html", document=document) if form == HTML else markdown(document)

@@ -1,4 +1,4 @@
-"""What every command needs: a parser that fails in one line, the flags that say where the host stands, JSON."""
+"""What every command needs: a parser that fails in one line, the flags for the host's paths, JSON."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from plumbline.sources.prometheus.access import Access
 
 INTERRUPTED = 130
-"""Exit code of what Ctrl-C or SIGTERM ended."""
+"""Exit code after Ctrl-C or SIGTERM."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Mistakes in one line that names the right help, and no abbreviated flags: they would change their meaning with
-    the next flag of a similar name."""
+    """Reports errors in one line that names the right help. Takes no abbreviated flags: the next flag of a similar name
+    would change their meaning."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
         self.before_parsing: Callable[[argparse.ArgumentParser], None] = lambda _parser: None
-        """Adds what is costly to know, once the command is the one that was asked for."""
+        """Adds what is costly to compute, once this command has been chosen."""
 
     def parse_known_args(self, *arguments: Any) -> tuple[argparse.Namespace, list[str]]:  # type: ignore[override]
-        """Of a command, too: argparse leaves unknown flags to the outermost parser, which does not know its help."""
+        """Rejects unknown flags of a subcommand too: argparse leaves them to the outermost parser."""
         self.before_parsing(self)
         namespace, unknown = super().parse_known_args(*arguments)
         if unknown:
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_world(parser: argparse.ArgumentParser) -> None:
-    """Flags every command needs that touches this host."""
+    """Flags of every command that touches this host."""
     parser.add_argument(
         "--config.file", dest="config_file", type=Path, metavar="FILE", help="configuration file (YAML)"
     )
@@ -79,19 +79,19 @@ def add_world(parser: argparse.ArgumentParser) -> None:
 
 
 def complain(text: str) -> None:
-    """One line on standard error, whatever the names in it."""
+    """Print one line on standard error, whatever the names in it."""
     print(visible(text), file=sys.stderr)
 
 
 def print_json(data: object) -> None:
-    """On standard output, indented."""
+    """Print on standard output, indented."""
     import msgspec  # noqa: PLC0415
 
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
 
 
 def show(options: argparse.Namespace, data: object, draw: Callable[[Console], object]) -> None:
-    """With ``--json`` the data, else what ``draw`` prints."""
+    """Print the data with ``--json``, else call ``draw``."""
     if options.json:
         print_json(data)
     else:
@@ -101,7 +101,7 @@ def show(options: argparse.Namespace, data: object, draw: Callable[[Console], ob
 
 
 def duration(text: str | None, flag: str) -> float | None:
-    """The seconds that ``flag`` was given; :class:`ConfigError` when they are none."""
+    """The seconds given to ``flag``, if any; raises :class:`ConfigError` when they are no duration."""
     if text is None:
         return None
     try:
@@ -111,7 +111,7 @@ def duration(text: str | None, flag: str) -> float | None:
 
 
 def roots(options: argparse.Namespace) -> Roots:
-    """Where the flags say that the host's trees stand."""
+    """The host's trees, at the paths that the flags give."""
     return Roots(
         proc=options.path_procfs,
         sys=options.path_sysfs,
@@ -124,9 +124,9 @@ def roots(options: argparse.Namespace) -> Roots:
 
 @contextmanager
 def until_told(stopping: threading.Event) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would end it: processes gone, locks given back.
+    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would: processes ended, locks released.
 
-    The second Ctrl-C is Python's own: it raises, and the runner kills at once.
+    The second Ctrl-C has Python's own effect: it raises, and the runner kills at once.
     """
 
     def told(number: int, _frame: FrameType | None) -> None:
@@ -143,7 +143,7 @@ def until_told(stopping: threading.Event) -> Iterator[None]:
 
 
 def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = lambda config: config) -> Node:
-    """Configuration, plan and baselines of this host, as the flags of :func:`add_world` say; see :func:`.node.look`."""
+    """Configuration, plan and baselines of this host, from the flags of :func:`add_world`; see :func:`.node.look`."""
     from plumbline.commands.node import look  # noqa: PLC0415  (what it imports is not paid for --help)
 
     return look(
@@ -152,7 +152,7 @@ def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = 
 
 
 def add_prometheus(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
-    """``--prometheus`` and, as promtool calls it, ``--http.config.file``."""
+    """Add ``--prometheus`` and, named as in promtool, ``--http.config.file``."""
     parser.add_argument(
         "--prometheus", required=required, metavar="URL", help="http://host:9090, with the path it is served under"
     )
@@ -166,7 +166,7 @@ def add_prometheus(parser: argparse.ArgumentParser, *, required: bool = False) -
 
 
 def access(options: argparse.Namespace) -> Access:
-    """What :func:`add_prometheus` was told."""
+    """The access that the flags of :func:`add_prometheus` give."""
     from plumbline.sources.prometheus.access import OPEN, load_access  # noqa: PLC0415
 
     if options.http_config_file is None:
@@ -177,7 +177,7 @@ def access(options: argparse.Namespace) -> Access:
 
 
 def add_page(parser: argparse.ArgumentParser) -> None:
-    """Where a report goes, and in which form."""
+    """Add the flags for where a report goes, and in which form."""
     parser.add_argument("--output", type=Path, metavar="FILE", help="write here; .md is Markdown, anything else HTML")
     parser.add_argument(
         "--format", choices=("html", "markdown"), help="whatever FILE ends with; alone: to the terminal"
@@ -186,7 +186,7 @@ def add_page(parser: argparse.ArgumentParser) -> None:
 
 
 def page_form(options: argparse.Namespace) -> str:
-    """As :func:`add_page` was told; an error, before any work, where the page could not be written."""
+    """The form that the flags of :func:`add_page` give; raises, before any work, when the page could not be written."""
     from plumbline.commands import reporting  # noqa: PLC0415
 
     reporting.check_output(options.output, force=options.force)
@@ -194,7 +194,7 @@ def page_form(options: argparse.Namespace) -> str:
 
 
 def write_page(options: argparse.Namespace, text: str) -> int:
-    """To the file of :func:`add_page`, or to standard output; the exit code."""
+    """Write to the file of :func:`add_page`, or to standard output; returns the exit code."""
     from plumbline.commands import reporting  # noqa: PLC0415
 
     if options.output is None:

@@ -50,7 +50,7 @@ def print_ports(console: Console, ports: Sequence[Explanation]) -> None:
 
 
 def print_disks(console: Console, disks: Sequence[Disk]) -> None:
-    """``plumbline disk``: one line a disk."""
+    """``plumbline disk``: one line per disk."""
     rows = [
         (
             disk.device,
@@ -105,7 +105,7 @@ def _layer_text(layer: Layer) -> str:
 
 
 def _used_by(use: Use) -> str:
-    """An OSD says by its own name what it is."""
+    """An OSD's name already says what it is."""
     if use.kind == "osd" and use.name:
         return use.name
     return f"{use.kind} {use.name or '(not told whose)'}"
@@ -134,7 +134,7 @@ def _or_unknown(number: int | None) -> str:
 
 
 def print_findings(console: Console, findings: Sequence[Finding], *, every: bool = False) -> None:
-    """``plumbline check``: what is not met by severity, then what keeps the fixes, then how much is met."""
+    """``plumbline check``: what is not met by severity, then what makes the fixes permanent, then how much is met."""
     open_ones = report.not_met(findings)
     for severity, group in open_ones.items():
         line(console, f"{severity.value} ({len(group)})", _SEVERITY_STYLE[severity])

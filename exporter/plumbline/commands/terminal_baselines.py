@@ -1,8 +1,8 @@
 """``plumbline baseline list`` and ``show`` on the terminal.
 
-A figure stands as printed, its base unit beside it (wide) or below it (narrow, under ``WIDE`` columns). A row that
-contradicts itself or never judges says so in its own line; what all rows of a table share stands under its heading,
-what only some share is a numbered note. Into a pipe each row, note and contradiction is one line.
+Each figure is shown as printed, its base unit beside it (wide) or below it (narrow, under ``WIDE`` columns). A row that
+contradicts itself or never judges says so in its own line. What all rows of a table share is under its heading; what
+only some share is a numbered note. In a pipe, each row, note and contradiction is one line.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from plumbline.baseline.shown import Figure, Shown, ShownBudget, ShownLink, Show
 from plumbline.core.console import clean, line, table
 
 WIDE = 120
+# Only this column wraps: names and figures stay whole
 _REMARKS = {"Remarks": 0}
-"""Only these wrap: names and figures stay whole."""
 
 
 def print_list(console: Console, summaries: Sequence[Summary], standing: Sequence[str] = ()) -> None:
-    """A line each; on a narrow terminal a paragraph each, because the titles are long. ``standing``: what no longer
-    fits, a sentence each."""
+    """One line each; on a narrow terminal a paragraph each, because the titles are long. ``standing``: what no longer
+    fits, one sentence each."""
     rows = [(*_known(one), one.where or one.title, _besides(one)) for one in summaries]
     if _wide(console):
         table(console, ("Baseline", "Source", "Rows", "Judges here", "What it is", "Besides"), rows)
@@ -45,7 +45,7 @@ def _known(one: Summary) -> tuple[str, str, str, str]:
 
 
 def _classes(entries: dict[str, int]) -> str:
-    """Of more than four classes the three with most entries; ``--json`` has them all."""
+    """Of more than four classes the three with most entries; ``--json`` has all of them."""
     if not entries:
         return "none"
     if len(entries) <= 4:
@@ -128,7 +128,7 @@ def _wide_rows(console: Console, rows: Sequence[ShownRow], marks: Sequence[Seque
 
 
 def _narrow_rows(console: Console, rows: Sequence[ShownRow], marks: Sequence[Sequence[int]]) -> None:
-    """Two lines a figure; the operation stands with the remarks where the workload's name does not tell it."""
+    """Two lines per figure; the operation is with the remarks unless the workload's name contains it."""
     heads = [name for name in ("Latency", "IOPS", "Throughput") if any(_figures(row, name) for row in rows)]
     body = []
     for row, numbers in zip(rows, marks, strict=True):
@@ -145,7 +145,7 @@ def _narrow_rows(console: Console, rows: Sequence[ShownRow], marks: Sequence[Seq
 
 
 def _figures(row: ShownRow, name: str) -> list[tuple[str, str]]:
-    """As printed, and in the base unit where that is another number."""
+    """As printed, and in the base unit where that number differs."""
     if name == "Latency":
         return [
             (f"{statistic} {figure.printed}", _other(figure, f"{_plain(figure.base)} s"))
@@ -160,7 +160,7 @@ def _figures(row: ShownRow, name: str) -> list[tuple[str, str]]:
 
 
 def _other(figure: Figure, base: str) -> str:
-    """The base unit's text, unless it is what is printed."""
+    """The base unit's text, unless it is already printed."""
     return "" if figure.printed == base else base
 
 
@@ -173,7 +173,7 @@ def _latency(row: ShownRow) -> list[tuple[str, Figure]]:
 
 
 def _iops(figure: Figure | None) -> str:
-    """The column says the unit; a thousand printed as K is spelled out."""
+    """Without the unit, which the column has; a thousand printed as K is spelled out."""
     if figure is None:
         return ""
     printed = figure.printed.removesuffix(" IOPS")
@@ -186,12 +186,12 @@ def _remarks(row: ShownRow) -> list[str]:
 
 
 def _plain(seconds: float) -> str:
-    """No exponent: 0.000065."""
+    """Without an exponent: 0.000065."""
     return f"{Decimal(f'{seconds:.12g}'):f}"
 
 
 def _budget(console: Console, budget: ShownBudget, said: set[str]) -> None:
-    """``said``: notes of the budgets before, which are not said again."""
+    """``said``: notes of earlier budgets, which are not repeated."""
     _heading(console, f"Latency budget: {budget.about} ({budget.workload})")
     _item(console, f"{budget.where}: {budget.hardware}")
     _item(console, budget.command)
@@ -242,7 +242,7 @@ def _picture(one: Picture) -> str:
 
 
 def _workloads(ids: Sequence[str]) -> str:
-    """Of more than four the first, the last and how many; ``--json`` has them all."""
+    """Of more than four the first, the last and the count; ``--json`` has all of them."""
     if len(ids) <= 4:
         return ", ".join(ids)
     return f"{len(ids)} workloads, {ids[0]} to {ids[-1]}"
@@ -278,7 +278,7 @@ def _heading(console: Console, text: str) -> None:
 
 
 def _item(console: Console, text: str, *, indent: int = 2, hang: int = 0) -> None:
-    """A paragraph; on a terminal what does not fit its first line is indented further."""
+    """A paragraph; on a terminal, its further lines are indented more."""
     said = f"{' ' * indent}{clean(text)}"
     rest = " " * (hang or indent + 2)
     wide = console.width if console.is_terminal else len(said) + 1

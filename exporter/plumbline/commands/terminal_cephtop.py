@@ -1,4 +1,4 @@
-"""``plumbline ceph top`` on the terminal: one screen that is drawn anew, or plain text once."""
+"""``plumbline ceph top`` on the terminal: one screen that is redrawn, or plain text once."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _COLUMNS: Sequence[tuple[str, _Cell]] = (
     ("Blocked", _blocked),
     ("Suspect", lambda osd: osd.suspicion.word if osd.suspicion else ""),
 )
+# Columns that a narrow terminal drops, in this order
 _GO_FIRST = ("Host", "Worst peer", "Class", "p50", "Blocked", "Ping", "Mean", "Op/s", "Peers", "Queue", "Store")
-"""Columns that a narrow terminal does without, in this order."""
 _GAP = 2
 _STYLE = {cephtop.HUNG: "bold red", cephtop.BLOCKED: "bold red"}
 
 
 def print_top(console: Console, top: Top) -> None:
-    """Once, all OSDs."""
+    """Print once, with all OSDs."""
     line(console, _heading(top), "bold")
     table(console, [head for head, _ in _COLUMNS], _cells(top.osds, _COLUMNS))
     for text, style in _remarks(top):
@@ -63,10 +63,10 @@ def _cells(osds: Sequence[Osd], columns: Sequence[tuple[str, _Cell]]) -> list[li
 
 
 def screen(top: Top, *, width: int, height: int) -> Group:
-    """What fits: all remarks as far as half the screen goes, the slowest OSDs, columns by their worth."""
+    """What fits: remarks on up to half the screen, the slowest OSDs, the most useful columns."""
     chosen = _fitting(top.osds, width)
     remarks = _remarks(top)[: max(0, height // 2 - 1)]
-    rows = max(1, height - 2 - len(remarks))  # heading and heads
+    rows = max(1, height - 2 - len(remarks))  # heading and column heads
     hidden = len(top.osds) - rows
     heading = _heading(top) + (f", {hidden} not shown" if hidden > 0 else "")
     shown = drawn([head for head, _ in chosen], _cells(top.osds[:rows], chosen), wraps={})
@@ -74,7 +74,7 @@ def screen(top: Top, *, width: int, height: int) -> Group:
 
 
 def watch(console: Console, tops: Iterator[Top]) -> None:
-    """Draw each as it comes, on a screen of its own, until Ctrl-C or a signal; then the terminal is as it was."""
+    """Draw each as it comes, on the alternate screen, until Ctrl-C or a signal; then restore the terminal."""
     with _ended_by_signal(), Live(console=console, screen=True, auto_refresh=False) as live:
         live.update(Text("looking at the OSDs …"), refresh=True)
         for top in tops:
@@ -83,7 +83,7 @@ def watch(console: Console, tops: Iterator[Top]) -> None:
 
 @contextmanager
 def _ended_by_signal() -> Iterator[None]:
-    """SIGTERM and SIGHUP end it in order, too: left on the other screen a terminal looks broken."""
+    """SIGTERM and SIGHUP end it cleanly, too: a terminal left on the alternate screen looks broken."""
 
     def end(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

@@ -13,13 +13,13 @@ from plumbline.core.units import figure_text, seconds_text
 
 _STYLE = {Word.WORSE: "bold red", Word.BETTER: "green", Word.AS_ACCEPTED: "green", Word.NOT_JUDGED: ""}
 _NOTE = "yellow"
+# Longer lists of names become counts
 _NAMED = 24
-"""So many names a person reads."""
 _HEADS = ("Layer", "Workload", "Operation", "Figure", "Accepted", "Compared", "Ratio", "Tolerance", "Verdict")
 
 
 def print_comparison(console: Console, found: Comparison) -> None:
-    """A table of what both sides have, then what could not be compared and why, last the verdict."""
+    """A table of what both sides have, then what could not be compared and why, then the verdict."""
     line(console, f"accepted: {_side(found.a)}", "bold")
     line(console, f"compared: {_side(found.b)}", "bold")
     if found.rows:
@@ -71,7 +71,7 @@ def _others(console: Console, others: Sequence[Other]) -> None:
 
 
 def _only(console: Console, heading: str, only: Sequence[Only]) -> None:
-    """By layer and class. A documented profile has 170 rows that a node does not measure: of many only the count."""
+    """By layer and class. A documented profile has 170 rows that a node does not measure: many names become a count."""
     groups: dict[str, dict[str, None]] = {}
     for each in only:
         groups.setdefault(f"{each.layer} {each.device_class}", {})[each.workload] = None

@@ -22,7 +22,7 @@ _GOOD, _BAD, _NOTE = "green", "bold red", "yellow"
 def print_probes(
     console: Console, rows: Sequence[Listed], *, now: float, daemon: bool, mismatched: Sequence[str] = ()
 ) -> None:
-    """``plumbline probe list``. ``mismatched``: baselines of other parameters, a sentence each."""
+    """``plumbline probe list``. ``mismatched``: baselines with other parameters, one sentence each."""
     heads = ("Probe", "Type", "Layer", "Target", "Workload", "Schedule", "Last result", "Age", "Next start", "Skipped")
     table(
         console,
@@ -69,7 +69,7 @@ def _next(row: Listed, now: float, daemon: bool) -> str:
 
 
 def print_report(console: Console, report: Report) -> None:
-    """One run: how it went in a line, then each figure beside the baseline's."""
+    """One run: one line on how it went, then each figure beside the baseline's."""
     where = " ".join(filter(None, (report.layer, report.device_class, report.target)))
     if report.outcome != "success":
         word = f"{report.outcome} ({report.reason})" if report.reason else report.outcome
@@ -82,7 +82,7 @@ def print_report(console: Console, report: Report) -> None:
         rows += [_row(operation, figure) for figure in operation.figures]
         rows += [(operation.operation, name, _fact(name, value), "", "", "") for name, value in operation.facts.items()]
     table(console, ("Operation", "Figure", "Measured", "Baseline", "Compared", "Source"), rows)
-    # what has no figures (path-mtu) is judged without a baseline
+    # an operation without figures (path-mtu) is judged without a baseline
     without = ", ".join(one.operation for one in report.operations if one.figures and not one.baseline)
     if without:
         line(console, f"{without}: no baseline; {how_to_get_one(recordable=True)}", _NOTE)
@@ -112,7 +112,7 @@ def _fact(name: str, value: float) -> str:
 
 @contextmanager
 def run_progress(console: Console, probe: str) -> Iterator[Callable[[Progress], None]]:
-    """A bar with stage and live figures on a terminal, a line a stage anywhere else."""
-    # before the run says anything, it asks locks and gates
+    """On a terminal a bar with stage and live figures, elsewhere one line per stage."""
+    # before its first report, the run asks locks and gates
     with progress(console, f"{probe}: locks and gates") as show:
         yield lambda now: show(Step(f"{probe}: {now.stage}", now.done, now.lasts_s, now.figures))

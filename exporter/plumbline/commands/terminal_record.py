@@ -18,7 +18,7 @@ from plumbline.core.units import duration_text, si
 
 
 def print_record(console: Console, done: Recording) -> None:
-    """What was recorded, what is to be known of it, and where it was written."""
+    """What was recorded, its notes, and where it was written."""
     heads = (
         "Layer", "Probe", "Workload", "Operation", "Class", "p50", "p99", "IOPS", "Throughput", "At latency", "MAD",
         "Spread", "Tolerance",
@@ -63,9 +63,9 @@ def _short(figure: Quantity | None, unit: str) -> str:
 
 @contextmanager
 def record_progress(console: Console) -> Iterator[Callable[[Progress], None]]:
-    """A bar with layer, probe, run and the time that is left on a terminal; a line a run anywhere else.
+    """On a terminal a bar with layer, probe, run and the time left; elsewhere one line per run.
 
-    By time, not by runs: a run of one probe takes a second, of another five minutes.
+    It advances by time, not by runs: a run of one probe takes a second, of another five minutes.
     """
     began = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""``plumbline uninstall``: what this node keeps of Plumbline, shown; with ``--apply``, removed."""
+"""``plumbline uninstall``: show what this node keeps of Plumbline; with ``--apply``, remove it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 3
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
-    """The command."""
+    """Add the parser of ``plumbline uninstall``."""
     uninstall = commands.add_parser(
         "uninstall",
         help="show what Plumbline has left on this node; with --apply, remove it",
@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
             print(f"removed {visible(str(path))}", flush=True)
         for storage in storages:
             if storage.is_symlink() and not storage.exists():
-                remove_link(storage)  # DynamicUser= had made it
+                remove_link(storage)  # DynamicUser= made it
                 print(f"removed {visible(str(storage))}")
     else:
         for line in _plan(folders.values()):
@@ -81,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _directories(config: Config) -> list[Path]:
-    """Where the configuration sends probes that write; those switched off, too."""
+    """Where the configuration sends probes that write, including disabled ones."""
     named = (getattr(probe, "directory", None) for probe in config.probes)
     return [Path(each) for each in named if each]
 
@@ -109,7 +109,7 @@ def _left_alone(folder: Folder) -> Iterator[str]:
 
 
 def _others(config: Config, etc: Path, *, ceph: bool) -> Iterator[str]:
-    """What stands on other machines."""
+    """What is on other machines."""
     if not ceph and (etc / "ceph" / "ceph.conf").exists():
         yield "# pools and users in the Ceph cluster, if it has them: plumbline uninstall --ceph, on its last node"
     for probe in config.probes:
@@ -119,7 +119,7 @@ def _others(config: Config, etc: Path, *, ceph: bool) -> Iterator[str]:
 
 
 def _installed(etc: Path, var: Path) -> Iterator[str]:
-    """What removes the programs and the configuration."""
+    """How to remove the programs and the configuration."""
     if (var / "lib" / "dpkg" / "info" / "plumbline.list").exists():
         yield "# then, programs, unit and configuration: apt-get purge plumbline"
         return

@@ -1,9 +1,9 @@
-"""What Plumbline leaves on a node: found by its marks and by what is in its files, and taken away. The rest stays.
+"""What Plumbline leaves on a node: found by its marks and its files' content, and removed. The rest stays.
 
-Two kinds of directories: the storage path, which carries the mark of :mod:`~plumbline.probes.storage` or shows by its
-content that an earlier release made it, and where each file is looked into as well; and probes' directories, which
-carry the mark of :mod:`~plumbline.probes.guard`, inside the storage path or where the configuration says. What is
-anything else stays, and so does the directory around it.
+There are two kinds of directories. The storage path carries the mark of :mod:`~plumbline.probes.storage`, or its
+content shows that an earlier release made it; each file in it is checked as well. Probes' directories carry the mark of
+:mod:`~plumbline.probes.guard`, inside the storage path or where the configuration says. Anything else stays, and so
+does the directory around it.
 
 The service's directories belong to a user with few rights, and root removes what is in them: everything goes through
 descriptors (:mod:`~plumbline.core.files`), and what is removed is the very directory that was found, wherever its name
@@ -35,7 +35,7 @@ from plumbline.probes.state import MAX_BYTES, READABLE_VERSIONS, is_state
 from plumbline.probes.storage import MARKER_TEXT, baseline_source, of_earlier_release
 
 IsOurs = Callable[[int], bool]
-"""Asked with a descriptor of a plain file with one name."""
+"""Called with a descriptor of a plain file with one name."""
 
 _DAMAGED = r"(\.new|\.damaged-[0-9]+|\.version-[0-9]+)?"
 _BASELINE = rf"{re.escape(RECORDED)}(\.bak(-[0-9]+)?)?|\.{re.escape(RECORDED)}\.[a-z0-9_]{{8}}(\.old)?"
@@ -45,25 +45,25 @@ _MAX_BASELINE = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A directory of ours: the names in it that go, in this order, and those that stay."""
+    """A directory of ours: the names in it to remove, in this order, and those that stay."""
 
     path: Path
     identity: tuple[int, int]
     """Device and inode."""
     ours: Callable[[str], IsOurs | None]
-    """By a file's name: how it is told; None: no name of ours."""
+    """File name → the test of its content; None: not one of our names."""
     files: tuple[str, ...]
     strange: tuple[str, ...] = ()
     size_bytes: int = 0
 
     @property
     def whole(self) -> bool:
-        """Whether the directory itself goes, too."""
+        """Whether the directory itself is removed, too."""
         return not self.strange
 
 
 def find(storage: Path, directories: Iterable[Path] = ()) -> tuple[Folder, ...]:
-    """The directories there are, inner ones first; only reads. ``directories``: probes' own, outside the storage
+    """The existing directories, inner ones first; only reads. ``directories``: probes' own, outside the storage
     path."""
     found: dict[Path, Folder] = {}
     for directory in directories:
@@ -85,8 +85,8 @@ def find(storage: Path, directories: Iterable[Path] = ()) -> tuple[Folder, ...]:
 
 
 def remove(folders: Iterable[Folder]) -> Iterator[Path]:
-    """Remove them, each path as it is gone. :class:`StateError` where a daemon or a probe is at work, before anything
-    is touched, or where the system refuses."""
+    """Remove them; yields each path once it is gone. Raises :class:`StateError` when a daemon or a probe is at work,
+    before anything is touched, or when the system refuses."""
     with ExitStack() as stack:
         opened = []
         for each in folders:
@@ -134,7 +134,7 @@ def _hold(folder: Folder, own: OwnDirectory, stack: ExitStack) -> None:
 
 
 def _open(path: Path) -> OwnDirectory | None:
-    """Whoever it belongs to; None where there is no directory, or a link, or one that others may write in."""
+    """Open a directory of any owner; None where it is missing, a link, no directory, or writable by others."""
     try:
         return OwnDirectory.at(path, owner=path.lstat().st_uid)
     except (FileNotFoundError, NotADirectoryError, FileRefused):
@@ -149,7 +149,7 @@ def _identity(own: OwnDirectory) -> tuple[int, int]:
 
 
 def _probe_folders(directory: Path) -> list[Folder]:
-    """A probe's directory, after what it made inside; nothing where our mark is missing."""
+    """A probe's directory, after what it made inside; empty where our mark is missing."""
     own = _open(directory)
     if own is None:
         return []
@@ -172,7 +172,7 @@ def _metadata_folder(path: Path) -> list[Folder]:
 def _folder(
     own: OwnDirectory, ours: Callable[[str], IsOurs | None], *, besides: Iterable[str] = (), last: str = ""
 ) -> Folder:
-    """``last``: the mark. What is interrupted is still ours the next time."""
+    """``last``: the mark. After an interruption the directory is still ours."""
     files, strange, size = [], [], 0
     for name in sorted(_names(own), key=lambda name: (name == last, name)):
         if name in besides:
@@ -188,7 +188,7 @@ def _folder(
 
 
 def _look(own: OwnDirectory, name: str, is_ours: IsOurs) -> os.stat_result | None:
-    """Its facts, where it is a file of ours."""
+    """Its stat result, when it is a file of ours."""
     try:
         descriptor = own.open(name)
     except (FileRefused, FileNotFoundError):
@@ -209,7 +209,7 @@ def _names(own: OwnDirectory) -> list[str]:
 
 
 def _is_storage(own: OwnDirectory, names: list[str]) -> bool:
-    """By its mark; without one as an earlier release would have left it."""
+    """By its mark; without one, by what an earlier release would have left."""
     if MARKER in names:
         return _look(own, MARKER, _is_storage_marker) is not None
     names = [name for name in names if not is_temporary(name)]
@@ -236,7 +236,7 @@ def _in_metadata(name: str) -> IsOurs | None:
 
 
 def _by_mark(_: int) -> bool:
-    """The mark of a probe's directory says that files with these names are ours; their content says nothing."""
+    """The mark of a probe's directory makes files with these names ours; their content says nothing."""
     return True
 
 
@@ -249,7 +249,7 @@ def _is_storage_marker(descriptor: int) -> bool:
 
 
 def _begins(pattern: bytes) -> IsOurs:
-    """A file that was damaged further on, or written by another release, is ours as well."""
+    """A file that is damaged further on, or was written by another release, is ours as well."""
     return lambda descriptor: re.match(pattern, os.pread(descriptor, 200, 0)) is not None
 
 
@@ -261,7 +261,7 @@ def _is_recorded(descriptor: int) -> bool:
 
 
 def _was_being_written(descriptor: int) -> bool:
-    """A write that was interrupted: the file has at least a part of how a file of ours begins."""
+    """An interrupted write: the file has at least part of the beginning of a file of ours."""
     return is_interrupted_write(descriptor, _BEGINNINGS) or is_lock_text(descriptor)
 
 
@@ -274,6 +274,7 @@ _BEGINNINGS = (
     MARKER_TEXT,
 )
 
+# Name pattern → the test of a file in the storage path
 _STORAGE: tuple[tuple[str, IsOurs], ...] = (
     (re.escape(MARKER), _is_storage_marker),
     ("|".join(map(re.escape, LOCKS)), is_lock_text),
@@ -282,4 +283,3 @@ _STORAGE: tuple[tuple[str, IsOurs], ...] = (
     (re.escape(OSDS_FILE) + _DAMAGED, _begins(rb'\{"osds": \[(\]|\[[0-9]{1,9}, ")')),
     (_BASELINE, _is_recorded),
 )
-"""By name: how a file in the storage path is told."""

@@ -1,13 +1,13 @@
-"""Basic authentication against bcrypt hashes, cheap for those who have been let in before and dear for guesses.
+"""Basic authentication against bcrypt hashes: cheap for clients accepted before, expensive for guesses.
 
 bcrypt takes 50 ms and more on purpose, so:
 
-- who was let in is remembered by a keyed digest of user and password, in memory only, one for each user: a scrape
-  pays some microseconds, and no guess can push that out;
-- guesses are checked one at a time, addresses in turn: they take at most one CPU, and a first scrape from another
+- an accepted user is remembered by a keyed digest of user and password, one per user, in memory only: a scrape costs
+  some microseconds, and no guess can evict the digest;
+- guesses are checked one at a time, client addresses in turn: they use at most one CPU, and a first scrape from another
   address waits for no more checks than there are addresses guessing;
-- whoever is asked about, known or not, costs what the dearest hash costs, and comparisons take the same time wherever
-  they differ.
+- every check costs as much as the most expensive hash, whether the user exists or not, and comparisons take the same
+  time wherever the inputs differ.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ import bcrypt
 from plumbline.config.types import Secret
 from plumbline.config.web import MIN_COST, cost_of
 
+# bcrypt uses no more bytes, and neither does htpasswd
 _MAX_PASSWORD = 72
-"""bcrypt looks at no more bytes, and so does htpasswd."""
+# A salt, and a hash with no known password; the cost goes in front
 _NOBODYS = "abcdefghijklmnopqrstuu" + "e" * 31
-"""A salt, and a hash that no password is known for; the cost comes before it."""
 WAIT_S = 8.0
-"""For one's turn; a scrape is given up after ten."""
+"""Seconds to wait for a turn; a scrape times out after ten."""
+# How often a waiting request checks whether its client is still there
 _LOOK_EVERY_S = 0.25
-"""Whether somebody still waits."""
 
 
 class Verdict(Enum):
-    """Of one request's credentials."""
+    """The result for one request's credentials."""
 
     LET_IN = "let in"
     REFUSED = "refused"
     TOO_MANY = "too many"
-    """Other checks are in the way; nothing is said about these."""
+    """Too many other checks are waiting; these credentials were not checked."""
 
 
 class Turns:
-    """One check at a time, addresses in turn, whatever the users are; lives as long as the server."""
+    """Runs one check at a time, client addresses in turn, whatever the users are; lives as long as the server."""
 
     def __init__(self, *, wait_s: float = WAIT_S) -> None:
         self._wait_s = wait_s
         self._changed = threading.Condition()
-        self._waiting: dict[str, deque[object]] = {}  # the address that was served last stands last
+        self._waiting: dict[str, deque[object]] = {}  # the address served most recently is last
         self._taken = False
 
     @contextmanager
     def turn(self, peer: str, gone: Callable[[], bool]) -> Iterator[bool]:
-        """Wait for a turn; ``False``: it took too long, or nobody waits for the answer any more (``gone``)."""
+        """Wait for a turn; yields ``False`` when it took too long, or the client no longer waits (``gone``)."""
         come = self._wait(peer, gone)
         try:
             yield come
@@ -92,10 +92,10 @@ class Turns:
 
 
 class Passwords:
-    """Who may come in. Nothing of a password is kept but a digest with a key that dies with the process."""
+    """Checks credentials. Keeps no password, only a digest under a key that dies with the process."""
 
     def __init__(self, users: Mapping[str, Secret], turns: Turns, before: Passwords | None = None) -> None:
-        """``before``: those until now; who was let in with a hash that is still there need not wait again."""
+        """``before``: the previous users; a user accepted with a hash that is unchanged need not wait again."""
         self._users = dict(users)
         self._turns = turns
         self._key: bytes = before._key if before else os.urandom(32)
@@ -106,7 +106,7 @@ class Passwords:
         self._dearest = max((cost_of(each) for each in users.values()), default=MIN_COST)
 
     def look(self, authorization: str | None, peer: str, gone: Callable[[], bool] = lambda: False) -> Verdict:
-        """What the ``Authorization`` header of a request from ``peer`` is worth; may wait for other checks."""
+        """Check the ``Authorization`` header of a request from ``peer``; may wait for other checks."""
         given = parse_basic(authorization)
         if given is None:
             return Verdict.REFUSED
@@ -117,7 +117,7 @@ class Passwords:
         with self._turns.turn(peer, gone) as come:
             if not come:
                 return Verdict.TOO_MANY
-            if self._knows(user, digest):  # by a check that was waited for: a crowd of first scrapes costs one
+            if self._knows(user, digest):  # a check we waited for accepted it: many first scrapes cost one
                 return Verdict.LET_IN
             good = self._check(password, self._users.get(user))
         if good:
@@ -125,8 +125,8 @@ class Passwords:
         return Verdict.LET_IN if good else Verdict.REFUSED
 
     def _check(self, password: bytes, hashed: Secret | None) -> bool:
-        """Takes the rounds of the dearest hash, whoever asks: 2^c are the user's own, and 2^c + 2^(c+1) + … +
-        2^(dearest-1) are what is missing."""
+        """Takes as many rounds as the most expensive hash, for every user: 2^c for the user's own hash, and 2^c +
+        2^(c+1) + … + 2^(dearest-1) for the rest."""
         cost = self._dearest if hashed is None else cost_of(hashed)
         good = _matches(password, nobodys(cost) if hashed is None else hashed)
         for missing in range(cost, self._dearest):
@@ -137,17 +137,17 @@ class Passwords:
         return hmac.compare_digest(self._remembered(user), digest)
 
     def _remembered(self, user: str) -> bytes:
-        """Of who has not been let in one that nothing matches: other lengths would compare faster."""
+        """The user's digest, or one that nothing matches: another length would compare faster."""
         return self._known.get(user, self._nobodys_digest)
 
 
 def nobodys(cost: int) -> Secret:
-    """A hash that no password is known for."""
+    """A hash with no known password."""
     return Secret(f"$2b${cost:02d}${_NOBODYS}")
 
 
 def parse_basic(authorization: str | None) -> tuple[str, bytes] | None:
-    """``Basic <base64 of user:password>`` (RFC 7617) → both; ``None`` for anything else."""
+    """Parse ``Basic <base64 of user:password>`` (RFC 7617) into both; ``None`` for anything else."""
     scheme, _, rest = (authorization or "").partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -160,6 +160,6 @@ def parse_basic(authorization: str | None) -> tuple[str, bytes] | None:
 
 def _matches(password: bytes, hashed: Secret) -> bool:
     try:
-        return bcrypt.checkpw(password, hashed.encode())  # without the interpreter's lock: others go on
+        return bcrypt.checkpw(password, hashed.encode())  # releases the interpreter's lock: other threads go on
     except ValueError:
         return False

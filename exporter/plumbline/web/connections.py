@@ -1,8 +1,8 @@
-"""Who is connected, who may stay, and who may be answered: no crowd keeps somebody else out.
+"""Which connections are open, which may stay, and which requests are answered: no crowd can keep others out.
 
-When connections run out, one that nobody computes for goes: never one that has shown who it is before one that has
-not; of these one from the address that has most; of these the one that has waited longest. So a crowd pushes itself
-out, and what was opened last stays long enough for a handshake and a request.
+When connections run out, one with no answer being computed is evicted: an unauthenticated one before an authenticated
+one; among those one from the address that has most; among those the one that has waited longest. So a crowd evicts
+itself, and a new connection stays long enough for a handshake and a request.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator
 
 from plumbline.web.guard import Guard
 
+# For addresses with no request under way, when the others have taken every place
 _SPARE_PLACES = 8
-"""For addresses for which nothing is under way, when the others have taken every place."""
 
 
 class Connection:
-    """What has to be known of a connection while its thread serves it. ``peer``: its address, as a crowd is counted."""
+    """A connection's state while its thread serves it. ``peer``: its address, as :func:`counted_as` groups it."""
 
     __slots__ = ("computing", "evicted", "guard", "known", "peer", "served", "since", "sock", "under_way")
 
@@ -31,39 +31,39 @@ class Connection:
         self.peer = peer
         self.guard = guard
         self.known = False
-        """It has shown a certificate or a password."""
+        """Its client has authenticated, by certificate or password."""
         self.under_way = False
-        """A request of it is being answered, until the last byte is sent."""
+        """One of its requests is being answered, until the last byte is sent."""
         self.computing = False
-        """Its answer is being made: nobody waits for the peer."""
+        """Its answer is being computed: nothing waits for the peer."""
         self.served = False
-        """It has been answered before."""
+        """At least one of its requests has been answered."""
         self.evicted = False
         self.since = time.monotonic()
-        """When it began to wait for the peer to send or to take something; counts while nothing is computed."""
+        """When it began to wait for the peer to send or receive; valid while nothing is computed."""
 
     def begins(self) -> None:
-        """A request that may be answered has come."""
+        """A request that may be answered has arrived."""
         self.under_way = self.computing = True
 
     def sends(self) -> None:
-        """The answer is made."""
+        """The answer is ready to be sent."""
         self.since = time.monotonic()
         self.computing = False
 
     def waits(self) -> None:
-        """For the next request."""
+        """It now waits for the next request."""
         self.since = time.monotonic()
         self.served = True
         self.under_way = self.computing = False
 
     def outdated(self, guard: Guard, grace_s: float) -> bool:
-        """Whether it came in by other certificates than those of ``guard``, and not just now."""
+        """Whether it was accepted under other certificates than those of ``guard``, and not just now."""
         just_now = not self.served and time.monotonic() - self.since < grace_s
         return self.guard.context is not guard.context and not just_now
 
     def shut(self) -> None:
-        """Wake whatever waits on the socket. Of an encrypted one below TLS, whose state belongs to another thread."""
+        """Wake whatever waits on the socket. Shuts it down below TLS, whose state belongs to another thread."""
         with contextlib.suppress(OSError):
             socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
 
@@ -76,7 +76,7 @@ class Crowd:
         self._changed = threading.Condition()
         self._connections: set[Connection] = set()
         self.turned_away = 0
-        """Connections that had to go, or could not come."""
+        """Connections that were evicted or not admitted."""
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -86,7 +86,7 @@ class Crowd:
             return iter([*self._connections])
 
     def admit(self, connection: Connection) -> bool:
-        """Make room for it. ``False``: for all there are, an answer is being made."""
+        """Make room for a connection. ``False``: every other one has an answer being computed."""
         with self._changed:
             if len(self._connections) >= self._limit and not self._evict():
                 self.turned_away += 1
@@ -95,12 +95,12 @@ class Crowd:
             return True
 
     def make_room(self, spared: Connection) -> bool:
-        """Let another one go, because the system has run out of something. ``False``: there is none to let go."""
+        """Evict another connection, because the system has run out of something. ``False``: there is none to evict."""
         with self._changed:
             return self._evict(spared)
 
     def swap(self, connection: Connection, make: Callable[[], socket.socket]) -> bool:
-        """Replace its socket, unless it was let go meanwhile."""
+        """Replace its socket; ``False`` when it has been evicted meanwhile."""
         with self._changed:
             if connection.evicted:
                 return False
@@ -108,21 +108,21 @@ class Crowd:
             return True
 
     def leave(self, connection: Connection) -> None:
-        """It has ended."""
+        """Close and forget a connection that has ended."""
         connection.sock.close()
         with self._changed:
             self._connections.discard(connection)
             self._changed.notify_all()
 
     def end_outdated(self, guard: Guard, grace_s: float) -> None:
-        """Close those that wait and came in by other certificates; who comes just now is let come."""
+        """Close waiting connections that were accepted under other certificates, except new ones."""
         with self._changed:
             for connection in self._connections:
                 if not connection.under_way and connection.outdated(guard, grace_s):
                     connection.shut()
 
     def end(self, timeout_s: float) -> None:
-        """Close those for which nothing is under way, and after ``timeout_s`` the others."""
+        """Close connections with no request under way, and the others after ``timeout_s``."""
         with self._changed:
             for connection in self._connections:
                 if not connection.under_way:
@@ -145,7 +145,7 @@ class Crowd:
 
 
 class Places:
-    """For requests under way: ``limit`` of them, and a few for addresses that have none."""
+    """Places for requests under way: ``limit`` of them, and a few more for addresses that have none."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -154,7 +154,7 @@ class Places:
 
     @contextlib.contextmanager
     def place(self, peer: str) -> Iterator[bool]:
-        """``False``: all are taken."""
+        """Take a place; yields ``False`` when all are taken."""
         with self._lock:
             taken = self._of.total()
             free = taken < self._limit or (not self._of[peer] and taken < self._limit + _SPARE_PLACES)
@@ -171,7 +171,7 @@ class Places:
 
 
 def counted_as(address: object) -> str:
-    """Of what ``accept()`` gives: the address, of IPv6 the network of 64 bits that one host may have whole."""
+    """Group what ``accept()`` gives: by address, for IPv6 by the 64-bit network that one host may own."""
     host = str(address[0]) if isinstance(address, tuple) and address else ""
     try:
         found = ipaddress.ip_address(host.partition("%")[0])

@@ -1,4 +1,4 @@
-"""Whether the door stands open: where the daemon listens, and what it asks of those who come."""
+"""How exposed the daemon is: where it listens, and what it asks of clients."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from plumbline.web.guard import Guard
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """``reach``: ``loopback`` or ``network``; ``authentication``: ``none``, ``password``, ``certificate`` or both."""
+    """``reach``: ``loopback`` or ``network``; ``encryption``: ``tls`` or ``none``; ``authentication``: ``none``,
+    ``password``, ``certificate`` or both (``certificate+password``)."""
 
     reach: str
     encryption: str
     authentication: str
     lost: tuple[str, ...] = ()
-    """Guards that stood here since the start and do no more."""
+    """Guards that were active since the start and no longer are."""
 
     @classmethod
     def of(cls, host: str, guard: Guard) -> Door:
-        """``host``: the address listened on, in figures; empty: every one."""
+        """``host``: the numeric address listened on; empty: all addresses."""
         asked = [
             name for name, asks in (("certificate", guard.asks_certificate), ("password", guard.asks_password)) if asks
         ]

@@ -1,4 +1,4 @@
-"""What stands between a connection and the site: made from the web configuration file, replaced whole at a reload."""
+"""What protects the site from clients: made from the web configuration file, replaced as a whole at a reload."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INSTEAD_OF = "; a restart can do that, a reload can't. Now there is: "
 
 
 class Bucket:
-    """A token bucket: one request each ``interval``, up to ``burst`` at once."""
+    """A token bucket: one request per ``interval``, up to ``burst`` at once."""
 
     def __init__(self, limit: RateLimit, clock: Callable[[], float] = time.monotonic) -> None:
         self.limit = limit
@@ -34,7 +34,7 @@ class Bucket:
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Whether there was a token."""
+        """Take a token; ``False`` when there is none."""
         with self._lock:
             now = self._clock()
             self._tokens = min(float(self.limit.burst), self._tokens + (now - self._since) / self.limit.interval)
@@ -47,8 +47,8 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guard:
-    """The default lets everybody in, unencrypted. ``digest``: of all that it was made from, empty: of nothing;
-    while ``tls_digest`` stays, so does the context."""
+    """The default admits everybody, unencrypted. ``digest`` covers all that the guard was made from, and is empty for
+    nothing; the context is reused while ``tls_digest`` stays the same."""
 
     turns: Turns = field(default_factory=Turns)
     file: WebFile = field(default_factory=WebFile, repr=False)
@@ -56,40 +56,40 @@ class Guard:
     passwords: Passwords | None = None
     bucket: Bucket | None = None
     lost: frozenset[str] = frozenset()
-    """Guards, in words, that stood here since the start and do no more: somebody should know."""
+    """Names of guards that were active since the start and no longer are: an operator should know."""
     digest: bytes = field(default=b"", repr=False)
     tls_digest: bytes = field(default=b"", repr=False)
 
     @property
     def sans(self) -> tuple[str, ...] | None:
-        """What a client's certificate has to be of; ``None``: anybody's."""
+        """Names, one of which a client's certificate must have; ``None``: any name."""
         tls = self.file.tls_server_config
         return None if tls is None else tls.client_allowed_sans
 
     @property
     def encrypts(self) -> bool:
-        """Whether TLS is spoken."""
+        """Whether the port speaks TLS."""
         return self.context is not None
 
     @property
     def asks_password(self) -> bool:
-        """Whether there are users."""
+        """Whether users are configured."""
         return self.passwords is not None
 
     @property
     def asks_certificate(self) -> bool:
-        """Whether nobody comes in without a client certificate."""
+        """Whether every client needs a certificate."""
         tls = self.file.tls_server_config
         return tls is not None and tls.requires
 
     @property
     def authenticates(self) -> bool:
-        """Whether it is known who comes in."""
+        """Whether every client is authenticated."""
         return self.asks_password or self.asks_certificate
 
     @property
     def guards(self) -> frozenset[str]:
-        """What guards the port, in words."""
+        """Names of the guards that protect the port."""
         there = {
             "TLS": self.encrypts,
             "client certificates": self.asks_certificate,
@@ -101,13 +101,14 @@ class Guard:
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """For every response that does not have them already."""
+        """Headers for every response that does not set them itself."""
         return tuple((name, value) for name, value in self.file.http_server_config.headers.items() if value)
 
     def refuse(self, request: Request, peer: str, gone: Callable[[], bool] = lambda: False) -> Response | None:
-        """``None``: let in. Health and readiness are no exception, as in the toolkit.
+        """Check a request; ``None`` admits it. Health and readiness are no exception, as in the toolkit.
 
-        The bucket comes after the password, other than there: who has none must not be able to empty it.
+        The bucket comes after the password, unlike in the toolkit: a client without a password must not be able to
+        empty it.
         """
         if self.passwords is not None:
             verdict = self.passwords.look(request.headers.get("Authorization"), peer, gone)
@@ -121,7 +122,7 @@ class Guard:
 
 
 def files_of(path: Path | None) -> list[Path]:
-    """What :func:`make_guard` reads, as far as it can be told: a file that is refused may name one that is to come."""
+    """The files that :func:`make_guard` reads, as far as they are known: a rejected file may name more."""
     if path is None:
         return []
     try:
@@ -132,10 +133,10 @@ def files_of(path: Path | None) -> list[Path]:
 
 
 def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
-    """Read the file and those it names; :class:`ConfigError` leaves everything as it was.
+    """Read the file and those it names; a :class:`ConfigError` leaves everything as it was.
 
-    ``before`` itself when nothing changed; else who was let in, and what was spent of the bucket, is taken over. What
-    would open a door that was shut is refused, and other guards that go are kept in :attr:`Guard.lost`.
+    Returns ``before`` itself when nothing changed; otherwise takes over its accepted users and what its bucket has
+    spent. Refuses to remove all guards or all authentication, and lists other removed guards in :attr:`Guard.lost`.
     """
     turns = before.turns if before else Turns()
     if path is None:
@@ -170,7 +171,7 @@ def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
 
 
 def _still_shut(made: Guard, before: Guard | None, where: str) -> Guard:
-    """A file that a full disk or an editor cut must not open the door; who means it restarts the daemon."""
+    """A file truncated by a full disk or an editor must not open the port; restart the daemon to open it on purpose."""
     if before is None:
         return made
     if before.authenticates and not made.authenticates:

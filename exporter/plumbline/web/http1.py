@@ -1,7 +1,7 @@
-"""HTTP/1.1 on one socket: a request's head in, a response out, each with a deadline.
+"""HTTP/1.1 on one socket: reads a request's head, sends a response, each within a deadline.
 
-Parsing is h11's, behind a grammar that takes no liberties. What it lacks stands here: one deadline and one size limit
-for the whole head, of a client that may send a byte at a time.
+h11 parses, behind a strict grammar. This module adds what h11 lacks: one deadline and one size limit for the whole
+head, because a client may send a byte at a time.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ Fields = Sequence[tuple[str, str]]
 MAX_HEAD = 16 * 1024
 _RECEIVE = 16 * 1024
 MAX_FIELDS = 100
+# Also matches ends that the grammar rejects: the client gets its error at once, not at the deadline
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-"""Also what is no end by the grammar: who sends it is told at once, not when the time is up."""
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _TARGET = rb"(?:/|https?://[0-9A-Za-z.\[\]:-]+/?)[!$%&'()*+,./0-9:;=?@A-Z\[\]_a-z~-]*"
 _START = re.compile(rb"(?P<method>" + _TOKEN + rb") (?:" + _TARGET + rb"|\*) HTTP/(?P<version>[0-9]\.[0-9])\r\n")
 _GRAMMAR = re.compile(_START.pattern + rb"(?:" + _TOKEN + rb":[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
 _LENGTH = re.compile(rb"(?i)\ncontent-length:(.*)")
 _CODING = re.compile(rb"(?i)\ntransfer-encoding:")
+# GET and HEAD are served, the others get a 405; any other method's head may mean something unknown here
 _METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE"})
-"""Those that are told which ones are served; another one's head may mean what is not known here."""
 _END_LENGTH = 4
 _LINGER_READS = 16
+# The most that one TLS record carries
 _RECORD = 16 * 1024
-"""The most that one record of TLS carries."""
 
 
 class BadRequest(Exception):
-    """Answered with ``status``, after which the connection is closed."""
+    """Answered with ``status``, then the connection is closed."""
 
     def __init__(self, status: int, text: str) -> None:
         self.status, self.text = status, text
@@ -50,7 +50,7 @@ class BadRequest(Exception):
 
 
 class HeadReader:
-    """Takes request heads off a socket; what follows a head waits for the next call."""
+    """Reads request heads from a socket; bytes after a head wait for the next call."""
 
     def __init__(self, sock: socket.socket, *, timeout_s: float, idle_s: float) -> None:
         """``timeout_s``: from a head's first byte to its last; ``idle_s``: until the first byte."""
@@ -62,7 +62,7 @@ class HeadReader:
     def read(self) -> bytes | None:
         """The next head with its empty line; ``None`` when the peer closed or sent nothing for ``idle_s``.
 
-        :class:`BadRequest` for one that is too long or too slow.
+        Raises :class:`BadRequest` for a head that is too long or too slow.
         """
         deadline: float | None = None
         searched = 0
@@ -85,7 +85,7 @@ class HeadReader:
             self._received += data
 
     def _receive(self, deadline: float | None) -> bytes:
-        """What arrives next; nothing when the peer closed, or stayed silent between requests."""
+        """What arrives next; empty when the peer closed, or stayed silent between requests."""
         wait_s = self._idle_s if deadline is None else deadline - time.monotonic()
         try:
             if wait_s > 0:
@@ -98,13 +98,13 @@ class HeadReader:
 
 
 class _Fields:
-    """Header fields by name, whatever its case; of several with one name the first."""
+    """Header fields by case-insensitive name; the first of several with one name."""
 
     __slots__ = ("_values",)
 
     def __init__(self, fields: Iterable[tuple[bytes, bytes]]) -> None:
         self._values: dict[bytes, bytes] = {}
-        for name, value in fields:  # h11 gives names in small letters
+        for name, value in fields:  # h11 gives names in lower case
             self._values.setdefault(name, value)
 
     def get(self, name: str, /) -> str | None:
@@ -115,7 +115,7 @@ class _Fields:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A parsed head. ``keep``: the client wants the connection kept, and it can be: no body follows."""
+    """A parsed head. ``keep``: the client wants the connection kept, and it can be, as no body follows."""
 
     request: Request
     keep: bool
@@ -123,10 +123,10 @@ class Head:
 
 
 def parse_head(head: bytes) -> Head:
-    """A head with its empty line; :class:`BadRequest` for all that some other parser may read otherwise.
+    """Parse a head with its empty line; raises :class:`BadRequest` for anything another parser may read differently.
 
-    The grammar of RFC 9112 comes first, letter by letter: h11 is lax where old peers were. What fields mean (framing,
-    Host, whether the connection goes on) is h11's to say.
+    The grammar of RFC 9112 comes first, to the letter: h11 is lax where old peers were. h11 then interprets the fields
+    (framing, Host, whether the connection goes on).
     """
     if not _GRAMMAR.fullmatch(head):
         raise BadRequest(400, "no request that can be read in one way only")
@@ -153,8 +153,8 @@ def parse_head(head: bytes) -> Head:
     fields = _Fields(request.headers)
     return Head(
         Request(request.method.decode(), request.target.decode(), fields),
-        # HTTP/1.0 clients would have to be told that it stays open; no scraper is one. Some take the old proxies' field
-        # for Connection, some don't
+        # kept for HTTP/1.1 only: no scraper speaks 1.0, whose clients need a header for it. Some peers take the old
+        # proxies' Proxy-Connection for Connection, some don't
         keep=connection.their_state is h11.DONE and fields.get("Proxy-Connection") is None,
         with_body=not isinstance(ended, h11.EndOfMessage),
     )
@@ -163,9 +163,9 @@ def parse_head(head: bytes) -> Head:
 def send(
     sock: socket.socket, response: Response, *, body: bool, keep: bool, timeout_s: float, headers: Fields = ()
 ) -> None:
-    """Send a response, in one piece and within ``timeout_s``; without its body for HEAD.
+    """Send a response in one piece and within ``timeout_s``; without its body for HEAD.
 
-    ``headers`` are added to those that the response does not have by itself.
+    ``headers`` are added unless the response has them itself.
     """
     own = {name.lower() for name, _ in response.headers}
     lines = [
@@ -185,16 +185,16 @@ def send(
 def _send_all(sock: socket.socket, data: bytes, timeout_s: float) -> None:
     sock.settimeout(timeout_s)
     if not isinstance(sock, ssl.SSLSocket):
-        sock.sendall(data)  # which counts its timeout over all parts
+        sock.sendall(data)  # its timeout covers all parts
         return
     deadline = time.monotonic() + timeout_s
-    for start in range(0, len(data), _RECORD):  # that of an SSLSocket begins anew with each part
+    for start in range(0, len(data), _RECORD):  # an SSLSocket's timeout starts anew with each part
         sock.settimeout(max(0.001, deadline - time.monotonic()))
         sock.sendall(memoryview(data)[start : start + _RECORD])
 
 
 def linger(sock: socket.socket) -> None:
-    """Read away what the peer still sends: closing with unread data would reset the connection, response and all."""
+    """Read and discard what the peer still sends: closing with unread data would reset it and lose the response."""
     sock.shutdown(socket.SHUT_WR)
     sock.settimeout(0.5)
     for _ in range(_LINGER_READS):

@@ -1,4 +1,4 @@
-"""What each URL answers. No sockets: a request in, a response out; :mod:`plumbline.web.server` carries them."""
+"""What each URL answers. No sockets: a request in, a response out; :mod:`plumbline.web.server` transports them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLAIN = "text/plain; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
 _MAX_NAMES = 1000
 
-# the page brings its style with it and needs nothing else; a device name can never become a script
+# the page contains its own style and needs nothing else; a device name can never become a script
 _PAGE_HEADERS = (
     ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"),
     ("X-Content-Type-Options", "nosniff"),
@@ -25,7 +25,7 @@ _PAGE_HEADERS = (
 
 
 class Headers(Protocol):
-    """Header fields by name, whatever its case."""
+    """Header fields by case-insensitive name."""
 
     def get(self, name: str, /) -> str | None:
         """The first value, or ``None``."""
@@ -33,7 +33,7 @@ class Headers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``target`` as it stands in the request line."""
+    """``target`` is verbatim from the request line."""
 
     method: str
     target: str
@@ -42,7 +42,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """``headers`` besides Content-Type and Content-Length."""
+    """``headers`` come besides Content-Type and Content-Length."""
 
     status: int
     body: bytes
@@ -53,8 +53,8 @@ class Response:
 class Site:
     """``/metrics``, ``/-/healthy``, ``/-/ready`` and the status page at ``/``.
 
-    ``status`` gives the page as HTML. ``ready`` gives ``None`` when the daemon is, else what it is waiting for;
-    until then there are no metrics: a page of half a host would be stored as if it were the whole.
+    ``status`` returns the page as HTML. ``ready`` returns ``None`` when the daemon is ready, else what it is waiting
+    for. Until then there are no metrics: a page of half a host would be stored as if it were the whole.
     """
 
     def __init__(self, exposition: Exposition, *, status: Callable[[], str], ready: Callable[[], str | None]) -> None:
@@ -70,7 +70,7 @@ class Site:
         }
 
     def respond(self, request: Request) -> Response:
-        """The answer to any request; HEAD gets what GET would, the server leaves the body out."""
+        """The answer to any request; HEAD gets the same as GET, and the server omits the body."""
         try:
             parts = urlsplit(request.target)
         except ValueError:
@@ -97,8 +97,8 @@ class Site:
         body = self._renderer.render(snapshot, answer.form, frozenset(names) if names else None)
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
         if accepts_gzip(request.headers.get("Accept-Encoding") or ""):
-            # level 1: a seventh of level 9's time for a tenth more bytes on text like this; a fixed mtime is what
-            # makes CPython take zlib's own, faster, gzip framing
+            # level 1 takes a seventh of level 9's time for a tenth more bytes on text like this; a fixed mtime makes
+            # CPython use zlib's own, faster, gzip framing
             body = gzip.compress(body, compresslevel=1, mtime=0)
             headers += (("Content-Encoding", "gzip"),)
         return Response(200, body, answer.content_type, headers)
@@ -123,5 +123,5 @@ def _not_ready(waiting: str) -> Response:
 
 
 def text_response(status: int, text: str, *headers: tuple[str, str]) -> Response:
-    """One line of plain text."""
+    """A response with one line of plain text."""
     return Response(status, f"{text}\n".encode("utf-8", "backslashreplace"), PLAIN, headers)

@@ -1,7 +1,7 @@
-"""Carries HTTP requests to the site: a thread a connection, everything bounded, stopped within a second.
+"""Carries HTTP requests to the site: one thread per connection, everything bounded, stopped within a second.
 
-The guard says what TLS, passwords and headers there are; handshakes and passwords are a matter of the connection's
-own thread, so that nobody waits for somebody else's. Who may stay when there are too many: :mod:`.connections`.
+The guard defines TLS, passwords and headers. Each connection does its handshake and password check in its own thread,
+so that no client waits for another. :mod:`.connections` decides which connections stay when there are too many.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from plumbline.web.http1 import BadRequest, HeadReader, linger, parse_head, send
 from plumbline.web.routes import Request, Response, text_response
 from plumbline.web.tls import Turned, await_hello, shake, wrap
 
-_SPARE_CONNECTIONS = 64  # idle keep-alive ones, above the requests under way
+_SPARE_CONNECTIONS = 64  # idle keep-alive connections, beyond the requests under way
 _UNCOUNTED = "/-/"  # an orchestrator must not kill a daemon for being busy
-_MAX_FAILING = 32  # paths are the client's words
+_MAX_FAILING = 32  # clients choose the paths
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _SAY_EVERY_S = 600.0
+# Several answers of a large host. The kernel would let it grow to megabytes for each client that does not read.
 _SEND_BUFFER = 256 * 1024
-"""Some answers of a large host. The kernel would let it grow to megabytes for each client that does not read."""
 _THREAD_TRIES, _THREAD_WAIT_S = 5, 0.05
 
 
@@ -40,31 +40,31 @@ class Refusal(Enum):
     """Why requests and connections were turned away."""
 
     AUTHENTICATION = "authentication"
-    """No password, or a wrong one."""
+    """Missing or wrong password."""
     TLS = "tls"
-    """No handshake, or no certificate that fits."""
+    """Failed handshake, or no acceptable certificate."""
     RATE = "rate"
     """Too many requests, or passwords to check."""
     BUSY = "busy"
     """``max_requests`` were under way."""
     MALFORMED = "malformed"
-    """No HTTP, or too long."""
+    """Not HTTP, or too long."""
     SLOW = "slow"
     """The request did not arrive in time."""
     CROWDED = "crowded"
-    """Connections that had to go for others."""
+    """Connections evicted or not admitted because there were too many."""
 
 
 _BY_STATUS = {401: Refusal.AUTHENTICATION, 408: Refusal.SLOW, 429: Refusal.RATE}
-_SAID = frozenset({Refusal.AUTHENTICATION, Refusal.TLS})  # what a person may have to mend
+_SAID = frozenset({Refusal.AUTHENTICATION, Refusal.TLS})  # a person may have to fix these
 
 
 class Server:
-    """Nothing happens before :meth:`start`.
+    """Does nothing before :meth:`start`.
 
-    ``max_requests`` under way at once, one more gets 503. ``timeout_s`` bounds the handshake, receiving a request's
-    head and sending a response; ``idle_s`` is how long a connection is kept between requests (longer than scrape
-    intervals are, or each scrape would have to connect anew).
+    At most ``max_requests`` are under way at once; one more gets 503. ``timeout_s`` bounds the handshake, receiving a
+    request's head and sending a response. ``idle_s`` is how long a connection is kept between requests: longer than
+    scrape intervals, or each scrape would have to connect anew.
     """
 
     def __init__(
@@ -99,23 +99,23 @@ class Server:
 
     @property
     def address(self) -> str:
-        """``host:port``; once started with the real port, where 0 was asked for."""
+        """``host:port``; once started, the real port where 0 was asked for."""
         return self._address
 
     @property
     def refused(self) -> Mapping[Refusal, int]:
-        """How many were turned away since the start, and why; every reason."""
+        """How many requests and connections were turned away since the start, for every reason."""
         return {each: self._refused[each] for each in Refusal} | {Refusal.CROWDED: self._connections.turned_away}
 
     def use(self, guard: Guard) -> None:
-        """From now on; who came in by other certificates and waits has to come in again."""
+        """Use this guard from now on; waiting connections accepted under other certificates have to reconnect."""
         self._guard = guard
         self._connections.end_outdated(guard, self._timeout_s)
 
     def start(self) -> None:
-        """Bind and serve. :class:`PlumblineError` when the address can't be had."""
+        """Bind and serve. Raises :class:`PlumblineError` when the address can't be bound."""
         self._listener = _listen(*self._wanted)
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # inherited by what it accepts
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # accepted sockets inherit it
         self._address = format_address(*self._listener.getsockname()[:2])
         self._acceptor = threads.start("http", partial(self._accept, self._listener), until=self._stopping)
 
@@ -158,7 +158,7 @@ class Server:
         for _ in range(_THREAD_TRIES):
             try:
                 threads.start("http-request", partial(self._serve, connection))
-            except RuntimeError:  # the system gives no more threads: another connection has to give its own back
+            except RuntimeError:  # the system gives no more threads: another connection has to free its own
                 self._connections.make_room(connection)
                 self._stopping.wait(_THREAD_WAIT_S)
             else:
@@ -179,7 +179,7 @@ class Server:
                 connection.waits()
         except Turned as why:
             self._count(Refusal.TLS, connection, str(why))
-        except (OSError, ValueError) as error:  # gone, or too slow; ValueError: the encrypted socket was shut meanwhile
+        except (OSError, ValueError) as error:  # closed or too slow; ValueError: the TLS socket was shut meanwhile
             self._log.debug("connection ended: %s", error)
         finally:
             self._connections.leave(connection)
@@ -219,7 +219,7 @@ class Server:
         else:
             self._count(_BY_STATUS[refused.status], connection)
             response = refused
-        # sending takes no place: who reads slowly must not keep others from being answered
+        # sending takes no place: a slow reader must not keep others from being answered
         connection.sends()
         send(
             sock,
@@ -244,7 +244,7 @@ class Server:
         return text_response(503, text, ("Retry-After", "1"))
 
     def _answer(self, request: Request) -> Response:
-        """The site's answer; 500 when it breaks, which is logged once a path until that works again."""
+        """The site's answer; 500 when it fails, logged once per path until that path works again."""
         path = request.target.partition("?")[0]
         try:
             response = self._respond(request)
@@ -263,7 +263,7 @@ class Server:
             self._say(why, connection, word)
 
     def _say(self, why: Refusal, connection: Connection, word: str = "") -> None:
-        """Once in a while, and nothing that the client sent."""
+        """Log at most once per interval and reason, and nothing that the client sent."""
         with self._counting:
             now = time.monotonic()
             if now - self._said_at.get(why, -_SAY_EVERY_S) < _SAY_EVERY_S:
@@ -278,7 +278,7 @@ class Server:
 
 
 def format_address(host: str, port: int) -> str:
-    """``127.0.0.1:10047``, ``[::1]:10047``, ``:10047`` for every address."""
+    """``127.0.0.1:10047``, ``[::1]:10047``, ``:10047`` for all addresses."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -310,6 +310,6 @@ def _why(error: OSError) -> str:
 
 
 def _shut(sock: socket.socket) -> None:
-    """Wake whatever waits on a socket; one that is closed already, or was never connected, is no mistake."""
+    """Wake whatever waits on a socket; it may be closed already, or never connected."""
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)

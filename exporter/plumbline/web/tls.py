@@ -1,7 +1,7 @@
-"""TLS from the web configuration file: certificates read, one ``SSLContext`` made, handshakes within a deadline.
+"""TLS from the web configuration file: reads certificates, makes one ``SSLContext``, shakes hands within a deadline.
 
-Cipher suites have Go's names in the file and OpenSSL's here; both name those of TLS 1.2 only, as those of TLS 1.3 are
-not a matter of choice (https://pkg.go.dev/crypto/tls#CipherSuites, openssl-ciphers(1)).
+Cipher suites have Go's names in the file and OpenSSL's here. Both lists name TLS 1.2 suites only, as those of TLS 1.3
+can't be chosen (https://pkg.go.dev/crypto/tls#CipherSuites, openssl-ciphers(1)).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ CIPHERS = {
     "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
 }
+# TLS 1.3 suites: on whatever a file says, as in Go
 _ALWAYS = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-"""Of TLS 1.3: on whatever a file says, in Go too."""
 _HANDSHAKE_RECORD = b"\x16"
 _NO_PLAIN_HTTP = (
     b"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
@@ -47,12 +47,12 @@ _NO_PLAIN_HTTP = (
 
 
 class Turned(Exception):
-    """The client is let go before its first request: no TLS, none that fits, no certificate, another's name."""
+    """The client is disconnected before its first request: no TLS, no common TLS, no certificate, or another name's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pems:
-    """What the files hold; never shown."""
+    """Contents of the files; never shown."""
 
     cert: bytes = field(repr=False)
     key: bytes = field(repr=False)
@@ -60,12 +60,12 @@ class Pems:
 
     @property
     def every(self) -> tuple[bytes, ...]:
-        """One after the other."""
+        """All three, in order."""
         return self.cert, self.key, self.client_ca
 
 
 def read_pems(tls: TlsServerConfig, *, where: str) -> Pems:
-    """Certificate, key and CA; :class:`ConfigError` for what can't be read."""
+    """Read certificate, key and CA; raises :class:`ConfigError` for what can't be read."""
     return Pems(
         _pem(tls.cert, tls.cert_file, where, "cert"),
         _pem(tls.key, tls.key_file, where, "key"),
@@ -74,11 +74,11 @@ def read_pems(tls: TlsServerConfig, *, where: str) -> Pems:
 
 
 def make_context(tls: TlsServerConfig, pems: Pems, *, where: str) -> ssl.SSLContext:
-    """What the file says, set; :class:`ConfigError` for what can't be used."""
+    """A context set as the file says; raises :class:`ConfigError` for what can't be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[tls.min_version]
     context.maximum_version = _VERSIONS[tls.max_version]
-    # a client could ask for as many new handshakes as it likes within one connection
+    # a client could otherwise ask for any number of new handshakes within one connection
     context.options |= ssl.OP_NO_RENEGOTIATION
     if not tls.prefer_server_cipher_suites:
         context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
@@ -94,12 +94,12 @@ def make_context(tls: TlsServerConfig, pems: Pems, *, where: str) -> ssl.SSLCont
 
 
 def files_of(tls: TlsServerConfig) -> list[Path]:
-    """Those that :func:`read_pems` reads."""
+    """The files that :func:`read_pems` reads."""
     return [Path(each) for each in (tls.cert_file, tls.key_file, tls.client_ca_file) if each]
 
 
 def await_hello(sock: socket.socket, *, timeout_s: float) -> None:
-    """Wait for the first byte of a handshake; somebody who speaks HTTP instead is told so."""
+    """Wait for a handshake's first byte. Raises :class:`Turned` without one; an HTTP client is first told why."""
     sock.settimeout(timeout_s)
     try:
         first = sock.recv(1, socket.MSG_PEEK)
@@ -114,7 +114,7 @@ def await_hello(sock: socket.socket, *, timeout_s: float) -> None:
 
 
 def wrap(sock: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
-    """The encrypted side of a connection, before its handshake; ``sock`` itself is of no use afterwards."""
+    """The encrypted side of a connection, before its handshake; ``sock`` itself is unusable afterwards."""
     try:
         return context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
     except OSError as error:
@@ -122,7 +122,7 @@ def wrap(sock: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
 
 
 def shake(encrypted: ssl.SSLSocket, sans: tuple[str, ...] | None, *, timeout_s: float) -> None:
-    """The handshake, one deadline for all of it; :class:`Turned` when it fails or the client's names don't fit."""
+    """Do the handshake within one deadline; raises :class:`Turned` when it fails or the client's names don't match."""
     try:
         encrypted.settimeout(timeout_s)
         encrypted.do_handshake()
@@ -133,14 +133,14 @@ def shake(encrypted: ssl.SSLSocket, sans: tuple[str, ...] | None, *, timeout_s: 
 
 
 def _turned(error: OSError) -> Turned:
-    """In OpenSSL's word, such as CERTIFICATE_VERIFY_FAILED."""
+    """With OpenSSL's reason, such as CERTIFICATE_VERIFY_FAILED."""
     return Turned(getattr(error, "reason", None) or error.strerror or str(error))
 
 
 def allowed(certificate: Any, sans: tuple[str, ...]) -> bool:
     """Whether one of the certificate's alternative names (DNS, IP, e-mail, URI) is in the list, letter by letter.
 
-    No certificate passes, as in the toolkit: whether there has to be one is client_auth_type's business.
+    ``True`` without a certificate, as in the toolkit: client_auth_type decides whether one is required.
     """
     if not certificate:
         return True
@@ -148,7 +148,7 @@ def allowed(certificate: Any, sans: tuple[str, ...]) -> bool:
 
 
 def _name(kind: str, value: str) -> str:
-    """OpenSSL writes ``0:0:0:0:0:0:0:1``, the file ``::1``."""
+    """OpenSSL writes ``0:0:0:0:0:0:0:1`` where the file has ``::1``."""
     if kind == "IP Address":
         try:
             return str(ipaddress.ip_address(value.strip()))
@@ -191,7 +191,7 @@ def _load_identity(context: ssl.SSLContext, tls: TlsServerConfig, pems: Pems, wh
     if b"ENCRYPTED" in pems.key:
         raise ConfigError(where, "is encrypted, and nobody is there to type a password", key=_key(tls.key, "key"))
     try:
-        # from memory, as inline text is never to reach a disk; and what was read just now, not what is there by now
+        # from memory: inline text must never reach a disk, and a file may have changed since it was read
         with in_memory(pems.cert) as cert_path, in_memory(pems.key) as key_path:
             context.load_cert_chain(cert_path, key_path, password=_no_password)
     except ssl.SSLError as error:
@@ -205,7 +205,7 @@ def _load_identity(context: ssl.SSLContext, tls: TlsServerConfig, pems: Pems, wh
 
 def _load_client_ca(context: ssl.SSLContext, tls: TlsServerConfig, pems: Pems, where: str) -> None:
     if not pems.client_ca:
-        context.load_default_certs(ssl.Purpose.CLIENT_AUTH)  # as Go: the system's authorities
+        context.load_default_certs(ssl.Purpose.CLIENT_AUTH)  # as Go does: the system's authorities
         return
     try:
         context.load_verify_locations(cadata=pems.client_ca.decode("ascii", "replace"))
@@ -229,5 +229,5 @@ def _key(text: str | None, what: str) -> str:
 
 
 def _no_password() -> str:
-    """Without it OpenSSL would ask on the terminal."""
+    """Without this OpenSSL would ask on the terminal."""
     return ""

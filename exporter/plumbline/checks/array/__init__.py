@@ -1,4 +1,4 @@
-"""Every check of arrays and paths, literally."""
+"""Every check of arrays and paths."""
 
 from __future__ import annotations
 

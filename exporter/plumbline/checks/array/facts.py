@@ -1,4 +1,4 @@
-"""What the checks of arrays and paths ask: the readings, and pools joined of what the module and the tool tell."""
+"""What the checks of arrays and paths need: the readings, with ZFS pools merged from the module and the tool."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from plumbline.sources.disk.zpool_status import PoolStatus, Vdev
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A ZFS pool. ``errors`` and ``unhealthy`` are ``None`` where zpool status could not be asked."""
+    """A ZFS pool. ``errors`` and ``unhealthy`` are ``None`` where zpool status could not be read."""
 
     name: str
     state: str
     data_errors: int | None = None
     errors: tuple[Vdev, ...] | None = None
-    """Devices that have counted errors; the innermost ones."""
+    """Innermost devices that have counted errors."""
     unhealthy: tuple[str, ...] | None = None
-    """Devices that are neither ONLINE nor a spare that is fit; the innermost ones."""
+    """Innermost devices that are neither ONLINE nor a usable spare."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayFacts:
-    """All of it."""
+    """The facts of one host."""
 
     raids: tuple[MdArray, ...] = ()
     pools: tuple[Pool, ...] = ()
@@ -35,7 +35,7 @@ class ArrayFacts:
 
 
 def array_facts(readings: Readings) -> ArrayFacts:
-    """All that is known of them."""
+    """Collect the facts of one host."""
     arrays = readings.arrays
     return ArrayFacts(arrays.md.arrays if arrays.md else (), tuple(_pools(arrays)), arrays.multipath or ())
 
@@ -58,7 +58,7 @@ def _pool(name: str, state: str, status: PoolStatus | None) -> Pool:
 
 
 def _innermost(vdevs: Iterable[Vdev]) -> Iterator[Vdev]:
-    """Without the groups whose members say it more exactly. Names may hold slashes (files), so a prefix must end."""
+    """Without groups whose members are more specific. Names may contain slashes (files), so compare up to a slash."""
     every = list(vdevs)
     for vdev in every:
         if not any(other.path.startswith(f"{vdev.path}/") for other in every):

@@ -1,4 +1,4 @@
-"""Software RAID: is all of it there, and do its copies agree?"""
+"""Software RAID: is every disk there, and do the copies agree?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RUNS_NOT = frozenset({"inactive", "broken"})
 def _degraded(facts: ArrayFacts) -> Iterator[Verdict]:
     for raid in facts.raids:
         if raid.level == "container" or raid.state == "clear":
-            continue  # a container holds disks and no data; a cleared array is none any more
+            continue  # a container holds disks and no data; a cleared array is no longer one
         if raid.state in _RUNS_NOT:
             yield _not_running(raid)
         elif raid.degraded_disks is not None:
@@ -58,7 +58,7 @@ def _missing(raid: MdArray, missing: int) -> Verdict:
 
 
 def _refill(raid: MdArray, faulty: list[str]) -> Fix:
-    """A disk that merely dropped out can come back; which one it was only a faulty member tells."""
+    """A disk that merely dropped out can be re-added; only a faulty member shows which one it was."""
     device = _device(raid)
     if not faulty:
         return Fix(

@@ -1,4 +1,4 @@
-"""Disks with several paths: can all of them be taken?"""
+"""Disks with several paths: is every path usable?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _lost(facts: ArrayFacts) -> Iterator[Verdict]:
         unreadable = sum(path.state == _UNREADABLE for path in disk.paths)
         lost = [path for path in disk.paths if path.state not in _FIT and path.state != _UNREADABLE]
         if unreadable and not lost:
-            continue  # an unreadable state says neither fit nor lost
+            continue  # an unreadable state means neither usable nor lost
         several = len(disk.paths) > 1
         should = f"all {len(disk.paths)} paths fit" if several else "two paths or more"
         if disk.usable and not lost:
@@ -42,9 +42,9 @@ def _lost(facts: ArrayFacts) -> Iterator[Verdict]:
 
 
 def _alone(disk: MultipathDisk, should: str) -> Verdict:
-    """A path whose device was taken away is not there any more to be seen as lost.
+    """A path whose device was removed is no longer there to show as lost.
 
-    NVMe over fabrics with one portal is a usual configuration; device-mapper makes a map of two paths or more.
+    NVMe over fabrics commonly has one portal; device-mapper makes a map of two paths or more.
     """
     severity = Severity.INFO if disk.device.startswith("nvme") else Severity.WARNING
     return Verdict(

@@ -1,4 +1,4 @@
-"""ZFS pools: do they serve, and have their devices counted errors?"""
+"""ZFS pools: do they work, and have their devices counted errors?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every check of the disk layer, literally."""
+"""Every check of the disk layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHECKS: tuple[Check[Disks], ...] = (
     *completion.CHECKS,
     *cache.CHECKS,
 )
-"""What the disk is taken for, how requests wait, how they complete, when a write is done."""
+"""In order: what the kernel takes the disk for, how requests wait, how they complete, when a write is done."""
 
 
 def judge(disks: Disks) -> tuple[Finding, ...]:

@@ -1,8 +1,8 @@
 """When is a write done: in a cache that a power cut empties, or beyond it?
 
-Two settings look alike. ``/sys/block/sdb/queue/write_cache`` is what the *kernel* goes by: "write through" there ends
-its flushes and changes nothing in the disk. ``/sys/block/sdb/device/scsi_disk/*/cache_type``, ``hdparm -W``, ``sdparm``
-and ``smartctl -s wcache`` speak to the *disk*. A fix here never writes "write through" to the first.
+Two settings look alike. ``/sys/block/sdb/queue/write_cache`` tells the *kernel*: "write through" there ends its flushes
+and changes nothing in the disk. ``/sys/block/sdb/device/scsi_disk/*/cache_type``, ``hdparm -W``, ``sdparm`` and
+``smartctl -s wcache`` set the *disk*. A fix here never writes "write through" to the first.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from plumbline.checks.disk.facts import Disks
 from plumbline.checks.model import Check, Severity, Verdict
 from plumbline.sources.disk.queuesettings import WRITE_BACK
 
+# Not volumes of a RAID controller: their cache may have a battery, and the controller's tool sets it
 _OWN_CACHE = ("sata", "sas")
-"""Not volumes of a RAID controller: their cache has a battery, or has not, and is set with the controller's tool."""
 _MEASURE = (
     "Measure first and after: fio --direct=1 --fsync=1 --rw=randwrite --bs=4k --iodepth=1 on a disk without data."
     " A disk without power-loss protection gets slower; keep its cache then. hdparm -W 0 or sdparm --clear=WCE do the"

@@ -1,4 +1,4 @@
-"""What happens when a disk is done with a request: on which CPU, and what it pays besides."""
+"""How a disk completes a request: on which CPU, and at what extra cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the disk checks ask about a disk: what it is, how the kernel runs its requests, and whose it is."""
+"""What the disk checks need to know: what a disk is, how the kernel runs its requests, and who uses it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.queuesettings import WRITE_BACK, QueueSettings
 
 REAL_TRANSPORTS = frozenset({"sata", "sas", "scsi", "nvme"})
-"""Attached to this host itself. Not what is made of software, a hypervisor's, an array's over a network, nor USB and
-cards: those are set elsewhere, or serve no storage."""
+"""Attached to this host itself. Not software devices, a hypervisor's, an array's over a network, USB and cards: those
+are set elsewhere, or serve no storage."""
 
+# SSD models: the word itself, and names of Samsung, Micron and HGST without it. Not hybrids (SSHD).
 _FLASH_BY_NAME = re.compile(r"\b(?:NVMe|Solid State)\b|SSD|\b(?:MZ7|MZILS|MZILT|MTFD|HUSM[HMR])", re.IGNORECASE)
-"""Models of SSDs: the word itself, and those of Samsung, Micron and HGST that do without it. Not hybrids (SSHD)."""
 _OSD_KINDS = frozenset({"osd", "osd-db", "osd-wal"})
 
 
@@ -26,7 +26,7 @@ class Disk:
     block: BlockDevice
     queue: QueueSettings
     osds: frozenset[str] = frozenset()
-    """Ceph's daemons with data, database or log on it."""
+    """Ceph daemons with data, database or log on it."""
 
     @property
     def device(self) -> str:
@@ -35,34 +35,34 @@ class Disk:
 
     @property
     def volatile_cache(self) -> bool | None:
-        """By the disk's own word its cache is volatile; only SCSI and ATA disks give it."""
+        """Whether the disk itself reports a volatile cache; only SCSI and ATA disks report it."""
         return None if self.queue.device_cache is None else self.queue.device_cache == WRITE_BACK
 
     @property
     def physical(self) -> bool:
-        """Hardware in or at this host."""
+        """Whether it is hardware in or at this host."""
         return self.block.transport in REAL_TRANSPORTS and self.block.device_class in ("nvme", "ssd", "hdd")
 
     @property
     def controller(self) -> bool:
-        """Perhaps a RAID controller's volume: no SAS or SATA port of its own is seen, so the controller may reorder."""
+        """Whether it may be a RAID controller's volume, which may reorder: it shows no SAS or SATA port of its own."""
         return self.block.transport == "scsi"
 
     @property
     def names_flash(self) -> bool:
-        """Its model's name says that nothing in it turns."""
+        """Whether its model name says that it is flash."""
         return _FLASH_BY_NAME.search(self.block.model or "") is not None
 
     @property
     def medium(self) -> str | None:
-        """``flash`` or ``rotating``, where the disk is physical; its model's name stands above the kernel's flag."""
+        """``flash`` or ``rotating``, for a physical disk; its model name overrides the kernel's flag."""
         if not self.physical:
             return None
         return "rotating" if self.block.device_class == "hdd" and not self.names_flash else "flash"
 
     @property
     def user(self) -> str:
-        """``osd.3, osd.4``, for people; empty where it is no OSD's."""
+        """``osd.3, osd.4``, for display; empty where no OSD uses it."""
         return ", ".join(sorted(self.osds))
 
 
@@ -70,7 +70,7 @@ Disks = tuple[Disk, ...]
 
 
 def disk_facts(readings: Readings) -> Disks:
-    """All disks."""
+    """The facts of all disks."""
     queues = {queue.device: queue for queue in readings.queues}
     osds: dict[str, set[str]] = defaultdict(set)
     for device, kind, name in readings.disk_uses:

@@ -21,8 +21,8 @@ _NOW = (
 _RESTART = "systemctl restart plumbline.service"
 
 Latency: TypeAlias = LatencyReading | str | None
-"""Text: why there are no histograms; ``None``: not known. Nobody is advised to get what this kernel or machine can't
-have."""
+"""A text says why there are no histograms; ``None``: unknown. No advice where this kernel or machine can't have
+them."""
 
 
 def _histograms(latency: Latency) -> Iterator[Verdict]:

@@ -1,4 +1,4 @@
-"""What the kernel takes a disk for: everything above it decides by one flag."""
+"""What medium the kernel takes a disk for: everything above it decides by one flag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How requests wait for a disk: in which order, how many, and what is read besides."""
+"""How requests wait for a disk: in which order, how many, and what is read ahead."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from plumbline.checks import disk_fixes
 from plumbline.checks.disk.facts import Disk, Disks
 from plumbline.checks.model import Check, Severity, Verdict
 
+# Today's scheduler → its counterpart in kernels with the older kind of queue (up to 4.20)
 _SINGLE_QUEUE = {"none": "noop", "mq-deadline": "deadline"}
-"""Today's scheduler → the one that kernels with the older kind of queue (up to 4.20) have in its place."""
 _FLASH = frozenset({"none", "mq-deadline", "kyber", "noop", "deadline"})
 _ROTATING = frozenset({"mq-deadline", "bfq", "deadline", "cfq"})
 _SWITCHING = "The queue is emptied first: requests to the disk wait for a moment."
+# VM_READAHEAD_PAGES, include/linux/mm.h
 _DEFAULT_READ_AHEAD_KIB = 128
-"""VM_READAHEAD_PAGES, include/linux/mm.h."""
+# Twice BLKDEV_DEFAULT_RQ, as schedulers get: blk_mq_init_sched(), block/blk-mq-sched.c
 _DEFAULT_REQUESTS = 256
-"""Twice BLKDEV_DEFAULT_RQ, as the schedulers are given: blk_mq_init_sched(), block/blk-mq-sched.c."""
 
 
 def _scheduler(disks: Disks) -> Iterator[Verdict]:
@@ -36,7 +36,7 @@ def _scheduler(disks: Disks) -> Iterator[Verdict]:
 
 
 def _wanted(disk: Disk) -> tuple[tuple[str, ...], frozenset[str], Severity, str]:
-    """What to set, the best first; what is as good; how bad the rest is, and why."""
+    """What to set, the best first; what is as good; the severity of anything else, and why."""
     if disk.medium == "flash":
         because = "Its documentation says what it costs: a share of each CPU for each request, which caps the rate."
         return ("none", "mq-deadline"), _FLASH, Severity.WARNING, because

@@ -1,4 +1,4 @@
-"""Every check of disks' health, literally."""
+"""Every check of disks' health."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from plumbline.checks.health.facts import Disks
 from plumbline.checks.model import Check, Finding, worst_first
 
 CHECKS: tuple[Check[Disks], ...] = (*failing.CHECKS, *wearing.CHECKS, *reading.CHECKS)
-"""The disk fails, it wears out or runs hot, it can't be asked."""
+"""In order: the disk fails, it wears out or runs hot, its health can't be read."""
 
 
 def judge(disks: Disks) -> tuple[Finding, ...]:

@@ -9,12 +9,12 @@ from plumbline.checks.model import Fix
 
 
 def look(disk: Disk, caution: str) -> Fix:
-    """Everything the disk says. This changes nothing; ``caution`` says what follows from it."""
+    """Show everything the disk reports. This changes nothing; ``caution`` says what follows from it."""
     return Fix(f"smartctl -x {_node(disk)}", caution=f"This only shows. {caution} {replacement(disk)}".strip())
 
 
 def long_test(disk: Disk, caution: str) -> Fix:
-    """Let a SATA or SAS disk read all of itself; of NVMe only newer ones can, and smartctl since 7.4."""
+    """Have a SATA or SAS disk read all of itself; of NVMe only newer ones can, and smartctl since 7.4."""
     if disk.nvme:
         return look(disk, caution)
     test = (
@@ -24,7 +24,7 @@ def long_test(disk: Disk, caution: str) -> Fix:
 
 
 def replacement(disk: Disk) -> str:
-    """How to take it out of service."""
+    """How to take the disk out of service."""
     osds = [osd for osd in disk.osd.split(",") if osd.startswith("osd.")]
     if not osds:
         return "Before it is replaced: who uses it? lsblk shows."

@@ -1,4 +1,4 @@
-"""What the health checks ask about a disk."""
+"""What the health checks need to know about a disk."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SILENT = DiskHealth()
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """One disk by its own words."""
+    """One disk, as it reports itself."""
 
     state: DiskState
     osd: str = ""
-    """Ceph's OSDs on it, ``osd.3`` or ``osd.3,osd.4``."""
+    """OSDs on it, ``osd.3`` or ``osd.3,osd.4``."""
     media_errors: Count | None = None
 
     @property
@@ -28,17 +28,17 @@ class Disk:
 
     @property
     def health(self) -> DiskHealth:
-        """Its figures; one that does not answer, or sleeps, has none."""
+        """Its figures; empty for a disk that sleeps or does not answer."""
         return self.state.health or _SILENT
 
     @property
     def seen_before(self) -> bool:
-        """It has given figures since the daemon started."""
+        """Whether it has reported figures since the daemon started."""
         return self.state.last_success_at is not None
 
     @property
     def nvme(self) -> bool:
-        """By its name."""
+        """Whether it is NVMe, by its name."""
         return self.device.startswith("nvme")
 
 
@@ -46,7 +46,7 @@ Disks = tuple[Disk, ...]
 
 
 def health_facts(readings: Readings, growth: Growth) -> Disks:
-    """All disks that can be asked."""
+    """The facts of all disks that can be asked."""
     return tuple(_disks(readings, growth))
 
 

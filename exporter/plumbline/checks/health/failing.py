@@ -1,4 +1,4 @@
-"""Disks that fail: their own verdict, data they could not correct, sectors they could not read."""
+"""Failing disks: their own verdict, data they could not correct, sectors they could not read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plumbline.checks.health.facts import Disk, Disks
 from plumbline.checks.model import Check, Severity, Verdict
 from plumbline.checks.text import counted, listed, plural
 
-_NOT_A_FAILURE = frozenset({"spare", "temperature"})  # checks of their own
+_NOT_A_FAILURE = frozenset({"spare", "temperature"})  # these have checks of their own
 
 
 def _smart_failed(disks: Disks) -> Iterator[Verdict]:

@@ -1,4 +1,4 @@
-"""Disks whose health can't be had, and how to get it."""
+"""Disks whose health can't be read, and how to make it readable."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from plumbline.checks.health.facts import Disk, Disks
 from plumbline.checks.model import Check, Severity, Verdict
 from plumbline.sources.disk.diskhealth import endurance_left_s
 
-_SOON_PERCENT = 90  # from this share of the rated endurance on it is time to order a new disk
+_SOON_PERCENT = 90  # of the rated endurance: from here on it is time to order a new disk
 _DAY_S = 86400.0
 
 

@@ -1,4 +1,4 @@
-"""Every check of the network layer, literally."""
+"""Every check of the network layer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHECKS: tuple[Check[NetworkFacts], ...] = (
     *bond.CHECKS,
     *infiniband.CHECKS,
 )
-"""In the order in which the documents look: interrupts, turns, flow control, rings, link, TCP."""
+"""In the documents' order: interrupts, receive turns, flow control, rings, link, TCP; then bonds and InfiniBand."""
 
 
 def judge(facts: NetworkFacts) -> tuple[Finding, ...]:

@@ -1,4 +1,4 @@
-"""Bonds: do all members carry, and together?"""
+"""Bonds: are all members up, and aggregated?"""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _faults(bond: Bond, slaves: list[Slave]) -> Iterator[str]:
 
 
 def _lacp_fix(bond: Bond) -> Fix:
-    """Nothing here mends the switch; the file says which port it has to be looked for at."""
+    """Only the switch can fix this; the file shows which port to look for there."""
     return Fix(
         f"cat /proc/net/bonding/{shlex.quote(bond.device)}",
         caution="This only shows; what mends it is at the switch: LACP on these ports, all in one channel group, to "

@@ -1,6 +1,6 @@
-"""What the network checks ask about a host: pure data, every part of which may be unknown (``None``).
+"""What the network checks need to know about a host: pure data, any part of which may be unknown (``None``).
 
-Unknown is no reason to advise: a check that needs a fact that is not there says nothing.
+A check gives no advice when a fact it needs is unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plumbline.sources.net.linkmodes import LinkModes
 from plumbline.sources.net.pause import PauseState
 
 PARAVIRTUAL = frozenset({"virtio_net", "vmxnet3", "hv_netvsc", "netvsc", "xen_netfront", "vif", "ena", "gve", "mana"})
-"""Drivers of ports that a hypervisor makes up: their rings, speed and moderation are the other side's business."""
+"""Drivers of ports that a hypervisor emulates: the other side determines their rings, speed and moderation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,38 +31,38 @@ class Nic:
 
     device: str
     driver: str | None = None
-    """For software links their kind."""
+    """The kind, for software links."""
     bus: str = ""
-    """Address of the hardware, ``0000:3b:00.0``; empty for software links."""
+    """The hardware's bus address, ``0000:3b:00.0``; empty for software links."""
     up: bool | None = None
     storage: bool | None = None
-    """Carries Ceph's traffic, itself or below a bond, VLAN or bridge; ``None``: nobody said which ones do."""
+    """Carries Ceph's traffic, itself or below a bond, VLAN or bridge; ``None``: it is unknown which ones do."""
     roles: frozenset[str] = frozenset()
-    """Ceph's networks whose address this interface itself has."""
+    """Ceph networks in which this interface itself has an address."""
     mtu_bytes: int | None = None
     speed_mbps: int | None = None
     modes: LinkModes = field(default_factory=LinkModes)
     rings: RingSizes = field(default_factory=RingSizes)
     ring_drops: Count | None = None
-    """Received frames for which there was no descriptor."""
+    """Received frames dropped for want of a descriptor."""
     fifo_drops: Count | None = None
-    """Received frames that the port's own buffer could not hold."""
+    """Received frames that did not fit into the port's own buffer."""
     pause: PauseConfig | None = None
     pause_frames_received: Count | None = None
     coalescing: Coalescing | None = None
     offloads: Mapping[str, bool] = field(default_factory=dict)
-    """By the names that ``ethtool -k`` prints."""
+    """By the names of ``ethtool -k``."""
     interrupts: IrqBalance | None = None
-    """``None``: too few lately."""
+    """``None``: too few interrupts lately."""
 
     @property
     def physical(self) -> bool | None:
-        """A real port: not made of software, and not a hypervisor's."""
+        """Whether it is a real port: neither software nor a hypervisor's."""
         return None if self.driver is None else bool(self.bus) and self.driver not in PARAVIRTUAL
 
     @property
     def loses(self) -> bool:
-        """Received frames are being lost for want of room."""
+        """Whether received frames are being lost for want of room."""
         return any(count is not None and count.grows for count in (self.ring_drops, self.fifo_drops))
 
 
@@ -80,25 +80,25 @@ class SoftnetCpu:
 
 @dataclass(frozen=True, slots=True)
 class NetworkFacts:
-    """One host, looked at for ``window_s`` seconds (``None``: once, nothing is known to grow or not)."""
+    """One host, watched for ``window_s`` seconds (``None``: looked at once, growth is unknown)."""
 
     window_s: float | None = None
     nics: tuple[Nic, ...] = ()
     softnet: tuple[SoftnetCpu, ...] = ()
     sysctl: SysctlReading = field(default_factory=lambda: SysctlReading({}, {}))
     tcp_receive_drops: Count | None = None
-    """Segments thrown away because a socket's receive buffer was full."""
+    """Segments dropped because a socket's receive buffer was full."""
     bonds: tuple[Bond, ...] = ()
     infiniband: InfinibandReading = field(default_factory=lambda: InfinibandReading((), {}))
 
     @property
     def loses(self) -> bool:
-        """Some port is losing received frames for want of room."""
+        """Whether some port is losing received frames for want of room."""
         return any(nic.loses for nic in self.nics)
 
 
 def network_facts(readings: Readings, growth: Growth) -> NetworkFacts:
-    """All that is known of the network."""
+    """Collect the facts of one host's network."""
     tcp = readings.tcp
     return NetworkFacts(
         window_s=growth.seen_s,
@@ -187,7 +187,7 @@ def _softnet(readings: Readings, growth: Growth) -> Iterator[SoftnetCpu]:
 
 
 def _with_churns(bond: Bond, churns: Churns) -> Bond:
-    """With what netlink of older kernels does not say."""
+    """Add the churn states that netlink of older kernels lacks."""
     slaves = []
     for slave in bond.slaves:
         known = churns.get((bond.device, slave.device), SlaveChurn())

@@ -1,4 +1,4 @@
-"""Flow control (802.3x pause frames) and interrupt moderation: both are on by default and should be found on."""
+"""Flow control (802.3x pause frames) and interrupt moderation: both are on by default and should stay on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _pause_off(facts: NetworkFacts) -> Iterator[Verdict]:
 
 
 def _paused_by_others(nic: Nic) -> bool:
-    """Who is being stopped by the other end already must not be told to send more of the same."""
+    """Whether the other end already pauses this port, which must then not be advised to send pause frames too."""
     return nic.pause_frames_received is not None and nic.pause_frames_received.grows
 
 
@@ -75,7 +75,7 @@ def _coalescing_off(facts: NetworkFacts) -> Iterator[Verdict]:
 
 
 def _moderates(rx: Moderation) -> bool | None:
-    """``None``: the driver tells too little. No delay and at most one frame is an interrupt for every frame."""
+    """``None``: the driver reports too little. No delay and at most one frame is an interrupt for every frame."""
     if rx.adaptive or rx.delay_us or (rx.frames or 0) > 1:
         return True
     if rx.delay_us is None:
@@ -84,7 +84,7 @@ def _moderates(rx: Moderation) -> bool | None:
 
 
 def _moderation(now: Coalescing) -> str:
-    """The adaptive mode where the driver has one, the author's figures where not."""
+    """Adaptive mode where the driver has one, else the author's figures."""
     rx = now.receive
     if rx.adaptive is not None:
         return "adaptive-rx on" + (" adaptive-tx on" if now.transmit.adaptive is False else "")

@@ -1,4 +1,4 @@
-"""InfiniBand, as the Fujitsu slides look at it: ``ibstatus``, and IP over it in connected mode."""
+"""InfiniBand, as in the Fujitsu slides: ``ibstatus``, and IP over it in connected mode."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _inactive(facts: NetworkFacts) -> Iterator[Verdict]:
         should = "ACTIVE, LinkUp"
         if port.state == _ACTIVE and link_up:
             yield Verdict(subject, should, should)
-        elif link_up:  # a link without a state: nobody has configured it
+        elif link_up:  # a link without a state: no subnet manager has configured it
             is_ = "LinkUp, not ACTIVE"
             fix = Fix(
                 f"ibstat {shlex.quote(port.device)} {shlex.quote(port.port)}",
@@ -36,7 +36,7 @@ def _datagram(facts: NetworkFacts) -> Iterator[Verdict]:
     nics = {nic.device: nic for nic in facts.nics}
     for device, connected in facts.infiniband.ipoib_connected.items():
         nic = nics.get(device)
-        # mlx5 carries IPoIB in its own way ("enhanced"), which has no connected mode
+        # mlx5 implements IPoIB in its own way ("enhanced"), without a connected mode
         if nic is None or not nic.up or nic.driver is None or nic.driver.startswith("mlx5"):
             continue
         should = "connected"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from plumbline.checks.model import Check, Fix, Severity, Verdict
 from plumbline.checks.network.facts import NetworkFacts
 
+# Share of the busiest CPU: 1 in Figura 29, all on CPU 0; 0.15 in Figura 23, eight queues on eight CPUs
 _ON_ONE_CPU = 0.9
-"""Share of the busiest CPU. Figura 29, all on CPU 0, has 1; Figura 23, eight queues on eight CPUs, has 0.15."""
 
 
 def _on_one_cpu(facts: NetworkFacts) -> Iterator[Verdict]:
@@ -19,7 +19,7 @@ def _on_one_cpu(facts: NetworkFacts) -> Iterator[Verdict]:
             continue
         share, queues = nic.interrupts.share_max, nic.interrupts.active_vectors
         spread = min(queues, cpus)
-        if spread < 2:  # one queue has one interrupt, one CPU has all of them
+        if spread < 2:  # one queue has one interrupt, and one CPU takes them all
             continue
         is_ = f"{share:.0%} of {queues} queues' interrupts on one of {cpus} CPUs"
         should = f"spread over {spread} CPUs"

@@ -19,8 +19,8 @@ OFFLOADS = {
     "generic-segmentation-offload": "gso",
     "generic-receive-offload": "gro",
 }
-"""Feature as ``ethtool -k`` prints it → its word for ``ethtool -K``. Of Figura 39, what saves work for TCP and is on
-by default everywhere; LRO is off there and stays off (it breaks bridges), and the others depend on what is done."""
+"""Feature name in ``ethtool -k`` → its word for ``ethtool -K``. From Figura 39, those that save work for TCP and are on
+by default everywhere; LRO is off there and stays off (it breaks bridges), and the others depend on the workload."""
 
 
 def _slow(facts: NetworkFacts) -> Iterator[Verdict]:

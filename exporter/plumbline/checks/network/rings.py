@@ -31,7 +31,7 @@ def _ring_below_maximum(facts: NetworkFacts) -> Iterator[Verdict]:
 
 
 def _severity(nic: Nic) -> Severity | None:
-    """``None``: neither lost frames nor a storage interface asks for a larger ring, which costs cache and latency."""
+    """``None``: no reason for a larger ring, which costs cache and latency: no lost frames, no storage traffic."""
     drops = nic.ring_drops or Count(0, 0)
     if drops.grows or (drops.grew is None and drops.total):
         return Severity.WARNING

@@ -1,4 +1,4 @@
-"""The kernel's receive path behind the port: the time it gets, and the queue before the protocols."""
+"""The kernel's receive path behind the port: its budgets, and the queue before the protocols."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from plumbline.checks.text import listed, plural
 BUDGET, BUDGET_TIME = "net.core.netdev_budget", "net.core.netdev_budget_usecs"
 BACKLOG = "net.core.netdev_max_backlog"
 _DEFAULT_BUDGET, _DEFAULT_BACKLOG = 300, 1000  # net/core/hotdata.c
-_USUAL_BUDGET_US = 8000  # the default is two ticks: this at Debian's 250 Hz
+_USUAL_BUDGET_US = 8000  # the default is two ticks, which is this at Debian's 250 Hz
 _SHOULD = "hardly a turn cut off with packets left"
+# Beyond this many times the default, a longer turn only keeps the CPU from everything else
 _ENOUGH_FACTOR = 8
-"""Beyond so many times the default a longer turn only keeps the CPU from everything else."""
+# Fewer cut-off turns than one in ten seconds: a burst took two turns, which is what turns are for
 _RARE_PER_S = 0.1
-"""Fewer turns cut off than one in ten seconds: a burst was served in two turns, which is what turns are for."""
 _SPREAD = "Not a larger budget any more: spread the interrupts over more CPUs"
 
 
@@ -57,10 +57,10 @@ def _budget_time(facts: NetworkFacts) -> Iterator[Verdict]:
 
 
 def _attributed(facts: NetworkFacts, limit: str) -> tuple[int, str] | None:
-    """Time squeezes of the window by this limit, and why that is not sure; ``None``: nothing is known.
+    """Time squeezes of the window due to this limit, and why that is uncertain; ``None``: unknown.
 
-    Where nobody has told them apart, arithmetic may: a turn that the budget ended has processed that many packets,
-    so there can't have been more such turns than packets ÷ budget.
+    Where the limits are not counted apart, arithmetic may decide: a turn that the budget ended has processed that many
+    packets, so there can't have been more such turns than packets ÷ budget.
     """
     known = [each.squeezed_by_budget if limit == "budget" else each.squeezed_by_time for each in facts.softnet]
     grown = [count.grew for count in known if count is not None and count.grew is not None]
@@ -83,7 +83,7 @@ def _rare(facts: NetworkFacts, grew: int) -> bool:
 
 
 def _longer(name: str, now: int, default: int, *, least: int = 0) -> Fix:
-    """Twice as long a turn, as the author did (300 → 600), as long as that is of use; at least ``least``."""
+    """Double the turn, as the author did (300 → 600), as long as that helps; at least ``least``."""
     if now < default * _ENOUGH_FACTOR:
         return fixes.sysctl(
             name, [max(now * 2, least)], caution="Look at the counters again after some days under load."
@@ -92,7 +92,7 @@ def _longer(name: str, now: int, default: int, *, least: int = 0) -> Fix:
 
 
 def _squeeze_severity(facts: NetworkFacts) -> Severity:
-    """A turn cut off costs latency; a loss beside it is what it leads to."""
+    """A cut-off turn costs latency; it becomes a warning when frames are lost too."""
     return Severity.WARNING if facts.loses else Severity.INFO
 
 
@@ -150,7 +150,7 @@ def _backlog(facts: NetworkFacts) -> Iterator[Verdict]:
         yield Verdict(
             BACKLOG, f"{limit:,}, {plural(total, 'packet')} dropped since boot on {where}", should, fix, Severity.INFO
         )
-    else:  # raised already, and quiet: the counter keeps what was before
+    else:  # raised already, and quiet: the counter keeps earlier drops
         yield Verdict(BACKLOG, f"{limit:,}, {plural(total, 'packet')} dropped since boot, none lately", should)
 
 

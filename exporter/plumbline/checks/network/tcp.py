@@ -1,4 +1,4 @@
-"""TCP: its options, and the memory of its sockets. Advice only ever raises; a larger value is never called wrong."""
+"""TCP: its options, and the memory of its sockets. Advice only ever raises; a larger value is never wrong."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ DOCUMENTED = {
     WMEM_MAX: (4194304,),
 }
 """Figura 42, in bytes; vectors are minimum, default, maximum."""
+# Not the send default: every kernel has 16384 there, and automatic sizing only starts from it
 _JUDGED = {WMEM: (0, 2)}
-"""Not the default for sending: every kernel has 16384 there, and it is only where the kernel's own sizing begins."""
+# Bytes up to which the receive maximum is doubled while segments are dropped: 32 MiB is the bandwidth-delay product of
+# 100 Gb/s and 2.7 ms, more than any storage network has
 _LARGEST_RMEM = 33554432
-"""Bytes up to which the receive maximum is doubled while segments are being thrown away: 32 MiB is the
-bandwidth-delay product of 100 Gb/s and 2.7 ms, more than any storage network has."""
 
 
 def _at_least(name: str) -> Callable[[NetworkFacts], Iterator[Verdict]]:
@@ -46,7 +46,7 @@ def _receive_memory(facts: NetworkFacts) -> Iterator[Verdict]:
         yield from _at_least(RMEM)(facts)
         return
     is_ = f"{_bytes(now)}, {plural(lost.grew or 0, 'segment')} thrown away lately"
-    if now[2] >= _LARGEST_RMEM:  # more memory would only hide that the application does not read
+    if now[2] >= _LARGEST_RMEM:  # more memory would only hide an application that does not read
         yield Verdict(RMEM, is_, f"at least {_bytes(DOCUMENTED[RMEM])}")
         return
     goal = (*now[:2], min(now[2] * 2, _LARGEST_RMEM))
@@ -61,7 +61,7 @@ def _bytes(values: tuple[int, ...]) -> str:
 def _switched_on(name: str) -> Callable[[NetworkFacts], Iterator[Verdict]]:
     def judge(facts: NetworkFacts) -> Iterator[Verdict]:
         now = facts.sysctl.number(name)
-        if now is not None:  # tcp_timestamps has a 2, which is on as well
+        if now is not None:  # tcp_timestamps may be 2, which is on as well
             yield Verdict(name, str(now), "1", None if now else fixes.sysctl(name, [1]))
 
     return judge

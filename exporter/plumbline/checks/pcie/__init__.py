@@ -1,4 +1,4 @@
-"""Every check of PCI Express, literally."""
+"""Every check of PCI Express."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from plumbline.checks.pcie import errors, latency, link
 from plumbline.checks.pcie.facts import PcieFacts
 
 CHECKS: tuple[Check[PcieFacts], ...] = (*link.CHECKS, *latency.CHECKS, *errors.CHECKS)
-"""In the order in which a link is looked at: how wide and fast, what delays it, what breaks on it."""
+"""In the order in which to look at a link: how wide and fast, what delays it, what breaks on it."""
 
 
 def judge(facts: PcieFacts) -> tuple[Finding, ...]:

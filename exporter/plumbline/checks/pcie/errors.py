@@ -1,4 +1,4 @@
-"""Errors on the link that either end has reported."""
+"""Link errors that either end has reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the PCI Express checks ask about a host."""
+"""What the PCI Express checks need to know about a host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.sources.pci.pcidevices import PciFunction
 
 @dataclass(frozen=True, slots=True)
 class PcieErrors:
-    """Errors that one function has reported: a device, or a port, with what is ``below`` it."""
+    """Errors reported by one function: a device, or a port with the devices ``below`` it."""
 
     address: str
     below: tuple[str, ...]
@@ -28,10 +28,10 @@ class PcieFacts:
     devices: tuple[PciFunction, ...] = ()
     errors: tuple[PcieErrors, ...] = ()
     osd_disks: frozenset[str] = frozenset()
-    """Disks with OSDs' data."""
+    """Disks that hold OSD data."""
 
     def twins(self, device: PciFunction) -> tuple[PciFunction, ...]:
-        """The other devices of the same make: what differs between them and it is the slot and its settings."""
+        """The other devices of the same model: only the slot and its settings differ."""
         return tuple(
             each
             for each in self.devices
@@ -39,12 +39,12 @@ class PcieFacts:
         )
 
     def serves_osd(self, device: PciFunction) -> bool:
-        """OSDs' data is on its disks."""
+        """Whether its disks hold OSD data."""
         return not self.osd_disks.isdisjoint(device.devices)
 
 
 def pcie_facts(readings: Readings, growth: Growth) -> PcieFacts:
-    """All that is known of them."""
+    """Collect the facts of one host."""
     osd_disks = frozenset(disk for disk, osds in readings.osds.items() if osds)
     return PcieFacts(readings.pcie.functions, tuple(_errors(readings, growth)), osd_disks)
 

@@ -1,4 +1,4 @@
-"""What delays a device: the way through the chipset, and power saving that makes it wait.
+"""What delays a device: the path through the chipset, and power saving that makes it wait.
 
 The ICN-UNAM report found one of four equal NVMe drives slow in every test, and two things that set it apart.
 """
@@ -16,8 +16,8 @@ from plumbline.sources.pci.pcidevices import PciFunction
 UDEV_FILE = "/etc/udev/rules.d/90-storage-pcie.rules"
 TMPFILES_FILE = "/etc/tmpfiles.d/90-storage-pcie.conf"
 _POLICY = "/sys/module/pcie_aspm/parameters/policy"
+# setpci syntax: in DevCtl2, 0x28 from the start of the PCI Express capability, clear bit 10 and no other
 _LTR_OFF = "CAP_EXP+28.w=0000:0400"
-"""setpci's words for: in DevCtl2, 0x28 from the start of the PCI Express capability, clear bit 10 and no other."""
 
 
 def _ltr(facts: PcieFacts) -> Iterator[Verdict]:
@@ -30,7 +30,7 @@ def _ltr(facts: PcieFacts) -> Iterator[Verdict]:
             continue
         without = tuple(each for each in facts.twins(device) if each.ltr_enabled is False)
         if not tolerated_ns or not (without or facts.serves_osd(device)):
-            continue  # the kernel's default where firmware leaves it the choice: no harm is known of it by itself
+            continue  # the kernel's default where firmware leaves the choice: not known to do harm by itself
         is_ = f"on, {_microseconds(tolerated_ns)} tolerated{on(device)}"
         if without:
             because = f"Here equal hardware has it off: {addresses(without)}."
@@ -90,7 +90,7 @@ _PERFORMANCE = Fix(
 
 
 def _tolerated_ns(device: PciFunction) -> int:
-    """The longest wait that it may report as tolerable."""
+    """The longest wait that the device may report as tolerable."""
     return max(device.ltr_snoop_ns or 0, device.ltr_no_snoop_ns or 0)
 
 

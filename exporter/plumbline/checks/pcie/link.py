@@ -1,4 +1,4 @@
-"""The link: as fast and as wide as both of its ends can do."""
+"""The link: is it as fast and as wide as both of its ends allow?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MEND = (
 
 
 def _links(facts: PcieFacts) -> Iterator[PciFunction]:
-    """One of each card, with what hangs on all of its functions: they have one link together."""
+    """One function of each card, with the devices of all its functions, which share one link."""
     cards: dict[str, list[PciFunction]] = defaultdict(list)
     for device in facts.devices:
         cards[device.address.rpartition(".")[0]].append(device)
