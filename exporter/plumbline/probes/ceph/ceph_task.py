@@ -3,8 +3,8 @@
 This keeps librados and its threads out of the daemon, and a process that hangs is killed. ``ceph`` and ``rados`` could
 do most of it, but the first takes a second of CPU to start, and the second can't remove anything from a full pool.
 
-Started by ``osd_lookup.py``, ``rados_bench.py``, ``fingerprinting.py`` and ``cephmapwatch.py`` as ``… <task as JSON>``;
-the answer is one JSON line. On error: one line on stderr, exit status 1.
+Started by ``osd_lookup.py``, ``rados_bench.py``, ``background/fingerprint.py`` and ``background/ceph_map.py`` as
+``… <task as JSON>``; the answer is one JSON line. On error: one line on stderr, exit status 1.
 """
 
 from __future__ import annotations
