@@ -123,8 +123,7 @@ hangs blocks readers (``q->sysfs_lock``). Until a queue answers, it is assumed n
 
 
 class BlockLatency:
-    """The program in the kernel, from :meth:`open` to :meth:`close`. Opened once: the privileges are dropped
-    afterwards."""
+    """The program in the kernel, from :meth:`open` to :meth:`close`. Opened once: privileges are dropped then."""
 
     def __init__(
         self,

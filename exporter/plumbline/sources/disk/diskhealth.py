@@ -61,8 +61,7 @@ class DiskHealth:
 
 
 def endurance_left_s(health: DiskHealth) -> float | None:
-    """Remaining lifetime in powered-on seconds at the average wear so far; ``None`` below 1 %, where wear is too
-    coarse.
+    """Powered-on seconds left at the average wear so far; ``None`` below 1 %, where the estimate is too coarse.
 
     A disk worn to the share w after t powered-on seconds wears out at t / w, so t / w - t = t × (1 - w) / w remain;
     0 for a disk beyond that. Disks estimate wear in whole percents, so at 1 % it may be wrong by half.

@@ -83,8 +83,7 @@ def parse_diskstats(
 
 
 def read_diskstats(roots: Roots, *, keep: Callable[[str], bool]) -> tuple[DiskStats, ...]:
-    """Read and parse the file once; ``keep`` is usually a :class:`WholeDisks`. :class:`Unavailable` without the
-    file."""
+    """Read and parse the file once; ``keep`` is usually a :class:`WholeDisks`. ``Unavailable`` without the file."""
     path = roots.proc / "diskstats"
     try:
         data = read_kernel(path, TABLE)

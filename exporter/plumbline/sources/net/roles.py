@@ -48,8 +48,7 @@ def assign(
     conf: CephConf | None,
     sockets: Callable[[], CephSockets],
 ) -> tuple[Role, ...]:
-    """Roles in order. ``sockets`` is called only on a Ceph node, if ``ceph.conf`` gives no role and the config not
-    both."""
+    """Roles in order. ``sockets`` is called only on a Ceph node whose configuration files leave a role open."""
     local = [
         (links[each.ifindex].name, each.address)
         for each in addresses
