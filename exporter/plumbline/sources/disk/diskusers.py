@@ -99,8 +99,7 @@ def _pools(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
 
 
 def _mounted(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
-    """One use per filesystem, by the first mount of its whole tree: bind mounts (Kubernetes makes hundreds) don't
-    count."""
+    """One use per filesystem, by its first whole-tree mount: bind mounts (Kubernetes makes hundreds) don't count."""
     first: dict[str, Mount] = {}
     for mount in _mounts(roots):
         for node in _nodes_of(mount, tree, roots):

@@ -142,8 +142,7 @@ class _Report(_Lenient, frozen=True):
 
 
 def parse_answer(text: bytes, *, source: str) -> Answer:
-    """Parse one disk's answer. :class:`NoHealth` when it explains why there is none, :class:`ParseError` if
-    malformed."""
+    """Parse one disk's answer. :class:`NoHealth` when it says why there is none, :class:`ParseError` if malformed."""
     try:
         report = msgspec.json.decode(text, type=_Report)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -52,8 +52,7 @@ NO_ZFS = ZfsReading({}, None)
 
 
 def parse_kstat(text: str, *, source: str) -> dict[str, int]:
-    """The unsigned 64-bit values of a named kstat by name; other types are omitted. :class:`ParseError` if
-    malformed."""
+    """The unsigned 64-bit values of a named kstat, by name; others are omitted. :class:`ParseError` if malformed."""
     lines = text.splitlines()
     if len(lines) < _HEADER_LINES or lines[1].split() != ["name", "type", "data"]:
         raise ParseError(source, "the second line is not 'name type data'", line=2)

@@ -48,7 +48,10 @@ def assign(
     conf: CephConf | None,
     sockets: Callable[[], CephSockets],
 ) -> tuple[Role, ...]:
-    """Roles in order. ``sockets`` is called only on a Ceph node whose configuration files leave a role open."""
+    """Roles in order.
+
+    ``sockets`` is called only on a Ceph node where ``ceph.conf`` gives no role and ``configured`` lacks one.
+    """
     local = [
         (links[each.ifindex].name, each.address)
         for each in addresses
