@@ -91,8 +91,7 @@ def parse_pools(answer: Any, rules: Mapping[int, Rule]) -> tuple[Pool, ...]:
 
 
 def parse_full_ratios(answer: Any) -> Mapping[str, float]:
-    """Limit (``nearfull``, ``backfillfull``, ``full``) → ratio of the decoded ``osd dump``; ``ParseError`` if
-    malformed."""
+    """Limit (``nearfull``, ``backfillfull``, ``full``) → ratio of the decoded ``osd dump``; else ``ParseError``."""
     try:
         return {limit: _ratio(answer[key]) for limit, key in _LIMITS.items()}
     except _WRONG as error:

@@ -95,8 +95,7 @@ def parse_vector(data: bytes, *, source: str) -> tuple[Series, ...]:
 
 
 def parse_matrix(data: bytes, *, source: str) -> tuple[Track, ...]:
-    """Parse a range query's answer; NaN points, and series without other points, are omitted. ``ParseError`` on
-    error."""
+    """Parse a range query's answer; NaN points, and series with no other points, are left out. or ``ParseError``."""
     try:
         found = [msgspec.json.decode(bytes(each), type=_Values) for each in _results(data, "matrix", source)]
         tracks = (Track(each.metric, tuple((at, float(value)) for at, value in each.values)) for each in found)
