@@ -25,6 +25,7 @@ _WARN = 0
 _TYPEDEF = 8  # BTF_KIND_TYPEDEF
 _PRINT = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 
+# result and argument types of all functions called
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "libbpf_set_print": (c_void_p, (c_void_p,)),
     "bpf_object__open_mem": (c_void_p, (c_char_p, c_size_t, c_void_p)),
@@ -44,7 +45,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "btf__type_by_id": (c_void_p, (c_void_p, c_uint32)),
     "btf__free": (None, (c_void_p,)),
 }
-"""Result and argument types of all functions called."""
 
 
 class BpfError(PlumblineError):
