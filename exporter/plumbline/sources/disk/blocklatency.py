@@ -123,7 +123,7 @@ hangs blocks readers (``q->sysfs_lock``). Until a queue answers, it is assumed n
 
 
 class BlockLatency:
-    """The program in the kernel, from :meth:`open` to :meth:`close`. Opened once: privileges are dropped then."""
+    """The program in the kernel, from :meth:`open` to :meth:`close`. Opened once: rights are dropped afterwards."""
 
     def __init__(
         self,
