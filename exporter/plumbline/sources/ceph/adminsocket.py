@@ -1,8 +1,7 @@
 """Query Ceph daemons through their admin sockets: many at once, in one thread, within one deadline.
 
 ``src/common/admin_socket.cc`` of Ceph: a client connects to a Unix stream socket and sends one command as JSON and a
-NUL
-byte. It receives the length of the answer (4 bytes, big-endian) and the answer; then the daemon closes::
+NUL byte. It receives the length of the answer (4 bytes, big-endian) and the answer; then the daemon closes::
 
     {"prefix": "perf histogram dump", "format": "json"}\\0   →   00 00 48 6a { "osd": … }
 

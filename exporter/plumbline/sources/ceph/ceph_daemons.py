@@ -4,8 +4,7 @@
     /etc/systemd/system/ceph-mon.target.wants/ceph-mon@stor01.service
     /var/lib/ceph/<fsid>/mon.stor01, /var/lib/ceph/<fsid>/mgr.stor01.abcdef             cephadm
     /etc/systemd/system/ceph-<fsid>.target.wants/ceph-<fsid>@mon.stor01.service
-    /var/lib/rook/mon-a                                                                 Rook; its managers leave no
-    trace
+    /var/lib/rook/mon-a                                                                 Rook; its managers leave nothing
 
 ``/var/lib/ceph`` is closed to other users, as are the admin sockets in ``/run/ceph``, which would add nothing. Anyone
 may read which units are enabled. https://docs.ceph.com/en/latest/cephadm/operations/, rook.io: dataDirHostPath

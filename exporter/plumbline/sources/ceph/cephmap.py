@@ -1,7 +1,6 @@
 """The cluster map as one reading: OSDs and their places, pools and their rules, limits, and usage.
 
-:mod:`.cephmap_osds` and :mod:`.cephmap_pools` parse the parts; :mod:`plumbline.background.ceph_map` queries the
-cluster.
+:mod:`.cephmap_osds` and :mod:`.cephmap_pools` parse the parts; :mod:`plumbline.background.ceph_map` asks for them.
 """
 
 from __future__ import annotations

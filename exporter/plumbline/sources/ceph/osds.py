@@ -1,7 +1,7 @@
 """The state of this host's OSDs, from their admin sockets.
 
-One thread queries all of them at once (:mod:`.adminsocket`). An OSD that hangs takes until the deadline and is reported
-as not answering; the others are not affected.
+One thread queries all of them at once (:mod:`.adminsocket`). An OSD that hangs delays only the reading, until the
+deadline; it is reported as not answering, the others as usual.
 """
 
 from __future__ import annotations

@@ -5,17 +5,15 @@ small file per interrupt, with the possible CPUs in order::
     0,81206
 
 ``/proc/interrupts`` (kernel/irq/proc.c, ``show_interrupts``): all interrupts of the machine in one file, with the
-online
-CPUs named in its first line; three megabytes on a large host::
+online CPUs named in its first line; three megabytes on a large host::
 
                CPU0       CPU1
      38:          0      81206 PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0
     NMI:          0          0   Non-maskable interrupts
 
 The first is preferred, because a host's thousand other interrupts cost nothing there. The second is used where the
-first
-is missing, or truncated at its 4,095 bytes (more than 372 CPUs, each interrupted a billion times). The counters are
-32 bits wide and restart at 0 whenever a driver requests the interrupt again.
+first is missing, or truncated at its 4,095 bytes (more than 372 CPUs, each interrupted a billion times). The counters
+are 32 bits wide and restart at 0 whenever a driver requests the interrupt again.
 """
 
 from __future__ import annotations

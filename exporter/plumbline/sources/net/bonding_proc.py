@@ -2,8 +2,7 @@
 
 https://github.com/torvalds/linux/blob/v6.12/drivers/net/bonding/bond_procfs.c (``bond_info_show_slave``)
 
-One block per slave; in mode 802.3ad it has these lines (and more for readers with CAP_NET_ADMIN, which are not
-needed)::
+One block per slave, in mode 802.3ad with these lines (and more, not needed, for readers with CAP_NET_ADMIN)::
 
     Slave Interface: enp145s0f0
     MII Status: up

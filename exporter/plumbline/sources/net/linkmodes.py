@@ -4,8 +4,7 @@ https://docs.kernel.org/networking/ethtool-netlink.html#linkmodes-get
 https://github.com/torvalds/linux/blob/v6.18/include/uapi/linux/ethtool.h (``ETHTOOL_LINK_MODE_*_BIT``)
 
 Slow tier: many drivers query their firmware or the PHY. Both forms are wide enough: the speed has 32 bits, and there
-are
-as many modes as the kernel knows. The older ``ETHTOOL_GSET`` stops at 32 modes, so it misses all of 100G.
+are as many modes as the kernel knows. The older ``ETHTOOL_GSET`` stops at 32 modes, so it misses all of 100G.
 """
 
 from __future__ import annotations
