@@ -1,1 +1,1 @@
-"""READ: one kernel or tool interface a module; text or bytes in, a frozen reading out."""
+"""READ: one module per kernel or tool interface; text or bytes in, a frozen reading out."""

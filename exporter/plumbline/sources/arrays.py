@@ -1,4 +1,4 @@
-"""Everything that stands on several disks or paths: md, ZFS and multipath, each read for itself."""
+"""The arrays of disks and of paths: md, ZFS and multipath. Each is read independently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plumbline.sources.disk.zpool_status import PoolStatus
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """``None``: could not be read, or is not there."""
+    """``None``: absent, or unreadable."""
 
     md: MdReading | None
     zfs: ZfsReading | None

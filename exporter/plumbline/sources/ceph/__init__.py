@@ -1,1 +1,1 @@
-"""Ceph as this host sees it: its configuration, its daemons' admin sockets, the cluster map."""
+"""Ceph as seen from this host: its configuration, its daemons' admin sockets, the cluster map."""

@@ -1,13 +1,13 @@
-"""Asks Ceph daemons through their admin sockets: many at once, in one thread, all within one deadline.
+"""Query Ceph daemons through their admin sockets: many at once, in one thread, within one deadline.
 
-``src/common/admin_socket.cc`` of Ceph: a client connects to a Unix stream socket, sends one command as JSON and a NUL
-byte, and gets the length of the answer (4 bytes, big-endian) and the answer; then the daemon closes::
+``src/common/admin_socket.cc`` of Ceph: a client connects to a Unix stream socket and sends one command as JSON and a
+NUL byte. It receives the length of the answer (4 bytes, big-endian) and the answer; then the daemon closes::
 
     {"prefix": "perf histogram dump", "format": "json"}\\0   →   00 00 48 6a { "osd": … }
 
-A daemon that hangs either doesn't accept (the backlog fills up: EAGAIN), or accepts and never answers. Neither costs
-more than the deadline, and none of the others its answer. The backlog is short (5): where it is full for a moment,
-because others ask as well, the question is put again until the deadline.
+A daemon that hangs either doesn't accept (the backlog fills up: EAGAIN), or accepts and never answers. Neither takes
+longer than the deadline, and neither affects the answers of other daemons. The backlog is short (5): when other clients
+fill it for a moment, the question is sent again until the deadline.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from plumbline.errors import ParseError, PlumblineError, Unavailable
 T = TypeVar("T")
 
 MAX_BYTES = 8 << 20
-"""A dump of all performance counters is 20 KiB, one of twenty slow operations 100 KiB; what is longer is not read."""
+"""A dump of all performance counters is 20 KiB, one of twenty slow operations 100 KiB; longer answers are not read."""
 AT_ONCE = 32
-"""Open connections at a time: each costs the daemon's one admin thread and us a descriptor."""
+"""Limit of open connections: each occupies the daemon's only admin thread, and one of our descriptors."""
 AGAIN_S = 0.1
-"""Between two tries to connect to a full backlog."""
+"""Delay between attempts to connect to a full backlog."""
 _LENGTH = struct.Struct(">I")
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One command for one socket. ``arguments`` are the command's own (``{"value": 0}``)."""
+    """One command for one socket. ``arguments`` are those of the command (``{"value": 0}``)."""
 
     path: Path
     prefix: str
@@ -51,21 +51,21 @@ class Question:
 
     @property
     def source(self) -> str:
-        """What errors call it."""
+        """The name used in errors."""
         return f"{self.path} {self.prefix}"
 
 
 class NotAllowed(Unavailable):
-    """We may not ask: that says nothing about the daemon."""
+    """Permission to query is missing, which says nothing about the daemon."""
 
 
 Answer = bytes | PlumblineError
-"""The daemon's JSON as it came, or why there is none: :class:`Unavailable` where nobody listens or nothing came in
-time, :class:`NotAllowed` where we may not ask, :class:`ParseError` where what came is no answer."""
+"""The daemon's JSON, unparsed, or the reason for its absence: :class:`Unavailable` when nothing listens or answers in
+time, :class:`NotAllowed` without permission, :class:`ParseError` when the reply is malformed."""
 
 
 def ask(questions: Sequence[Question], *, timeout_s: float) -> list[Answer]:
-    """An answer to each question, in their order, after ``timeout_s`` seconds at most."""
+    """An answer to each question, in the same order, after at most ``timeout_s`` seconds."""
     pending = deque(enumerate(questions))
     full: list[tuple[int, Question]] = []
     again = 0.0
@@ -111,7 +111,7 @@ def ask(questions: Sequence[Question], *, timeout_s: float) -> list[Answer]:
 
 
 def decode(kind: type[T], data: bytes, *, source: str) -> T:
-    """An answer as ``kind``; :class:`ParseError` where it has another form."""
+    """Decode an answer as ``kind``; :class:`ParseError` when it has another form."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -119,7 +119,7 @@ def decode(kind: type[T], data: bytes, *, source: str) -> T:
 
 
 class _Talk:
-    """One connection, never blocking."""
+    """One non-blocking connection."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -130,7 +130,7 @@ class _Talk:
         self.wants = selectors.EVENT_WRITE
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         try:
-            # not by its name: a socket's name has at most 107 bytes, and a cluster's directory may be long
+            # not by its full path: a socket's path has at most 107 bytes, and a cluster's directory may be long
             folder = os.open(question.path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 self.socket.connect(f"/proc/self/fd/{folder}/{question.path.name}")
@@ -141,7 +141,7 @@ class _Talk:
             raise
 
     def go_on(self) -> Answer | None:
-        """The next step; the answer once it is complete."""
+        """Take the next step; return the answer once it is complete."""
         try:
             return self._step()
         except BlockingIOError:
@@ -180,7 +180,7 @@ def _refused(question: Question, error: OSError) -> Unavailable:
 
 
 def find_sockets(patterns: Sequence[str]) -> Iterator[Path]:
-    """Files that match, in order, each once; ``patterns`` are absolute globs."""
+    """Matching files, sorted per pattern, without duplicates; ``patterns`` are absolute globs."""
     seen: set[Path] = set()
     for pattern in patterns:
         for path in sorted(Path("/").glob(pattern.lstrip("/"))):

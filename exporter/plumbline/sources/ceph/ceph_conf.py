@@ -1,4 +1,4 @@
-"""Which networks and addresses Ceph uses, as far as ``ceph.conf`` tells.
+"""The networks and addresses that ``ceph.conf`` gives to Ceph.
 
 https://docs.ceph.com/en/latest/rados/configuration/ceph-conf/ (syntax)
 https://docs.ceph.com/en/latest/rados/configuration/network-config-ref/ (the options)
@@ -12,7 +12,7 @@ https://docs.ceph.com/en/latest/rados/configuration/network-config-ref/ (the opt
     [osd.3]
         public addr = 192.168.1.11
 
-Where cephadm keeps the options in the monitors the file has none of them; then :mod:`.ceph_sockets` has to do.
+Where cephadm keeps the options in the monitors, the file has none; then :mod:`.ceph_sockets` is used instead.
 """
 
 from __future__ import annotations
@@ -37,23 +37,26 @@ _NETWORKS = ("public_network", "cluster_network")
 _ADDRESSES = ("public_addr", "cluster_addr")
 
 MAX_BYTES = 1 << 20
-"""Of a configuration file or a keyring of Ceph's."""
+"""Limit for a Ceph configuration file or keyring."""
 
 
 @dataclass(frozen=True, slots=True)
 class CephConf:
-    """What the file says; all empty where the options live elsewhere."""
+    """The file's options; all empty when the options are stored elsewhere."""
 
     public_networks: tuple[Network, ...] = ()
     cluster_networks: tuple[Network, ...] = ()
     public_addresses: tuple[IpAddress, ...] = ()
-    """Of any daemon, this host's or another's."""
+    """Addresses of any daemon, on this host or another."""
     cluster_addresses: tuple[IpAddress, ...] = ()
 
 
 def parse_ceph_conf(text: str, *, source: str) -> CephConf:
-    """Lines that are neither section nor option are passed over, as are addresses that are names; a network that is
-    none raises :class:`ParseError`. What ``[osd]`` says holds before ``[global]``: OSDs carry the traffic."""
+    """Parse the file; a malformed network raises :class:`ParseError`.
+
+    Lines that are neither section nor option are skipped, as are addresses given as host names. ``[osd]`` takes
+    precedence over ``[global]``, because OSDs carry the traffic.
+    """
     networks: dict[tuple[str, str], tuple[Network, ...]] = {}
     addresses: dict[str, list[IpAddress]] = {key: [] for key in _ADDRESSES}
     for line, section, key, value in options(text):
@@ -68,8 +71,10 @@ def parse_ceph_conf(text: str, *, source: str) -> CephConf:
 
 
 def read_ceph_conf(roots: Roots) -> CephConf:
-    """``/etc/ceph/ceph.conf``, then cephadm's of each cluster; the first that can be read and names a network or an
-    address, else the first at all. ``Unavailable`` where there is none."""
+    """Read ``/etc/ceph/ceph.conf``, then cephadm's file of each cluster; :class:`Unavailable` when there is none.
+
+    The first readable file with a network or an address is used; if none has any, the options are empty.
+    """
     cephadm = roots.var / "lib" / "ceph"
     paths = [roots.etc / "ceph" / "ceph.conf"]
     paths += [cephadm / name / "config" / "ceph.conf" for name in sysfs.entries(cephadm)]
@@ -89,7 +94,7 @@ def read_ceph_conf(roots: Roots) -> CephConf:
 
 
 def options(text: str) -> Iterator[tuple[int, str, str, str]]:
-    """Line number, section, option with underscores, value; a backslash at the end of a line continues it."""
+    """Yield line number, section, option with underscores, value; a backslash at the end of a line continues it."""
     section, before, began = "global", "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         began = began or number
@@ -118,7 +123,7 @@ def _networks(value: str, *, source: str, line: int) -> tuple[Network, ...]:
 
 
 def _addresses(value: str) -> Iterator[IpAddress]:
-    """``192.0.2.1``, ``192.0.2.1:6789/0``, ``v2:192.0.2.1:3300``, ``[2001:db8::1]:0``; names give nothing."""
+    """``192.0.2.1``, ``192.0.2.1:6789/0``, ``v2:192.0.2.1:3300``, ``[2001:db8::1]:0``; host names are skipped."""
     for part in filter(None, _SEPARATORS.split(value)):
         bare = re.sub(r"^v[12]:", "", part).split("/")[0]
         match = re.fullmatch(r"\[([^\]]*)\](?::\d+)?", bare)

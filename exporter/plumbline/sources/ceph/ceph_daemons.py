@@ -1,4 +1,4 @@
-"""Whether one of a cluster's monitors or managers lives on this host, without a Ceph command.
+"""Whether a monitor or manager of a cluster runs on this host, without using a Ceph command.
 
     /var/lib/ceph/mon/ceph-stor01, /var/lib/ceph/mgr/ceph-stor01                        packages
     /etc/systemd/system/ceph-mon.target.wants/ceph-mon@stor01.service
@@ -6,8 +6,8 @@
     /etc/systemd/system/ceph-<fsid>.target.wants/ceph-<fsid>@mon.stor01.service
     /var/lib/rook/mon-a                                                                 Rook; its managers leave nothing
 
-``/var/lib/ceph`` is closed to others, as are the admin sockets in ``/run/ceph``, which would say nothing more. Which
-units are enabled anybody may read. https://docs.ceph.com/en/latest/cephadm/operations/, rook.io: dataDirHostPath
+``/var/lib/ceph`` is closed to other users, as are the admin sockets in ``/run/ceph``, which would add nothing. Anyone
+may read which units are enabled. https://docs.ceph.com/en/latest/cephadm/operations/, rook.io: dataDirHostPath
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_ROOK = re.compile(r"mon-[a-z]+")
 
 
 def head_daemon(roots: Roots) -> str:
-    """The path that tells of a monitor or manager; empty: there is none, or none that this user may see."""
+    """A path that shows a monitor or manager; empty: there is none, or none that this user may see."""
     return next(_paths(roots), "")
 
 

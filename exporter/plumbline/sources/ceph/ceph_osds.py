@@ -1,18 +1,17 @@
-"""Which devices are OSDs', without a Ceph command: from the directories of the daemons, and from what LVM and systemd
-were told.
+"""Which devices belong to OSDs, without a Ceph command: from the daemons' directories, LVM and systemd.
 
     /var/lib/ceph/osd/ceph-71/block → /dev/ceph-1b2c/osd-block-5d6e      packages (ceph-volume, and ceph-disk before)
     /var/lib/ceph/<fsid>/osd.71/block.db → /dev/ceph-9f8e/osd-db-7a6b    cephadm
-    /var/lib/rook/<namespace>/<fsid>_<osd uuid>/block → /dev/sdb         Rook; ``whoami`` beside it has the number
+    /var/lib/rook/<namespace>/<fsid>_<osd uuid>/block → /dev/sdb         Rook; the file ``whoami`` there has the number
 
-``block`` is the data, ``block.db`` and ``block.wal`` are the metadata's faster devices.
+``block`` is the data; ``block.db`` and ``block.wal`` are faster devices for the metadata.
 https://docs.ceph.com/en/latest/ceph-volume/lvm/prepare/, …/ceph-volume/lvm/systemd/ (units
-``ceph-volume@lvm-71-<osd fsid>``), …/dev/ceph-volume/lvm/ (tags); volumes that ceph-volume makes itself are named
+``ceph-volume@lvm-71-<osd fsid>``), …/dev/ceph-volume/lvm/ (tags); volumes that ceph-volume creates itself are named
 ``osd-block-<osd fsid>``. Rook: pkg/operator/ceph/cluster/osd/spec.go.
 
-What may be seen: packages give ``/var/lib/ceph`` to the group ``ceph``, cephadm and Rook keep their directories for
-root. The enabled units and the names of volumes anybody may read: enough for OSDs of packages on LVM, and no more.
-The label at the start of an OSD's device would say all, but reading a device can hang, so nobody looks there.
+Access: packages give ``/var/lib/ceph`` to the group ``ceph``; cephadm and Rook keep their directories for root. Anyone
+may read the enabled units and the names of volumes, which suffice only for package-installed OSDs on LVM. The label at
+the start of an OSD's device would say everything, but reading a device can hang, so it is not read.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _UNIT = re.compile(rf"ceph-volume@lvm-(\d+)-({_UUID})\.service")
 _VOLUME = re.compile(rf"osd-(block|data|db|wal)-({_UUID})")
 _MOUNT_POINT = re.compile(rf"/var/lib/ceph/(?:osd/[^/]+-|{_UUID}/osd\.)(\d+)")
-# Of ceph-disk, and of ceph-volume simple after it: ID_PART_ENTRY_TYPE. https://github.com/ceph/ceph src/ceph-disk
+# ID_PART_ENTRY_TYPE of ceph-disk, and later of ceph-volume simple. https://github.com/ceph/ceph src/ceph-disk
 _PARTITION_TYPES = {
     "4fbd7e29-9d25-41b8-afd0-062c0ceff05d": OSD,  # data
     "cafecafe-9b03-4f30-b4c6-b4b80ceff106": OSD,  # block
@@ -46,7 +45,7 @@ _PARTITION_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class OsdLink:
-    """A device is the OSD's for ``kind``: the one ``path`` leads to, or that of ``number``."""
+    """The OSD uses a device for ``kind``: the one at ``path``, or the one with ``number``."""
 
     osd: str
     kind: str
@@ -56,14 +55,14 @@ class OsdLink:
 
 @dataclass(frozen=True, slots=True)
 class OsdLinks:
-    """What the daemons' directories say; ``unreadable``: directories that may not be looked into."""
+    """Links from the daemons' directories; ``unreadable``: directories that could not be read."""
 
     links: tuple[OsdLink, ...] = ()
     unreadable: tuple[Path, ...] = ()
 
 
 def read_osd_links(roots: Roots) -> OsdLinks:
-    """From all three layouts."""
+    """Read the links of all three layouts."""
     ceph, rook = roots.var / "lib" / "ceph", roots.var / "lib" / "rook"
     unreadable: list[Path] = []
     found: list[tuple[str, Path]] = []
@@ -85,32 +84,32 @@ def read_osd_links(roots: Roots) -> OsdLinks:
 
 
 def read_enabled_units(roots: Roots) -> Mapping[str, str]:
-    """OSD fsid → OSD, as ``ceph-volume lvm activate`` enabled them."""
+    """OSD fsid → OSD, from the units that ``ceph-volume lvm activate`` enabled."""
     matches = map(_UNIT.fullmatch, entries(roots.etc / "systemd" / "system" / "multi-user.target.wants"))
     return {match[2].lower(): f"osd.{match[1]}" for match in matches if match}
 
 
 def osd_by_name(volume: str, units: Mapping[str, str]) -> tuple[str, str] | None:
-    """(kind, OSD) of a volume that ceph-volume made; the OSD is empty where no unit names it."""
+    """(kind, OSD) of a volume that ceph-volume created; the OSD is empty when no unit names it."""
     match = _VOLUME.fullmatch(volume)
     return (_TYPES[match[1]], units.get(match[2].lower(), "")) if match else None
 
 
 def osd_by_tags(tags: Sequence[str]) -> tuple[str, str] | None:
-    """(kind, OSD) of a volume that ceph-volume tagged."""
+    """(kind, OSD) of a volume with ceph-volume's tags."""
     values = dict(tag.partition("=")[::2] for tag in tags)
     kind, number = _TYPES.get(values.get("ceph.type", "")), values.get("ceph.osd_id", "")
     return (kind, f"osd.{number}") if kind and re.fullmatch(r"\d{1,9}", number) else None
 
 
 def osd_by_mount_point(mount_point: str) -> str | None:
-    """The OSD whose data directory is a filesystem of its own: Filestore, and all that ceph-disk made."""
+    """The OSD whose data directory is a separate filesystem: Filestore, and every OSD made by ceph-disk."""
     match = _MOUNT_POINT.fullmatch(mount_point)
     return f"osd.{match[1]}" if match else None
 
 
 def kind_of_partition(node: BlockNode) -> str | None:
-    """What ceph-disk made a partition for; which OSD's it is the type doesn't say."""
+    """The kind of a partition made by ceph-disk; its type does not say which OSD it belongs to."""
     return _PARTITION_TYPES.get(node.property("ID_PART_ENTRY_TYPE").lower())
 
 
@@ -124,7 +123,7 @@ def _links_in(osd: str, directory: Path) -> Iterator[OsdLink]:
 
 
 def _number_of(path: Path) -> str:
-    """Of a device node; empty where there is none."""
+    """A device node's number; empty when there is none."""
     try:
         facts = path.stat()
     except OSError:

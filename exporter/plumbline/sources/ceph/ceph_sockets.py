@@ -1,4 +1,4 @@
-"""Which of this host's addresses Ceph daemons use, from the sockets they have open.
+"""Which of this host's addresses Ceph daemons use, from their open sockets.
 
 https://docs.ceph.com/en/latest/rados/configuration/network-config-ref/ (ports: 6800–7568 for OSD, MGR and MDS daemons,
 3300 and 6789 for monitors)
@@ -9,9 +9,9 @@ https://www.kernel.org/doc/Documentation/networking/proc_net_tcp.txt
       sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
        0: 0100007F:1A90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  167   0       18417 …
 
-Needs no privilege and no look into other users' processes. Reading a busy node's table takes some 100 ms, so this is
-asked only where ``ceph.conf`` has no networks, and never in a scrape. An OSD listens with its public side on one
-address and with its cluster side on the other; the one from which the monitors are talked to is the public one.
+This needs no privilege and no access to other users' processes. Reading a busy node's table takes some 100 ms, so it is
+done only where ``ceph.conf`` has no networks, and never in a scrape. An OSD listens on one address for its public side
+and on another for its cluster side; the address that connects to the monitors is the public one.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ _WORD = 4
 
 @dataclass(frozen=True, slots=True)
 class CephSockets:
-    """Local addresses, without wildcards and loopback ones."""
+    """Local addresses, without wildcard and loopback addresses."""
 
     daemons: frozenset[IpAddress] = frozenset()
-    """On which something listens at a port of OSDs."""
+    """Addresses with a listener on an OSD port."""
     monitors: frozenset[IpAddress] = frozenset()
-    """From which monitors are talked to, or on which one listens."""
+    """Addresses that connect to monitors, or that a monitor listens on."""
 
     @property
     def public(self) -> frozenset[IpAddress]:
-        """Addresses of the public side; empty when that can't be told."""
+        """Addresses of the public side; empty when unknown."""
         if len(self.daemons) == 1:
             return self.daemons
         return self.daemons & self.monitors
 
     @property
     def cluster(self) -> frozenset[IpAddress]:
-        """Addresses of the cluster side: the public ones, where daemons have no others."""
+        """Addresses of the cluster side; the public ones when daemons have no others."""
         return (self.daemons - self.public or self.public) if self.public else frozenset()
 
 
 def parse_sockets(text: str, *, source: str) -> CephSockets:
-    """``/proc/net/tcp`` or ``tcp6``; :class:`ParseError` for a row that is none."""
+    """Parse ``/proc/net/tcp`` or ``tcp6``; :class:`ParseError` for a malformed row."""
     daemons: set[IpAddress] = set()
     monitors: set[IpAddress] = set()
     for number, row in enumerate(text.split("\n")[1:], start=2):
@@ -81,7 +81,7 @@ def parse_sockets(text: str, *, source: str) -> CephSockets:
 
 
 def read_sockets(roots: Roots) -> CephSockets:
-    """Both tables; empty where they can't be read."""
+    """Read both tables; empty when they can't be read."""
     found = CephSockets()
     for name in ("tcp", "tcp6"):
         path = roots.proc / "net" / name
@@ -103,7 +103,7 @@ def _split(text: str, source: str, line: int) -> tuple[str, int]:
 
 
 def _address(text: str, source: str, line: int) -> IpAddress:
-    """Words of four bytes, each printed as a number of this host's byte order."""
+    """Decode words of four bytes, each printed as a number in this host's byte order."""
     try:
         data = bytes.fromhex(text)
         if sys.byteorder == "little":

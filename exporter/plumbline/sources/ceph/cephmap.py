@@ -1,6 +1,6 @@
-"""What the cluster map says, as one reading: OSDs and their places, pools and their rules, limits, and what is used.
+"""The cluster map as one reading: OSDs and their places, pools and their rules, limits, and usage.
 
-The parts come from :mod:`.cephmap_osds` and :mod:`.cephmap_pools`; who asks is :mod:`plumbline.background.ceph_map`.
+:mod:`.cephmap_osds` and :mod:`.cephmap_pools` parse the parts; :mod:`plumbline.background.ceph_map` asks for them.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ class CephMap:
     """The cluster at one moment."""
 
     read_ts: float
-    """Unix seconds."""
+    """Unix time in seconds."""
     osds: tuple[OsdInMap, ...]
     pools: tuple[Pool, ...]
     full_ratios: Mapping[str, float]
     """Limit → ratio."""
     osd_use: Mapping[str, OsdUse] = field(default_factory=dict)
-    """OSD → what it holds."""
+    """OSD → its usage."""
     pool_use: Mapping[int, PoolUse] = field(default_factory=dict)
-    """Pool's number → what it holds."""
+    """Pool number → its usage."""
     unread: str = ""
-    """Why it is not whole: no manager answered, and nothing is known of what OSDs and pools hold; or it has only begun,
-    and knows nothing yet of OSDs that are up and in."""
+    """Why the map is incomplete: no manager answered, so the usage of OSDs and pools is unknown; or the manager
+    has just started and has no data yet from OSDs that are up and in."""
 
 
 def parse_cephmap(answers: Any, *, read_ts: float) -> CephMap:
-    """From what :func:`plumbline.probes.ceph.cluster_map.ask_map` got; :class:`ParseError`."""
+    """Parse the result of :func:`plumbline.probes.ceph.cluster_map.ask_map`; :class:`ParseError` when malformed."""
     try:
         tree, dump, rules = answers["osd tree"], answers["osd dump"], answers["osd crush rule dump"]
         use, unread = answers["use"], str(answers["unread"])
@@ -54,7 +54,7 @@ def parse_cephmap(answers: Any, *, read_ts: float) -> CephMap:
 
 
 def _silent(osds: Iterable[OsdInMap], use: Mapping[str, OsdUse]) -> str:
-    """A manager that has just taken over answers before it has heard from the OSDs, with 0 KiB for each."""
+    """A manager that has just taken over answers with 0 KiB for OSDs that have not reported to it yet."""
     silent = [osd.daemon for osd in osds if osd.up and osd.reweight_ratio > 0 and osd.daemon not in use]
     more = f" and {len(silent) - 1} more" if silent[1:] else ""
     return f"the manager has not heard yet from {silent[0]}{more}" if silent else ""

@@ -1,11 +1,11 @@
-"""Where the cluster's OSDs stand in CRUSH, and what they hold, as monitors and manager tell.
+"""The places of the cluster's OSDs in CRUSH, and their usage, from monitors and manager.
 
     ceph osd tree -f json  {"nodes": [{"id": -13, "name": "store-1", "type": "host", "children": [0]},
                             {"id": 0, "device_class": "hdd", "name": "osd.0", "type": "osd",
                              "crush_weight": 0.0038909912109375, "status": "up", "reweight": 1, …}], "stray": […]}
     ceph osd df -f json    {"nodes": [{"id": 0, "name": "osd.0", "kb": 4194304, "kb_used": 529308, …}], "stray": […]}
 
-An OSD that is out keeps its place; its sizes are gone, ``osd df`` has 0 for them. One that is not in CRUSH is "stray".
+An OSD that is out keeps its place, but ``osd df`` reports its sizes as 0. An OSD that is not in CRUSH is "stray".
 https://docs.ceph.com/en/latest/rados/operations/crush-map/
 """
 
@@ -23,13 +23,13 @@ _WRONG = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an OSD stands in CRUSH; empty where it has none of that kind above it."""
+    """An OSD's place in CRUSH; a field is empty when no bucket of that type is above it."""
 
     device_class: str
     root: str
     rack: str
     host: str
-    """The CRUSH bucket; its name is whatever the map's author gave it."""
+    """The CRUSH bucket, whose name the map's author chose freely."""
     weight: float
     """CRUSH weight, usually TiB; 0: no data is placed on it."""
 
@@ -41,25 +41,25 @@ class OsdInMap:
     daemon: str
     """``osd.3``."""
     reweight_ratio: float
-    """0: out, 1: takes all that its CRUSH weight gives it."""
+    """0: out, 1: gets the full share of its CRUSH weight."""
     place: Place | None
-    """``None``: CRUSH does not know it."""
+    """``None``: it is not in CRUSH."""
     up: bool
 
 
 @dataclass(frozen=True, slots=True)
 class OsdUse:
-    """What an OSD has told the manager of its store."""
+    """An OSD's usage, as reported to the manager."""
 
     size_kib: int
     used_kib: int
-    """Metadata included."""
+    """Including metadata."""
 
 
 def parse_osd_tree(answer: Any) -> tuple[OsdInMap, ...]:
-    """The decoded ``osd tree``, in order of the OSDs' numbers; :class:`ParseError`.
+    """Parse the decoded ``osd tree``, in order of OSD numbers; :class:`ParseError` when malformed.
 
-    Of an OSD that stands in several places the first counts.
+    For an OSD in several places, the first place counts.
     """
     try:
         nodes: dict[int, Any] = {}
@@ -81,7 +81,7 @@ def parse_osd_tree(answer: Any) -> tuple[OsdInMap, ...]:
 
 
 def parse_osd_df(answer: Any) -> Mapping[str, OsdUse]:
-    """The decoded ``osd df``: OSD → its use, of those that have told any; :class:`ParseError`."""
+    """Parse the decoded ``osd df``: OSD → its usage, if it has reported any; :class:`ParseError` when malformed."""
     try:
         everything = [*answer["nodes"], *answer.get("stray", ())]
         found = {str(node["name"]): OsdUse(int(node["kb"]), int(node["kb_used"])) for node in everything}
@@ -105,7 +105,7 @@ def _place(node: Mapping[str, Any], ancestors: Mapping[str, str]) -> Place:
 
 
 def _ancestors(number: int, above: Mapping[int, int], nodes: Mapping[int, Any]) -> Mapping[str, str]:
-    """Bucket type → name, the nearest of each type."""
+    """Bucket type → name of the nearest bucket of that type."""
     found: dict[str, str] = {}
     for bucket in _way_up(number, above):
         found.setdefault(str(nodes[bucket]["type"]), str(nodes[bucket]["name"]))
@@ -114,7 +114,7 @@ def _ancestors(number: int, above: Mapping[int, int], nodes: Mapping[int, Any]) 
 
 def _way_up(number: int, above: Mapping[int, int]) -> Iterator[int]:
     seen = {number}
-    while (parent := above.get(number)) is not None and parent not in seen:  # a circle is no tree, but no end either
+    while (parent := above.get(number)) is not None and parent not in seen:  # a malformed tree may contain a cycle
         yield parent
         seen.add(parent)
         number = parent

@@ -1,4 +1,4 @@
-"""The cluster's pools: how many copies each keeps, what of CRUSH may hold only one of them, and how full they are.
+"""The cluster's pools: their number of copies, their failure domain in CRUSH, and how full they are.
 
     ceph osd dump -f json             {"full_ratio": 0.94999998807907104, …, "erasure_code_profiles": {"two-one": {"k": "2", …}},
                                        "pools": [{"pool": 4, "pool_name": "archive", "type": 3, "size": 3, "min_size": 2,
@@ -25,23 +25,23 @@ MIXED = "mixed"
 
 _KINDS = {1: REPLICATED, 3: ERASURE}
 _LIMITS = {"nearfull": "nearfull_ratio", "backfillfull": "backfillfull_ratio", "full": "full_ratio"}
+# Ceph stores ratios in 32 bits and prints 64: 0.95 is printed as 0.94999998807907104
 _RATIO_DIGITS = 6
-"""Ceph keeps them in 32 bits and writes 64: 0.95 is told as 0.94999998807907104."""
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a CRUSH rule says of the places of copies; empty where it can't be put in a word."""
+    """Where a CRUSH rule places copies; a field is empty when no single value describes it."""
 
     root: str
     """The bucket it takes."""
     device_class: str
-    """Empty: it takes any; :data:`MIXED`: it takes several, one after the other."""
+    """Empty: any class; :data:`MIXED`: the rule takes several classes in turn."""
     failure_domain: str
-    """Type of bucket that never holds two copies. Of several steps it is the last one's: ``choose 3 host, choose 2
-    osd`` puts two copies on a host. Empty for a rule that takes several times: what it takes first may hold the host
-    of what it takes then."""
+    """Type of bucket that never holds two copies. With several steps it is the last step's: ``choose 3 host, choose 2
+    osd`` puts two copies on a host. Empty for a rule with several takes: the buckets of one take may contain hosts of
+    another."""
 
 
 NO_RULE = Rule("", "", "")
@@ -54,14 +54,14 @@ class Pool:
     pool_id: int
     name: str
     kind: str
-    """``replicated`` or ``erasure``; empty: one that Ceph 20 does not know."""
+    """``replicated`` or ``erasure``; empty: a type unknown to Ceph 20."""
     rule: Rule
     copies: int
-    """``size``: replicas, or all chunks."""
+    """``size``: number of replicas, or of all chunks."""
     min_copies: int
-    """``min_size``: with fewer nothing is written or read."""
+    """``min_size``: with fewer copies, nothing is read or written."""
     raw_ratio: float | None
-    """Raw bytes for each byte stored."""
+    """Raw bytes per byte stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class PoolUse:
 
     stored_bytes: int
     max_avail_bytes: int
-    """What can be stored until the first OSD is full, as Ceph counts it."""
+    """Bytes that can be stored until the first OSD is full, as computed by Ceph."""
 
 
 def parse_rules(answer: Any) -> Mapping[int, Rule]:
-    """The decoded ``osd crush rule dump`` by the rules' numbers; :class:`ParseError`."""
+    """Parse the decoded ``osd crush rule dump``, by rule number; :class:`ParseError` when malformed."""
     try:
         return {int(rule["rule_id"]): _rule(rule["steps"]) for rule in answer}
     except _WRONG as error:
@@ -82,7 +82,7 @@ def parse_rules(answer: Any) -> Mapping[int, Rule]:
 
 
 def parse_pools(answer: Any, rules: Mapping[int, Rule]) -> tuple[Pool, ...]:
-    """The pools of the decoded ``osd dump``, in its order; :class:`ParseError`."""
+    """Parse the pools of the decoded ``osd dump``, in its order; :class:`ParseError` when malformed."""
     try:
         profiles = answer.get("erasure_code_profiles", {})
         return tuple(_pool(each, rules, profiles) for each in answer["pools"])
@@ -91,7 +91,7 @@ def parse_pools(answer: Any, rules: Mapping[int, Rule]) -> tuple[Pool, ...]:
 
 
 def parse_full_ratios(answer: Any) -> Mapping[str, float]:
-    """Limit (``nearfull``, ``backfillfull``, ``full``) → ratio, from the decoded ``osd dump``; :class:`ParseError`."""
+    """Limit (``nearfull``, ``backfillfull``, ``full``) → ratio of the decoded ``osd dump``; else ``ParseError``."""
     try:
         return {limit: _ratio(answer[key]) for limit, key in _LIMITS.items()}
     except _WRONG as error:
@@ -99,7 +99,7 @@ def parse_full_ratios(answer: Any) -> Mapping[str, float]:
 
 
 def parse_df(answer: Any) -> Mapping[int, PoolUse]:
-    """The decoded ``df`` by the pools' numbers; :class:`ParseError`."""
+    """Parse the decoded ``df``, by pool number; :class:`ParseError` when malformed."""
     try:
         return {
             int(each["id"]): PoolUse(int(each["stats"]["stored"]), int(each["stats"]["max_avail"]))
@@ -131,7 +131,7 @@ def _pool(facts: Mapping[str, Any], rules: Mapping[int, Rule], profiles: Mapping
         rule=rules.get(int(facts["crush_rule"]), NO_RULE),
         copies=size,
         min_copies=int(facts["min_size"]),
-        # not (k + m) / k: the plugins lrc and shec have chunks beyond these, and the size counts every one
+        # not (k + m) / k: the plugins lrc and shec have more chunks than that, and the size counts all of them
         raw_ratio=None if stored_copies is None else size / stored_copies,
     )
 

@@ -1,4 +1,4 @@
-"""True latencies of an OSD's client operations: its two-dimensional histograms, collapsed to latency alone.
+"""Latencies of an OSD's client operations: its two-dimensional histograms, reduced to the latency axis.
 
 ``perf histogram dump`` on the admin socket; ``src/osd/osd_perf_counters.cc`` (what is counted) and
 ``src/common/perf_histogram.h`` (the form) of Ceph::
@@ -9,12 +9,12 @@
                  {"name": "Request size (bytes)", …}],
         "values": [[0, 0, …], …]}}}
 
-The latency axis is called "usec" and counts nanoseconds (measured on 16.2: operations of 1 to 13 ms fill the buckets
-from 0.8 to 12.8 ms). One row of ``values`` is one range of latencies, one column one range of sizes. Latency is from
-the message's arrival to the reply, queue included, as in ``op_w_latency``, which has the sum of the same operations
-(``perf dump``). Read-modify-write operations are counted twice, by bytes in and by bytes out: one of the two is taken.
+The latency axis is named "usec" but counts nanoseconds (measured on 16.2: operations of 1 to 13 ms fill the buckets
+from 0.8 to 12.8 ms). A row of ``values`` is one latency range, a column one size range. Latency is from the message's
+arrival to the reply, including the queue, as in ``op_w_latency``, which has the sum over the same operations
+(``perf dump``). Read-modify-write operations have two histograms, by bytes in and by bytes out; one of them is used.
 
-``perf dump`` has ``subop_w_latency`` as well, a replica's part of others' writes, from the message's arrival to this
+``perf dump`` also has ``subop_w_latency``, a replica's part of other OSDs' writes, from the message's arrival to this
 OSD's own commit. Its priority is 0, so neither of Ceph's exporters shows it.
 """
 
@@ -35,10 +35,10 @@ OPERATIONS: Mapping[str, tuple[str, str]] = {
     "write": ("op_w_latency_in_bytes_histogram", "op_w_latency"),
     "read-modify-write": ("op_rw_latency_in_bytes_histogram", "op_rw_latency"),
 }
-"""Operation → its histogram, and the counter that has its sum."""
+"""Operation → its histogram, and the counter with its sum."""
 
 EDGES_NS = tuple(100_000 << power for power in range(20))
-"""0.1 ms to 52 s, doubling: Ceph's own, but for the last ten, beyond every timeout, which +Inf holds as well."""
+"""0.1 ms to 52 s, doubling: Ceph's own, without the last ten, which exceed every timeout and count as +Inf."""
 EDGES = tuple(edge / 1e9 for edge in EDGES_NS)
 
 _Count = Annotated[int, Meta(ge=0)]
@@ -63,7 +63,7 @@ class _Histograms(msgspec.Struct, frozen=True):
 
 
 class LongRunAverage(msgspec.Struct, frozen=True):
-    """A ``*_latency`` counter: operations, and the seconds that they took together."""
+    """A ``*_latency`` counter: the number of operations and their total seconds."""
 
     avgcount: _Count = 0
     sum: Annotated[float, Meta(ge=0)] = 0.0
@@ -74,10 +74,10 @@ class _Counters(msgspec.Struct, frozen=True):
 
 
 def parse_latencies(histograms: bytes, counters: bytes, *, source: str) -> dict[str, HistogramValue]:
-    """Operation → histogram in seconds, from ``perf histogram dump`` and ``perf dump`` of one daemon.
+    """Parse operation → histogram in seconds, from ``perf histogram dump`` and ``perf dump`` of one daemon.
 
-    An operation that the release does not count is left out. The two dumps are moments apart: the sum may hold
-    some operations more than the buckets. :class:`ParseError` where the form is another.
+    Operations that the release does not count are omitted. The two dumps are moments apart, so the sum may include
+    a few operations more than the buckets. :class:`ParseError` when the format differs.
     """
     found = decode(_Histograms, histograms, source=source).osd
     sums = decode(_Counters, counters, source=source).osd
@@ -99,7 +99,7 @@ def _collapse(raw: msgspec.Raw, total_s: float, source: str) -> HistogramValue:
         count += operations
         if not operations or span.max is None:
             continue
-        # a range ends one nanosecond before the next begins
+        # a range ends one nanosecond before the next one begins
         first = next((index for index, edge in enumerate(EDGES_NS) if edge > span.max), None)
         if first is not None:
             below[first] += operations

@@ -1,4 +1,4 @@
-"""Heartbeats between OSDs, as one of them sees its peers: ``dump_osd_network 0`` on its admin socket.
+"""Heartbeats between OSDs, as seen by one of them: ``dump_osd_network 0`` on its admin socket.
 
 https://docs.ceph.com/en/latest/rados/operations/monitoring/#network-performance-checks ::
 
@@ -7,8 +7,8 @@ https://docs.ceph.com/en/latest/rados/operations/monitoring/#network-performance
          "average": {"1min": 1.009, "5min": 5.576, "15min": 2.231}, "min": {…}, "max": {…}, "last": 0.334}, …]}
 
 Times are milliseconds; every pair of OSDs pings every few seconds on both networks (``osd_heartbeat_interval``).
-Empty in the first minute after a start. On 16.2 ``min`` equals ``max``, so neither is used. A ping is answered by the
-peer's own heartbeat thread: what slows it is the network or a host without time, never a disk.
+The list is empty in the first minute after a start. On 16.2 ``min`` equals ``max``, so neither is used. The peer's own
+heartbeat thread answers pings, so delays come from the network or from a busy host, never from a disk.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _Ms = Annotated[float, Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class Heartbeats:
-    """One OSD's pings over one network, averages of the last minute in seconds."""
+    """One OSD's pings over one network, as averages of the last minute in seconds."""
 
     interface: str
     """``front`` (public network) or ``back`` (cluster network)."""
     median_s: float
-    """Of all its peers."""
+    """Median over all its peers."""
     worst_s: float
     worst_peer: int
     peers: int
@@ -55,7 +55,7 @@ class _Dump(msgspec.Struct, frozen=True):
 
 
 def parse_heartbeats(data: bytes, *, source: str) -> tuple[Heartbeats, ...]:
-    """A summary for each network that has peers; entries that Ceph calls stale are left out."""
+    """A summary of each network that has peers, without entries that Ceph calls stale; ``ParseError`` if malformed."""
     peers: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for entry in decode(_Dump, data, source=source).entries:
         if not entry.stale:

@@ -1,4 +1,4 @@
-"""Operations an OSD is slow with: those that are blocked now, and the last ones that were.
+"""An OSD's slow operations: those blocked now, and the latest finished ones.
 
 ``dump_blocked_ops`` and ``dump_historic_slow_ops`` on the admin socket (``src/common/TrackedOp.cc``,
 ``src/osd/OpRequest.cc``)::
@@ -9,8 +9,8 @@
     {"Ops": [{"age": 0.51, "duration": 0.0024, "type_data": {"flag_point": "commit sent; apply or cleanup",
         "events": [{"event": "queued_for_pg", "time": "2026-11-21T12:40:47.993574+0000"}, …]}}]}
 
-``flag_point`` is where the operation stands. Of one that ended, the times of its events say where it waited. The
-``duration`` of an event is not used: on 16.2 the first is 4294967295.999998.
+``flag_point`` is the operation's current step. For a finished operation, the times of its events show where it waited.
+The ``duration`` of an event is not used: on 16.2 the first is 4294967295.999998.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from plumbline.sources.ceph.adminsocket import decode
 
 QUEUE, PG, STORE, PEER, OTHER = "queue", "pg", "store", "peer", "other"
 STAGES = (QUEUE, PG, STORE, PEER, OTHER)
-"""Where an operation waits: for its turn, for its placement group (recovery, a lock, a map), for this OSD's own store,
-for the replicas and the network between, or elsewhere."""
+"""What an operation waits for: its turn; its placement group (recovery, a lock, a map); this OSD's own store;
+the replicas and the network between; or something else."""
 
+# ``OpRequest::state_string``. An operation that waits for sub ops also waits for its own store: while it is blocked,
+# the cause is unknown until one of them has answered (``op_commit``, ``sub_op_commit_rec``).
 _STANDS: Mapping[str, str] = {
     "queued for pg": QUEUE,
     "reached pg": PG,
@@ -38,8 +40,6 @@ _STANDS: Mapping[str, str] = {
     "waiting for sub ops": PEER,
     "commit sent; apply or cleanup": STORE,
 }
-"""``OpRequest::state_string``. An operation that waits for sub ops waits for its own store, too: for a blocked one
-nobody can tell which, until the one or the other has answered (``op_commit``, ``sub_op_commit_rec``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +47,20 @@ class BlockedOperations:
     """Operations older than ``osd_op_complaint_time``."""
 
     by_stage: Mapping[str, int]
-    """All of :data:`STAGES`."""
+    """Count for each of :data:`STAGES`."""
     oldest_s: float
-    """0 where there is none."""
+    """Age of the oldest in seconds; 0 when there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlowOperation:
-    """One that took longer than ``osd_op_history_slow_op_threshold`` (10 s) and ended."""
+    """A finished operation that took longer than ``osd_op_history_slow_op_threshold`` (10 s)."""
 
     age_s: float
-    """Since it began."""
+    """Seconds since it began."""
     duration_s: float
     stage: str
-    """Where it waited longest."""
+    """The stage with the longest wait."""
     stage_s: float
 
 
@@ -89,7 +89,7 @@ class _Historic(msgspec.Struct, frozen=True):
 
 
 def parse_blocked(data: bytes, *, source: str) -> BlockedOperations:
-    """From ``dump_blocked_ops``."""
+    """Parse ``dump_blocked_ops``; :class:`ParseError` when malformed."""
     operations = decode(_Blocked, data, source=source).ops
     by_stage = dict.fromkeys(STAGES, 0)
     for operation in operations:
@@ -98,7 +98,7 @@ def parse_blocked(data: bytes, *, source: str) -> BlockedOperations:
 
 
 def parse_slow(data: bytes, *, source: str) -> tuple[SlowOperation, ...]:
-    """From ``dump_historic_slow_ops``; Ceph keeps the last 20."""
+    """Parse ``dump_historic_slow_ops``, where Ceph keeps the last 20; :class:`ParseError` when malformed."""
     found = []
     for operation in decode(_Historic, data, source=source).ops:
         stage, stage_s = _waited(operation.type_data.events)
@@ -116,7 +116,7 @@ def _stands(type_data: _TypeData) -> str:
 
 
 def _waited(events: Iterable[_Event]) -> tuple[str, float]:
-    """The stage with the longest wait, and its seconds; where nobody can tell: ``other``, 0."""
+    """The stage with the longest wait, and its seconds; ``other`` and 0 when unknown."""
     waits = dict.fromkeys(STAGES, 0.0)
     submitted: datetime | None = None
     previous: tuple[str, datetime] | None = None
@@ -126,7 +126,7 @@ def _waited(events: Iterable[_Event]) -> tuple[str, float]:
         except ValueError:
             continue
         if submitted is not None and event.event in _COMMITS:
-            # both were waited for from the same moment on
+            # both waits began at the same moment
             stage = _COMMITS[event.event]
             waits[stage] = max(waits[stage], (at - submitted).total_seconds())
         elif previous is not None:
@@ -138,7 +138,7 @@ def _waited(events: Iterable[_Event]) -> tuple[str, float]:
     return (stage, waits[stage]) if waits[stage] > 0 else (OTHER, 0.0)
 
 
+# what has committed at this event: this OSD, or a replica
 _COMMITS: Mapping[str, str] = {"op_commit": STORE, "sub_op_commit_rec": PEER, "sub_op_applied_rec": PEER}
-"""Who has committed when this is noted: this OSD, or a replica."""
+# what the operation waits for between this event and the next
 _AFTER: Mapping[str, str] = {"queued_for_pg": QUEUE, "reached_pg": PG, "started": STORE}
-"""What is waited for after the event, until the next."""

@@ -1,4 +1,4 @@
-"""Where an OSD's operations spend their time: counters of ``perf dump`` that hold a count and a sum of seconds.
+"""Where an OSD's operations spend their time: counters of ``perf dump`` with a count and a sum of seconds.
 
 ``src/osd/osd_perf_counters.cc`` and ``src/os/bluestore/BlueStore.cc`` of Ceph::
 
@@ -6,9 +6,9 @@
              "op_w_process_latency": {…}, "op_w_prepare_latency": {…}, "subop_w_latency": {…}, …},
      "bluestore": {"commit_lat": {…}, "state_aio_wait_lat": {…}, "kv_sync_lat": {…}, "read_lat": {…}, …}}
 
-Of one operation: ``latency`` is from the message's arrival to the reply, ``process`` the same without the queue,
-``prepare`` ends when a write has been handed to the store and to the replicas. ``commit_lat`` (``txc_commit_lat`` since
-Ceph 17) counts every transaction, those of replicas and of recovery, too. All since the daemon's start.
+For one operation, ``latency`` is from the message's arrival to the reply, ``process`` the same without the queue;
+``prepare`` ends when a write has been passed to the store and to the replicas. ``commit_lat`` (``txc_commit_lat`` since
+Ceph 17) counts every transaction, including those of replicas and of recovery. All count since the daemon's start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHORT = {READ: "r", WRITE: "w", READ_MODIFY_WRITE: "rw"}
 
 @dataclass(frozen=True, slots=True)
 class OperationStages:
-    """One kind of client operation; the three hold nearly the same operations."""
+    """One kind of client operation; all three counters cover nearly the same operations."""
 
     total: LongRunAverage
     process: LongRunAverage
@@ -36,18 +36,18 @@ class OperationStages:
 
 @dataclass(frozen=True, slots=True)
 class OsdStages:
-    """One OSD's. ``None``: the release does not count it, or its store is not BlueStore."""
+    """One OSD's counters. ``None``: not counted by the release, or the store is not BlueStore."""
 
     operations: Mapping[str, OperationStages]
-    """By kind."""
+    """By kind of operation."""
     replica_writes: LongRunAverage | None = None
-    """Writes this OSD got as a replica, from the message's arrival to its own commit."""
+    """Writes received as a replica, from the message's arrival to this OSD's own commit."""
     commit: LongRunAverage | None = None
     """The store's transactions, from submission to commit."""
     device: LongRunAverage | None = None
-    """Of them the wait for data on the device; small writes of a rotating disk go to the key-value store instead."""
+    """Their wait for data on the device; small writes to a rotating disk go to the key-value store instead."""
     kv: LongRunAverage | None = None
-    """Syncs of the key-value store, one for many transactions."""
+    """Syncs of the key-value store; one covers many transactions."""
     store_read: LongRunAverage | None = None
 
 
@@ -65,7 +65,7 @@ class _Counters(msgspec.Struct, frozen=True):
 
 
 def parse_stages(counters: bytes, *, source: str) -> OsdStages:
-    """From ``perf dump``; a kind of operation whose counters are not all there is left out."""
+    """Parse ``perf dump``; a kind of operation with missing counters is omitted. :class:`ParseError` when malformed."""
     found = decode(_Counters, counters, source=source)
 
     def counter(name: str) -> LongRunAverage | None:

@@ -1,4 +1,4 @@
-"""An OSD's store and scheduler: fragmentation of the free space, hits of the onode cache, the capacity mClock assumes.
+"""An OSD's store and scheduler: free-space fragmentation, onode cache hits, and the capacity that mClock assumes.
 
 Answers on the admin socket::
 
@@ -7,8 +7,8 @@ Answers on the admin socket::
     config get osd_mclock_max_capacity_iops_ssd    →  {"osd_mclock_max_capacity_iops_ssd": "21500.000000"}
     config get osd_op_queue                        →  {"osd_op_queue": "mclock_scheduler"}
 
-The rating is Ceph's own, 0 (one extent) to 1 (nothing but single allocation units). Of the two capacities the OSD uses
-the one of its device: ``_hdd`` where the kernel calls it rotational.
+The rating is Ceph's own, 0 (one extent) to 1 (only single allocation units). Of the two capacities, the OSD uses that
+of its device's type: ``_hdd`` if the kernel calls it rotational.
 https://docs.ceph.com/en/latest/rados/configuration/mclock-config-ref/
 """
 
@@ -32,7 +32,7 @@ _Count = Annotated[int, Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class OnodeCache:
-    """Look-ups of objects' metadata since the daemon's start."""
+    """Lookups of object metadata since the daemon's start."""
 
     hits: int
     misses: int
@@ -54,7 +54,7 @@ class _Score(msgspec.Struct, frozen=True):
 
 
 def parse_onode_cache(counters: bytes, *, source: str) -> OnodeCache | None:
-    """From ``perf dump``; ``None`` where the release has no such counters. Before 17 the names were longer."""
+    """Parse ``perf dump``; ``None`` when the release lacks these counters. Before 17, their names were longer."""
     found = decode(_Counters, counters, source=source).bluestore
     hits = found.old_hits if found.onode_hits is None else found.onode_hits
     misses = found.old_misses if found.onode_misses is None else found.onode_misses
@@ -62,12 +62,12 @@ def parse_onode_cache(counters: bytes, *, source: str) -> OnodeCache | None:
 
 
 def parse_fragmentation(data: bytes, *, source: str) -> float:
-    """From ``bluestore allocator score block``, a ratio."""
+    """Parse ``bluestore allocator score block``: a ratio."""
     return decode(_Score, data, source=source).fragmentation_rating
 
 
 def parse_option(data: bytes, option: str, *, source: str) -> str:
-    """The value of one option from ``config get``."""
+    """The value of one option from ``config get``; :class:`ParseError` when it is missing."""
     values = decode(dict[str, str], data, source=source)
     if option not in values:
         raise ParseError(source, f"no {option}")
@@ -75,12 +75,12 @@ def parse_option(data: bytes, option: str, *, source: str) -> str:
 
 
 def parse_capacity(data: bytes, option: str, *, source: str) -> float:
-    """The same for a capacity, in operations of 4 KiB per second."""
+    """The value of a capacity option, in operations of 4 KiB per second; :class:`ParseError` when not a number."""
     text = parse_option(data, option, source=source)
     try:
         iops = float(text)
     except ValueError:
         raise ParseError(source, f"{option} = {text[:40]!r}: not a number") from None
-    if not 0 <= iops < 1e12:  # refuses nan, too
+    if not 0 <= iops < 1e12:  # also rejects nan
         raise ParseError(source, f"{option} = {text[:40]!r}: out of range")
     return iops

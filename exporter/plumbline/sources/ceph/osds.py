@@ -1,7 +1,7 @@
-"""What the OSDs of this host say of themselves on their admin sockets.
+"""The state of this host's OSDs, from their admin sockets.
 
-All are asked at once by one thread (:mod:`.adminsocket`); an OSD that hangs costs the deadline and nothing else: it is
-reported as not answering, the others as they are.
+One thread queries all of them at once (:mod:`.adminsocket`). An OSD that hangs delays only the reading, until the
+deadline; it is reported as not answering, the others as usual.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from plumbline.sources.ceph.osd_store import (
 TIMEOUT_S = 5.0
 """An OSD's admin thread answers within milliseconds; one that needs seconds is short of CPU time or memory."""
 SLOW_WITHIN_S = 600.0
-"""Older slow operations tell nothing of now; Ceph itself keeps them ten minutes (``osd_op_history_duration``)."""
+"""Older slow operations are out of date; Ceph itself keeps them for ten minutes (``osd_op_history_duration``)."""
 
 _SOCKET = re.compile(r".+-osd\.(\d{1,9})\.asok")
 
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class OsdReading:
-    """One OSD. A part that it did not answer is empty or ``None``, and named in ``unread``."""
+    """One OSD. A part that it did not answer is empty or ``None``, and listed in ``unread``."""
 
     daemon: str
     """``osd.3``."""
@@ -60,9 +60,9 @@ class OsdReading:
     up: bool
     """Whether it answered at all."""
     why: str = ""
-    """Why it didn't."""
+    """Why it did not answer."""
     denied: bool = False
-    """We may not ask it: whether it would answer nobody knows."""
+    """Permission to query it is missing; whether it would answer is unknown."""
     latencies: Mapping[str, HistogramValue] = field(default_factory=dict)
     """By operation."""
     stages: OsdStages | None = None
@@ -76,7 +76,7 @@ class OsdReading:
 
 @dataclass(frozen=True, slots=True)
 class OsdStore:
-    """What changes slowly. ``capacity_iops`` by device class, where mClock is the scheduler."""
+    """Slowly changing values. ``capacity_iops`` by device class, if mClock is the scheduler."""
 
     daemon: str
     fragmentation: float | None = None
@@ -84,7 +84,7 @@ class OsdStore:
 
 
 def find_osds(patterns: Sequence[str]) -> dict[str, Path]:
-    """``osd.3`` → its socket. Of two of one name (two clusters on one host) the first counts."""
+    """``osd.3`` → its socket. Of two with the same name (two clusters on one host), the first counts."""
     found: dict[str, Path] = {}
     for path in find_sockets(patterns):
         match = _SOCKET.fullmatch(path.name)
@@ -94,7 +94,7 @@ def find_osds(patterns: Sequence[str]) -> dict[str, Path]:
 
 
 def osds_here(patterns: Sequence[str]) -> dict[str, Path]:
-    """The same; :class:`Unavailable` where there is none."""
+    """As :func:`find_osds`; :class:`Unavailable` when there are none."""
     found = find_osds(patterns)
     if not found:
         raise Unavailable("no OSD's admin socket here, or none that this user may see; see docs/ceph.md")
@@ -102,9 +102,9 @@ def osds_here(patterns: Sequence[str]) -> dict[str, Path]:
 
 
 def read_osds(sockets: Mapping[str, Path], *, timeout_s: float) -> tuple[OsdReading, ...]:
-    """Ask every OSD all quick questions at once; after ``timeout_s`` seconds those are left that did not answer.
+    """Ask every OSD all quick questions at once; those that have not answered after ``timeout_s`` seconds are not up.
 
-    :class:`NotAllowed` where none of them may be asked."""
+    :class:`NotAllowed` when none of them may be queried."""
     asked = {daemon: _ask_for(path, _QUICK) for daemon, path in sockets.items()}
     answers = _answers(asked, timeout_s)
     readings = tuple(_reading(daemon, path, answers[daemon]) for daemon, path in sockets.items())
@@ -114,7 +114,7 @@ def read_osds(sockets: Mapping[str, Path], *, timeout_s: float) -> tuple[OsdRead
 
 
 def read_stores(sockets: Mapping[str, Path], *, timeout_s: float) -> tuple[OsdStore, ...]:
-    """The same for what changes slowly; an OSD that does not answer has nothing."""
+    """Query the slowly changing values; an OSD that does not answer has empty ones."""
     options = (QUEUE_OPTION, *CAPACITY_OPTIONS.values())
     asked = {
         daemon: {SCORE: Question(path, SCORE)} | {name: Question(path, CONFIG, {"var": name}) for name in options}
@@ -131,7 +131,7 @@ _Answers = Mapping[str, tuple[Question, Answer]]
 
 
 def _answers(asked: Mapping[str, Mapping[str, Question]], timeout_s: float) -> dict[str, _Answers]:
-    """Daemon → name of the question → question and answer. One list, so that all wait together."""
+    """Daemon → question name → question and answer. One list of questions, so that all share one deadline."""
     questions = [question for each in asked.values() for question in each.values()]
     answers = iter(ask(questions, timeout_s=timeout_s))
     return {
@@ -188,7 +188,7 @@ def _store(daemon: str, answers: _Answers) -> OsdStore:
         try:
             return None if isinstance(answer, PlumblineError) else parse(answer, question.source)
         except ParseError:
-            return None  # an older or newer release without it
+            return None  # the release is older or newer and lacks it
 
     mclock = part(QUEUE_OPTION, lambda data, source: parse_option(data, QUEUE_OPTION, source=source)) == MCLOCK
     capacity: dict[str, float] = {}

@@ -1,1 +1,1 @@
-"""Disks and what is made of them: block devices, arrays, health."""
+"""Disks and devices built on them: block devices, arrays, health."""

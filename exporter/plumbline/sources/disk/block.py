@@ -1,8 +1,8 @@
-"""What disks there are, and which of them lies below a path: ``/sys/block`` and ``/sys/dev/block``.
+"""The host's disks, and the disk below a path: ``/sys/block`` and ``/sys/dev/block``.
 
-Kernel: Documentation/ABI/stable/sysfs-block. These reads belong into the slow tier, never into a scrape: a dozen
-files a disk, and the ``serial`` of a virtio disk is asked from the hypervisor as an I/O request, so that reading
-it hangs when the disk hangs.
+Kernel: Documentation/ABI/stable/sysfs-block. These reads belong in the slow tier, never in a scrape: there are a dozen
+files per disk, and reading the ``serial`` of a virtio disk sends an I/O request to the hypervisor, so it hangs when the
+disk hangs.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from plumbline.sources.disk.udevdb import read_block_properties
 from plumbline.sources.kernel.mounts import mount_of
 from plumbline.sources.kernel.sysfs import entries, link_text, read_bytes, read_number, read_text
 
-_SECTOR_BYTES = 512  # /sys/block/*/size counts these, whatever the disk's own sector is
-_MAX_STACK = 16  # the kernel allows no loops in stacked devices; this guards against a wrong copy of sysfs
+_SECTOR_BYTES = 512  # unit of /sys/block/*/size, whatever the disk's own sector size
+_MAX_STACK = 16  # the kernel allows no loops in stacked devices; this guards against a faulty copy of sysfs
 
 
 @dataclass(frozen=True, slots=True)
 class BlockDevice:
-    """One whole disk as the kernel and udev describe it; ``None``: not told.
+    """One whole disk as the kernel and udev describe it; ``None``: unknown.
 
-    ``rotational`` is the kernel's flag as it stands, ``device_class`` what can be said of the medium: ``nvme``,
-    ``ssd``, ``hdd``, ``virtual`` (paravirtual and emulated disks: the flag says nothing there), ``None`` where
-    nothing can (loop, zram, rbd, a stack of unlike disks). A dm or md device over disks of one class has that class.
+    ``rotational`` is the kernel's flag unchanged. ``device_class`` is the kind of medium: ``nvme``, ``ssd``, ``hdd``,
+    ``virtual`` (paravirtual and emulated disks, where the flag is meaningless), or ``None`` where it can't be known
+    (loop, zram, rbd, a stack of different disks). A dm or md device over disks of one class has that class.
     """
 
-    name: str  # the kernel's name as /proc/diskstats writes it
+    name: str  # the kernel's name, as in /proc/diskstats
     major: int
     minor: int
     size_bytes: int
@@ -49,7 +49,7 @@ class BlockDevice:
     physical_block_bytes: int | None = None
     scheduler: str | None = None  # the one in force
     queue_requests: int | None = None  # nr_requests
-    queue_depth: int | None = None  # commands a SCSI disk takes at once
+    queue_depth: int | None = None  # commands that a SCSI disk accepts at once
     zoned: str | None = None  # ``host-managed`` or ``host-aware``
     lower: tuple[str, ...] = ()  # whole disks that a dm, md or bcache device is made of
 
@@ -60,11 +60,11 @@ _Below: TypeAlias = Callable[[BlockDevice], Iterable[BlockDevice]]
 def read_block_devices(
     roots: Roots, *, on_skip: Callable[[str, str], None], keep: Callable[[str], bool] | None = None
 ) -> tuple[BlockDevice, ...]:
-    """All whole disks (no partitions) for whose name ``keep`` holds, by name.
+    """All whole disks (no partitions) whose name ``keep`` accepts, by name.
 
-    What the kernel hides (:func:`is_hidden`) is no disk. One that is unplugged between listing and reading goes to
-    ``on_skip(name, "vanished")``, one whose numbers can't be read to ``on_skip(name, "malformed")``; the others are
-    returned. :class:`Unavailable` without sysfs.
+    Devices hidden by the kernel (:func:`is_hidden`) are not disks. A disk unplugged between listing and reading is
+    reported to ``on_skip(name, "vanished")``, one with unreadable numbers to ``on_skip(name, "malformed")``; the
+    others are returned. :class:`Unavailable` without sysfs.
     """
     directory = roots.sys / "block"
     try:
@@ -92,10 +92,10 @@ def read_block_devices(
 
 
 def list_real_disks(roots: Roots) -> tuple[str, ...]:
-    """Names of the disks that are built in, asking none of them; empty without sysfs.
+    """Names of the built-in disks, without querying any of them; empty without sysfs.
 
-    Not what the kernel makes from other things, and no sticks, cards and discs (``removable``); a disk in a
-    hot-plug bay is not removable in that sense.
+    Excludes devices that the kernel makes from others, and removable sticks, cards and discs (``removable``); a disk
+    in a hot-plug bay does not count as removable.
     """
     directory = roots.sys / "block"
     return tuple(
@@ -110,15 +110,15 @@ def list_real_disks(roots: Roots) -> tuple[str, ...]:
 def is_hidden(directory: Path) -> bool:
     """Whether the ``/sys/block`` entry is a path below an NVMe disk with native multipath (``nvme1c1n1``, Linux 4.15).
 
-    Such a path has no device node; what goes over it is the disk's (``nvme1n1``).
+    Such a path has no device node; its I/O belongs to the disk (``nvme1n1``).
     """
     return read_text(directory / "hidden") == "1"
 
 
 def read_block_device(name: str, roots: Roots) -> BlockDevice:
-    """Facts of one whole disk; ``FileNotFoundError`` when it is gone, :class:`ParseError` on impossible numbers.
+    """Facts about one whole disk; ``FileNotFoundError`` when it is gone, :class:`ParseError` on impossible numbers.
 
-    The class of a stacked device is not resolved here: that takes the disks below it.
+    The class of a stacked device is not resolved here: that requires the disks below it.
     """
     directory = roots.sys / "block" / name.replace("/", "!")
     link = link_text(directory)
@@ -155,7 +155,7 @@ def read_block_device(name: str, roots: Roots) -> BlockDevice:
         lower=_lower_names(directory),
     )
     sectors = read_number(directory / "size")
-    if sectors is None:  # read last: a disk that went meanwhile must not pass for one without a model
+    if sectors is None:  # read last: a disk that vanished meanwhile must not be taken for one without a model
         raise FileNotFoundError(directory)
     return replace(device, size_bytes=sectors * _SECTOR_BYTES)
 
@@ -163,12 +163,12 @@ def read_block_device(name: str, roots: Roots) -> BlockDevice:
 def device_below(path: Path, roots: Roots) -> BlockDevice | None:
     """The disk that I/O to ``path`` ends on, or ``None`` where there is none (tmpfs, NFS, FUSE, ZFS).
 
-    From the filesystem's device down through partitions, dm, md, bcache and loop files. Over several disks of one
-    class it is the first of them; over disks of unlike or unknown class it is the stacked device itself, whose
-    ``device_class`` is then ``None``. A multi-device btrfs counts by the device its mount names, an overlay by its
-    upper directory. A path that does not exist yet is where its nearest existing ancestor is.
-    Raises :class:`Unavailable` where the path or sysfs can't be read. Looking at a path on a dead NFS server or a
-    hung disk hangs, so this is not for a scrape.
+    The search goes from the filesystem's device down through partitions, dm, md, bcache and loop files. Over several
+    disks of one class, the result is the first of them; over disks of different or unknown class it is the stacked
+    device itself, with ``device_class`` ``None``. A multi-device btrfs counts as the device its mount names, an overlay
+    as its upper directory. A path that does not exist yet counts as its nearest existing ancestor.
+    Raises :class:`Unavailable` when the path or sysfs can't be read. Access to a path on a dead NFS server or a hung
+    disk hangs, so a scrape must not call this.
     """
     path = path.absolute()
     while True:
@@ -190,15 +190,15 @@ def _below_existing(path: Path, roots: Roots, depth: int) -> BlockDevice | None:
     mount = mount_of(path, roots)
     if mount is None:
         return None
-    if mount.filesystem in ("btrfs", "bcachefs"):  # st_dev is anonymous, one a subvolume
+    if mount.filesystem in ("btrfs", "bcachefs"):  # st_dev is anonymous, one per subvolume
         return _disk_of_node(mount.source.split(":")[0], roots, depth)
     upper = mount.option("upperdir") if mount.filesystem == "overlay" else None
-    # overlay keeps its own escapes of comma and colon, inside those of mountinfo
+    # overlay escapes comma and colon itself, inside mountinfo's escapes
     return _below_if_exists(re.sub(r"\\(.)", r"\1", upper), roots, depth + 1) if upper else None
 
 
 def _below_if_exists(path: str, roots: Roots, depth: int) -> BlockDevice | None:
-    """Never by an ancestor: inside a container an upper directory or a backing file is a path of the host's."""
+    """Without falling back to an ancestor: inside a container, an upper directory or backing file is a host path."""
     try:
         return _below_existing(Path(path), roots, depth)
     except (OSError, Unavailable):
@@ -206,7 +206,7 @@ def _below_if_exists(path: str, roots: Roots, depth: int) -> BlockDevice | None:
 
 
 def _disk_of_node(source: str, roots: Roots, depth: int) -> BlockDevice | None:
-    """The disk of a mount's source such as ``/dev/sdb1`` or ``/dev/mapper/vg-data``, by its node."""
+    """The disk of a mount's source such as ``/dev/sdb1`` or ``/dev/mapper/vg-data``, by its device node."""
     if not source.startswith("/dev/"):
         return None
     try:
@@ -236,7 +236,7 @@ def _disk_at(number: int, roots: Roots, depth: int) -> BlockDevice | None:
 
 
 def _physical(device: BlockDevice, below: _Below, depth: int = 0) -> BlockDevice:
-    """The first disk below, where all of them are of one known class; otherwise the device itself."""
+    """The first disk below if all have the same known class; otherwise the device itself."""
     lowest = [_physical(lower, below, depth + 1) for lower in below(device)] if depth < _MAX_STACK else []
     classes = {lower.device_class for lower in lowest}
     return lowest[0] if len(classes) == 1 and None not in classes else device
@@ -248,7 +248,7 @@ def _lower_names(directory: Path) -> tuple[str, ...]:
 
 
 def _whole_disk(entry: Path) -> str | None:
-    """The disk that a sysfs link to a disk or a partition belongs to; ``None`` when the link is gone."""
+    """The disk of a sysfs link to a disk or a partition; ``None`` when the link is gone."""
     parts = (link_text(entry) or "").split("/")
     if len(parts) < 2:
         return None
@@ -256,7 +256,7 @@ def _whole_disk(entry: Path) -> str | None:
 
 
 def _scheduler(directory: Path) -> str | None:
-    """``none [mq-deadline] kyber`` → ``mq-deadline``; a queue without a choice writes ``none``."""
+    """``none [mq-deadline] kyber`` → ``mq-deadline``; a queue without a choice contains ``none``."""
     text = read_text(directory / "queue/scheduler")
     match = re.search(r"\[([^\]]+)\]", text or "")
     return match[1] if match else text

@@ -1,16 +1,16 @@
-"""Latency histograms of every disk, counted by our BPF program in the kernel: load it, name the disks, read.
+"""Latency histograms of every disk, counted in the kernel by our BPF program: load it, register disks, read.
 
-The program is :file:`bpf/disk_latency.bpf.c`. Loading takes CAP_BPF and CAP_PERFMON (Linux 5.8); what comes after is
-plain shared memory: reading it and naming new disks takes no system call and no capability.
+The program is :file:`bpf/disk_latency.bpf.c`. Loading needs CAP_BPF and CAP_PERFMON (Linux 5.8). Everything after that
+is shared memory: reading it and registering new disks needs no system call and no capability.
 
-It has two parts. The one at the completion suffices where the kernel itself notes when a request is issued, as it does
-for writeback throttling (``queue/wbt_lat_usec``), kyber, bfq and polling. The one at the issue is let run once there is
-a disk whose queue does not: sysfs says so, or the first requests that complete without the note. That takes a system
-call that needs no capability since Linux 5.19; before, it works at the start only.
+The program has two parts. The part at completion is enough where the kernel itself records when a request is issued, as
+it does for writeback throttling (``queue/wbt_lat_usec``), kyber, bfq and polling. The part at issue is attached once
+there is a disk whose queue does not record this, according to sysfs or to the first requests that complete without a
+record. Attaching is a system call that needs no capability since Linux 5.19; before that it works only at startup.
 
-Requests exist at the lowest device only: dm, md, bcache and zram pass on bios and have none, so each is counted once,
-at the disk it goes to. Request-based dm-multipath has some of its own; devices that stand on others are not named.
-An NVMe namespace with several paths passes on bios too: its paths ``nvme1c0n1`` count as ``nvme1n1``.
+Requests exist only at the lowest device: dm, md, bcache and zram pass on bios and have no requests, so each request is
+counted once, at its disk. Request-based dm-multipath has requests of its own, so devices stacked on others are not
+registered. An NVMe namespace with several paths passes on bios too: its paths ``nvme1c0n1`` count as ``nvme1n1``.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _log = logging.getLogger(__name__)
 
 EARLIER, UNSEEN, ENDLESS = "issued_earlier", "issue_not_seen", "completion_not_seen"
 UNNOTED, INTERRUPTED = "issue_not_noted", "interrupted"
-"""Why a request was not timed: it was under way when we began to look at its disk's issues; its issue was not seen, or
-there was no room to keep it; its completion was not seen (noticed when the kernel uses its structure again); the kernel
-did not note its issue, and our program that does was not running; an interrupt's completion came while the program was
-at work on that CPU."""
+"""Why a request was not timed: it was in flight when we began to observe its disk's issues; its issue was not seen, or
+there was no room to keep it; its completion was not seen (noticed when the kernel reuses its structure); the kernel did
+not record its issue, and our program that does was not running; a completion came in an interrupt while the program
+was running on that CPU."""
 
 HOPELESS = ("CONFIG_DEBUG_INFO_BTF", "little-endian")
-"""Words in a reason that no package and no capability does away with."""
+"""Substrings of a reason that no package and no capability can fix."""
 DROP_IN = "systemd/drop-ins/disk-latency.conf"
 _SWITCHED_OFF = "disk latencies were switched off while the daemon ran, and it gave up what loading takes: restart it"
 _PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
@@ -52,7 +52,7 @@ _NEEDED = (Capability.BPF, Capability.PERFMON)
 
 @dataclass(frozen=True, slots=True)
 class DiskLatency:
-    """One disk's requests since the daemon began, by operation; all of :data:`.latencymaps.OPERATIONS` are there."""
+    """One disk's requests since the daemon started, by operation, with all of :data:`.latencymaps.OPERATIONS`."""
 
     device: str
     times: Mapping[str, Times]
@@ -60,18 +60,18 @@ class DiskLatency:
 
 @dataclass(frozen=True, slots=True)
 class LatencyReading:
-    """All disks there are now. ``untimed`` by reason."""
+    """All disks now present. ``untimed`` by reason."""
 
     disks: tuple[DiskLatency, ...]
     untimed: Mapping[str, int]
     restart_required: bool = False
-    """There is a disk that can't be timed, because the rights are gone to let the program at the issue run."""
+    """A disk can't be timed, because the privileges to attach the program at issue are gone."""
 
 
 def request_names(roots: Roots, *, keep: Callable[[str], bool]) -> dict[str, str]:
-    """Disks that have requests, by the name that the kernel's requests know them by → the name they are shown by.
+    """Disks that have requests: the name in the kernel's requests → the displayed name.
 
-    Nothing here asks a disk, so a disk that hangs hangs nobody.
+    No disk is queried, so a hanging disk does not block this.
     """
     names = {}
     for entry in sysfs.entries(roots.sys / "block"):
@@ -84,8 +84,8 @@ def request_names(roots: Roots, *, keep: Callable[[str], bool]) -> dict[str, str
 
 
 def notes_issues(roots: Roots, disk: str) -> bool:
-    """Whether the kernel notes when this disk's requests are issued, as far as settings tell. Others make it note them
-    too (polling, an I/O controller), and it goes on after writeback throttling was switched off. No requests, no need.
+    """Whether the kernel records when this disk's requests are issued, as far as settings show. Other causes (polling,
+    an I/O controller) enable it too, and it stays on after writeback throttling is disabled. True without requests.
 
     https://github.com/torvalds/linux/blob/v6.12/block/blk-stat.c  blk_stat_add_callback, blk_stat_enable_accounting
     """
@@ -96,7 +96,7 @@ def notes_issues(roots: Roots, disk: str) -> bool:
 
 
 def read_image() -> bytes:
-    """The compiled program, as the wheel brings it."""
+    """The compiled program from the wheel; :class:`Unavailable` when the build has none."""
     try:
         return resources.files("plumbline").joinpath("bpf/disk_latency.bpf.o").read_bytes()
     except FileNotFoundError as error:
@@ -106,7 +106,7 @@ def read_image() -> bytes:
 
 
 def explain(error: BpfError, lockdown: str) -> PlumblineError:
-    """What the kernel's refusal means. ``lockdown`` is ``/sys/kernel/security/lockdown``."""
+    """Explain the kernel's refusal. ``lockdown`` is the content of ``/sys/kernel/security/lockdown``."""
     if error.errno not in (1, 13):  # EPERM, EACCES
         return error
     if "[confidentiality]" in lockdown:
@@ -118,12 +118,12 @@ def explain(error: BpfError, lockdown: str) -> PlumblineError:
 
 
 SETTINGS_WITHIN_S = 2.0
-"""What the disks' queues may take to tell their settings at the start: a queue that is being changed while its disk
-hangs holds whoever reads them (``q->sysfs_lock``). One that does not tell is taken not to note issues until it does."""
+"""Time limit for reading the disks' queue settings at startup: a queue whose settings are being changed while its disk
+hangs blocks readers (``q->sysfs_lock``). Until a queue answers, it is assumed not to record issues."""
 
 
 class BlockLatency:
-    """The program in the kernel, from :meth:`open` to :meth:`close`. Opened once: afterwards the rights are gone."""
+    """The program in the kernel, from :meth:`open` to :meth:`close`. Opened once: rights are dropped afterwards."""
 
     def __init__(
         self,
@@ -136,9 +136,9 @@ class BlockLatency:
         notes: Callable[[Roots, str], bool] = notes_issues,
         own_notes: bool = False,
     ) -> None:
-        """``keep`` is asked with a disk's name; ``clock_ns`` is CLOCK_MONOTONIC.
+        """``keep`` is called with a disk's name; ``clock_ns`` is CLOCK_MONOTONIC.
 
-        ``notes`` foresees whether the kernel notes a disk's issues. ``own_notes``: take it that it never does.
+        ``notes`` predicts whether the kernel records a disk's issues. ``own_notes``: assume that it never does.
         """
         self._roots, self._keep, self._notes, self._own_notes = roots, keep, notes, own_notes
         self._image, self._library, self._clock_ns = image, library, clock_ns
@@ -151,7 +151,7 @@ class BlockLatency:
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Load and attach; whatever hinders that is kept and raised by :attr:`value`."""
+        """Load and attach; an error is kept and raised by :attr:`value`."""
         try:
             names = request_names(self._roots, keep=self._keep)
             disks = len(set(names.values()))
@@ -169,9 +169,9 @@ class BlockLatency:
             self._why_not = error
 
     def refresh(self, _cancel: threading.Event | None = None) -> None:
-        """Name the disks that have come since, and note issues where the kernel turned out not to.
+        """Register disks added since, and record issues where the kernel turned out not to.
 
-        Waits for as long as a disk's settings do; :attr:`value` never does.
+        Waits as long as reading a disk's settings takes; :attr:`value` never waits for that.
         """
         self._refresh(None)
 
@@ -207,7 +207,7 @@ class BlockLatency:
             _log.warning("disk latencies: %s can't be timed any more until a restart of the daemon: %s", names, error)
 
     def _foresee(self, names: Iterable[str], within_s: float | None) -> dict[str, bool]:
-        """Of each disk that answers in time, whether the kernel notes its issues."""
+        """Whether the kernel records issues, for each disk that answers in time."""
         found: dict[str, bool] = {}
 
         def ask() -> None:
@@ -219,7 +219,7 @@ class BlockLatency:
             return found
         asking = threads.start("queue-settings", ask)
         asking.join(within_s)
-        return dict(found)  # the thread may be at it still
+        return dict(found)  # the thread may still be running
 
     def _name(self, attached: _Attached, name: str, shown: str, noted: bool) -> bool:
         slot = self._slots.get(shown, len(self._slots))
@@ -228,16 +228,16 @@ class BlockLatency:
             attached.state, name, slot, unnoted_since_ns=since_ns
         ):
             return False
-        self._slots[shown] = slot  # for good: a disk that comes back goes on counting where it was
+        self._slots[shown] = slot  # permanent: a disk that returns continues its counts
         return True
 
     @property
     def value(self) -> LatencyReading:
-        """As of now; raises why there is none."""
+        """The current reading; raises the reason when there is none."""
         with self._lock:
             attached = self._attached
             if attached is None:
-                raise self._why_not.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
+                raise self._why_not.with_traceback(None)  # raised once per scrape: it must not accumulate tracebacks
             words = latencymaps.sum_lanes(attached.histograms, attached.sizes, len(self._slots))
             disks = tuple(DiskLatency(name, latencymaps.parse_slot(words, self._slots[name])) for name in self._present)
             untimed = dict(zip((EARLIER, UNSEEN, ENDLESS, UNNOTED), latencymaps.untimed(attached.state), strict=True))
@@ -251,24 +251,24 @@ class BlockLatency:
 
     @property
     def program_fds(self) -> dict[str, int]:
-        """File descriptors of the loaded programs, whose ``/proc/self/fdinfo`` tells what they cost."""
+        """File descriptors of the loaded programs; their ``/proc/self/fdinfo`` shows what they cost."""
         attached = self._attached
         return {} if attached is None else {name: attached.object.program_fd(name) for name in attached.programs}
 
     def pause(self) -> None:
-        """Time nothing until :meth:`resume`."""
+        """Time no requests until :meth:`resume`."""
         if self._attached is not None:
             latencymaps.begin(self._attached.state, 0)
             self._attached.object.detach()
 
     def resume(self) -> None:
-        """Go on after :meth:`pause`."""
+        """Continue after :meth:`pause`."""
         if self._attached is not None:
             self._refresh(SETTINGS_WITHIN_S)
             self._attached.object.attach(["complete"])
 
     def close(self) -> None:
-        """Out of the kernel again. There is no way back: opening takes capabilities."""
+        """Unload from the kernel. It can't be reopened: that needs capabilities."""
         with self._lock:
             attached, self._attached = self._attached, None
             self._why_not = Unavailable(_SWITCHED_OFF)
@@ -302,7 +302,7 @@ def _attach(
     *,
     own_notes: bool,
 ) -> _Attached:
-    """Everything but letting the programs run."""
+    """Load everything, without attaching the programs."""
     if sys.byteorder != "little":
         raise Unavailable("disk latencies: the BPF program is built for little-endian machines only")
     if not (roots.sys / "kernel/btf/vmlinux").exists():
@@ -324,7 +324,7 @@ def _attach(
 
 
 def _load(library: Library, image: bytes, sizes: latencymaps.Sizes, *, own_notes: bool) -> _Attached:
-    # (context, request) since 5.11 and 5.10.137, (context, queue, request) before
+    # arguments: (context, request) since 5.11 and 5.10.137, (context, queue, request) before
     with_queue = library.parameters_of("btf_trace_block_rq_issue") == 3
     issue, other = ("issue_with_queue", "issue") if with_queue else ("issue", "issue_with_queue")
     loaded = BpfObject(library, image)
@@ -348,7 +348,7 @@ def _load(library: Library, image: bytes, sizes: latencymaps.Sizes, *, own_notes
 
 
 def possible_cpus(roots: Roots) -> int:
-    """One more than the highest number a CPU can ever have: ``0-63``, ``0,2-5``."""
+    """One more than the highest possible CPU number: ``0-63``, ``0,2-5``."""
     text = sysfs.read_text(roots.sys / "devices/system/cpu/possible") or ""
     match = re.search(r"([0-9]{1,6})$", text)
     return int(match[1]) + 1 if match else 1

@@ -1,7 +1,7 @@
-"""How block devices stand on each other: disks, their partitions, and what dm, md and bcache make of them.
+"""How block devices are stacked: disks, their partitions, and dm, md and bcache devices built on them.
 
 Kernel: Documentation/ABI/stable/sysfs-block (``slaves``), Documentation/ABI/testing/sysfs-block-dm (``dm/name``,
-``dm/uuid``). Nothing here asks a device: sysfs and udev's files answer from memory, whatever hangs.
+``dm/uuid``). No device is queried: sysfs and udev's files answer from memory even when a device hangs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plumbline.sources.disk.udevdb import read_block_properties
 from plumbline.sources.kernel.sysfs import clean, entries, link_text, read_text
 
 _MAX_LINKS = 8  # /dev/disk/by-id/x → ../../sdb1: one or two are usual
-_MAX_STACK = 16  # as many levels as anybody builds; guards against a copy of sysfs with a loop in it
+_MAX_STACK = 16  # more levels than anyone builds; guards against a copy of sysfs with a loop in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +28,26 @@ class BlockNode:
     """A disk, a partition or a stacked device, by the kernel's name."""
 
     name: str
-    number: str  # "8:17", as mountinfo writes it; empty where the kernel shows none
+    number: str  # "8:17", as in mountinfo; empty where the kernel shows none
     disk: str  # the whole disk: itself, unless it is a partition
-    lower: tuple[str, ...] = ()  # nodes it is made of, partitions among them
+    lower: tuple[str, ...] = ()  # nodes it is built on, including partitions
     dm_name: str = ""
-    dm_uuid: str = ""  # its prefix says who made it: "LVM-", "CRYPT-", "mpath-", "part1-mpath-"
+    dm_uuid: str = ""  # its prefix shows the creator: "LVM-", "CRYPT-", "mpath-", "part1-mpath-"
     properties: Mapping[str, bytes] = field(default_factory=dict)  # udev's
 
     def property(self, name: str) -> str:
-        """A property of udev's as a label; empty where there is none."""
+        """A udev property as a label; empty when it is absent."""
         return clean(self.properties.get(name, b"")) or ""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockTree:
-    """Every block device but hidden ones, by name."""
+    """Every block device except hidden ones, by name."""
 
     nodes: Mapping[str, BlockNode]
 
     def by_number(self, number: str) -> BlockNode | None:
-        """The device a mount names."""
+        """The device with this number, as mountinfo gives it."""
         return next((node for node in self.nodes.values() if node.number == number), None)
 
     def by_dm_name(self, name: str) -> BlockNode | None:
@@ -55,7 +55,7 @@ class BlockTree:
         return next((node for node in self.nodes.values() if node.dm_name == name), None)
 
     def below(self, name: str) -> tuple[str, ...]:
-        """The whole devices that ``name`` lies on, itself first, in every layer down to the disks."""
+        """``name`` itself, then the whole devices below it in every layer, down to the disks."""
         found: dict[str, None] = {}
         level = [name]
         for _ in range(_MAX_STACK):
@@ -65,20 +65,20 @@ class BlockTree:
         return tuple(found)
 
     def direct_above(self, name: str) -> tuple[str, ...]:
-        """The partitions of ``name``, and the stacked devices right on it, by name."""
+        """The partitions of ``name`` and the devices stacked directly on it, by name."""
         parts = (node.name for node in self.nodes.values() if node.disk == name != node.name)
         stacked = (node.name for node in self.nodes.values() if name in node.lower)
         return tuple(sorted({*parts, *stacked}))
 
     def relations(self) -> Iterator[tuple[str, str]]:
-        """(stacked device, whole device right below)."""
+        """Yield (stacked device, whole device directly below)."""
         for node in self.nodes.values():
             for lower in dict.fromkeys(self.nodes[each].disk for each in node.lower if each in self.nodes):
                 yield node.name, lower
 
 
 def read_block_tree(roots: Roots) -> BlockTree:
-    """All of ``/sys/class/block``; :class:`Unavailable` without it."""
+    """Read all of ``/sys/class/block``; :class:`Unavailable` without it."""
     directory = roots.sys / "class" / "block"
     try:
         names = sorted(path.name for path in directory.iterdir())
@@ -89,7 +89,7 @@ def read_block_tree(roots: Roots) -> BlockTree:
 
 
 def _read_node(entry: Path, roots: Roots) -> BlockNode | None:
-    """``None`` when it is gone meanwhile."""
+    """``None`` when it has vanished meanwhile."""
     parts = (link_text(entry) or "").split("/")
     if len(parts) < 2:
         return None
@@ -111,8 +111,8 @@ def _read_node(entry: Path, roots: Roots) -> BlockNode | None:
 def node_at(path: str, tree: BlockTree, roots: Roots) -> BlockNode | None:
     """The device behind ``/dev/sdb1``, ``/dev/mapper/x``, ``/dev/vg/lv`` or ``/dev/disk/by-partuuid/…``.
 
-    By device number where ``/dev`` shows the node, otherwise by name: a container, and a service with PrivateDevices=,
-    has no disks in its ``/dev``, and the links that lead there need not be followed to be understood.
+    By device number where ``/dev`` has the node, otherwise by name: in a container, or a service with PrivateDevices=,
+    ``/dev`` has no disks, so the names of links are resolved without following them.
     """
     for _ in range(_MAX_LINKS):
         if not path.startswith("/dev/"):
@@ -146,7 +146,7 @@ def _by_name(name: str, tree: BlockTree) -> BlockNode | None:
 
 
 def _joined(path: str, target: str) -> str:
-    """Where a link at ``path`` leads, without looking."""
+    """The target of a link at ``path``, without reading it."""
     parts = [] if target.startswith("/") else path.split("/")[1:-1]
     for part in target.split("/"):
         if part == "..":

@@ -1,4 +1,4 @@
-"""What a disk says of its own health, whoever asked it: NVMe's log page (``nvme_smart``) or smartctl (``smartctl``)."""
+"""A disk's own health report, from either source: NVMe's log page (``nvme_smart``) or smartctl (``smartctl``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from plumbline.errors import Unavailable
 
 DROP_IN = "systemd/drop-ins/disk-health.conf"
-"""What gives the daemon the right to ask."""
+"""This drop-in gives the daemon the permission to query disks."""
 
 NO_PERMISSION, NO_PROGRAM, NOT_SUPPORTED, NO_ANSWER, MALFORMED, GONE = REASONS = (
     "no-permission",
@@ -18,11 +18,11 @@ NO_PERMISSION, NO_PROGRAM, NOT_SUPPORTED, NO_ANSWER, MALFORMED, GONE = REASONS =
     "malformed",
     "gone",
 )
-"""Why there is nothing, as a label; the message of :class:`NoHealth` says it for people."""
+"""Reasons for a missing report, as labels; the message of :class:`NoHealth` is the text for people."""
 
 
 class NoHealth(Unavailable):
-    """One disk's health could not be had: ``reason`` is one of :data:`REASONS`, the message says what to do."""
+    """One disk's health is unavailable: ``reason`` is one of :data:`REASONS`, the message says what to do."""
 
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
@@ -31,18 +31,18 @@ class NoHealth(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class DiskHealth:
-    """One disk's own figures; ``None``: it does not tell. Nothing here is computed from other figures."""
+    """One disk's own figures; ``None``: not reported. No figure here is computed from others."""
 
     smart_passed: bool | None = None
     """SMART's overall verdict. NVMe has none, only ``warnings``."""
     warnings: Mapping[str, bool] = field(default_factory=dict)
     """NVMe's critical warnings by name, all of them."""
     wear_percent: int | None = None
-    """Of the rated endurance used; may exceed 100 (NVMe and ATA stop at 255)."""
+    """Percentage of the rated endurance used; may exceed 100 (NVMe and ATA stop at 255)."""
     spare_percent: int | None = None
     spare_threshold_percent: int | None = None
     media_errors: int | None = None
-    """Data that could not be corrected."""
+    """Uncorrectable data errors."""
     unsafe_shutdowns: int | None = None
     power_cycles: int | None = None
     power_on_hours: int | None = None
@@ -50,9 +50,9 @@ class DiskHealth:
     read_bytes: int | None = None
     temperature_celsius: float | None = None
     warning_celsius: float | None = None
-    """The disk is warmer than it should be from here on (NVMe WCTEMP; ATA: specified maximum operating)."""
+    """The disk is too warm from here on (NVMe WCTEMP; ATA: specified maximum operating temperature)."""
     critical_celsius: float | None = None
-    """It may stop from here on (NVMe CCTEMP; SCSI: reference temperature, where it trips)."""
+    """The disk may stop from here on (NVMe CCTEMP; SCSI: reference temperature, the trip point)."""
     reallocated_sectors: int | None = None
     pending_sectors: int | None = None
     offline_uncorrectable_sectors: int | None = None
@@ -61,10 +61,10 @@ class DiskHealth:
 
 
 def endurance_left_s(health: DiskHealth) -> float | None:
-    """What is left if the disk wears as fast as on average so far; ``None`` below 1 %, where the estimate is coarse.
+    """Powered-on seconds left at the average wear so far; ``None`` below 1 %, where the estimate is too coarse.
 
-    A disk worn to the share w in t powered-on seconds wears out after t / w, of which t / w - t = t × (1 - w) / w are
-    left; 0 for one that is beyond. Disks estimate wear in whole percents, so at 1 % it may be wrong by half.
+    A disk worn to the share w after t powered-on seconds wears out at t / w, so t / w - t = t × (1 - w) / w remain;
+    0 for a disk beyond that. Disks estimate wear in whole percents, so at 1 % it may be wrong by half.
     """
     if health.wear_percent is None or health.wear_percent < 1 or health.power_on_hours is None:
         return None
@@ -73,7 +73,7 @@ def endurance_left_s(health: DiskHealth) -> float | None:
 
 
 class Asleep:
-    """The disk is in standby and was left there."""
+    """The disk is in standby and was not woken."""
 
 
 Answer = DiskHealth | Asleep
@@ -81,19 +81,19 @@ Answer = DiskHealth | Asleep
 
 @dataclass(frozen=True, slots=True)
 class DiskState:
-    """What is known of one disk's health now. ``health`` is fresh or ``None``: old figures are not kept."""
+    """The current knowledge of one disk's health. ``health`` is fresh or ``None``: old figures are not kept."""
 
     device: str
     health: DiskHealth | None
     asleep: bool
     reason: str
-    """Of :data:`REASONS`; empty while the disk answers."""
+    """One of :data:`REASONS`; empty while the disk answers."""
     message: str
     last_success_at: float | None
-    """Unix seconds of the last figures."""
+    """Unix time of the last figures, in seconds."""
     in_flight_s: float
 
     @property
     def available(self) -> bool:
-        """It answers: with figures, or that it sleeps."""
+        """Whether the disk answers, with figures or that it is asleep."""
         return not self.reason

@@ -2,10 +2,10 @@
 
     254       0 vda 52100 7929 2869506 13647 13822 15027 2865696 6475 0 7772 20537 4046 43 521760 335 1710 78
 
-major, minor, name; completed, merged, sectors, ms of reads and then of writes; in flight, ms busy, ms weighted;
-since Linux 4.18 the four of discards; since 5.5 completed and ms of flushes. A sector is 512 bytes here, whatever
-the disk's own is. Times are summed over requests and printed as 32-bit milliseconds: they wrap, after 49.7 days of
-one request at a time, and Prometheus takes a wrap for the counter reset it knows how to handle.
+Columns: major, minor, name; completed, merged, sectors, ms of reads, then the same of writes; in flight, ms busy, ms
+weighted; since Linux 4.18 the same four of discards; since 5.5 completed and ms of flushes. A sector is 512 bytes here,
+whatever the disk's own sector size. Times are sums over requests, printed as 32-bit milliseconds. They wrap, after
+49.7 days of one request at a time; Prometheus handles a wrap as a counter reset.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from plumbline.sources.disk.block import is_hidden
 from plumbline.sources.kernel.sysfs import link_text, read_text
 
 _PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
-_NUMBERS = frozenset({11, 15, 17})  # after the name: to 4.17, to 5.4, since 5.5
+_NUMBERS = frozenset({11, 15, 17})  # columns after the name: until 4.17, until 5.4, since 5.5
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class DiskStats(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One line. ``None``: this kernel doesn't count it. ``in_flight`` is a gauge, all else are counters.
+    """One line. ``None``: not counted by this kernel. ``in_flight`` is a gauge, all others are counters.
 
     A msgspec struct because this is the hot path: the kernel's line is three characters short of a JSON array, and
-    msgspec's strict decoder turns it into this three times faster than split, int and a named tuple do.
+    msgspec's strict decoder parses it three times as fast as split, int and a named tuple.
     """
 
     name: str
@@ -61,10 +61,10 @@ _decode = msgspec.json.Decoder(DiskStats).decode
 def parse_diskstats(
     text: str, *, keep: Callable[[str], bool], source: str = "/proc/diskstats"
 ) -> tuple[DiskStats, ...]:
-    """The lines whose device name ``keep`` accepts, in the kernel's order; of two with one name the later.
+    """The lines whose device name ``keep`` accepts, in the kernel's order; of duplicate names, the later line.
 
-    Columns that newer kernels may append are ignored; a kept line that is no diskstats line raises
-    :class:`ParseError`. Lines that are not kept cost no more than their name.
+    Columns that newer kernels may append are ignored; a malformed line raises :class:`ParseError`. For lines that are
+    not kept, only the name is parsed.
     """
     disks: dict[str, DiskStats] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -83,7 +83,7 @@ def parse_diskstats(
 
 
 def read_diskstats(roots: Roots, *, keep: Callable[[str], bool]) -> tuple[DiskStats, ...]:
-    """Read once, parse once; ``keep`` as a rule is a :class:`WholeDisks`. :class:`Unavailable` without the file."""
+    """Read and parse the file once; ``keep`` is usually a :class:`WholeDisks`. ``Unavailable`` without the file."""
     path = roots.proc / "diskstats"
     try:
         data = read_kernel(path, TABLE)
@@ -93,25 +93,25 @@ def read_diskstats(roots: Roots, *, keep: Callable[[str], bool]) -> tuple[DiskSt
 
 
 class WholeDisks:
-    """Remembers which names are whole disks (not partitions) that ``exclude`` doesn't match as a whole.
+    """Remembers which names are whole disks (not partitions) that ``exclude`` doesn't fully match.
 
-    Only sysfs knows: ``xvda1`` and ``mmcblk0`` are disks, ``nvme0n1p1`` and ``sda1`` are not. A name is looked up
-    when it is first seen and then costs one dictionary lookup a scrape. What is neither disk nor partition yet
-    (just being plugged in) is asked again next time.
+    Only sysfs distinguishes these: ``xvda1`` and ``mmcblk0`` are disks, ``nvme0n1p1`` and ``sda1`` are not. A name is
+    looked up when first seen; after that it costs one dictionary lookup per scrape. A name that is neither disk nor
+    partition yet (just being plugged in) is looked up again next time.
 
-    Hidden paths of an NVMe disk with native multipath are no disks. Before Linux 6.4 they count and the disk itself
-    does not (its ``queue/iostats`` is 0): then the path is kept, and :attr:`paths` says whose it is.
+    Hidden paths of an NVMe disk with native multipath are not disks. Before Linux 6.4 the paths have counters and the
+    disk itself has none (its ``queue/iostats`` is 0); then the path is kept, and :attr:`paths` gives its disk.
     """
 
     def __init__(self, roots: Roots, *, exclude: re.Pattern[str], partitions: bool = False) -> None:
-        """``partitions``: those of the disks that are kept, too."""
+        """``partitions``: also accept the partitions of accepted disks."""
         self._roots, self._exclude, self._partitions = roots, exclude, partitions
         self._known: dict[str, bool] = {}
         self.paths: dict[str, str] = {}
-        """Hidden path → the disk it counts for."""
+        """Hidden path → the disk that its counters belong to."""
 
     def with_partitions(self) -> WholeDisks:
-        """The same disks, and their partitions."""
+        """The same disks, with their partitions."""
         return WholeDisks(self._roots, exclude=self._exclude, partitions=True)
 
     def __call__(self, name: str) -> bool:
@@ -136,7 +136,7 @@ class WholeDisks:
         return False
 
     def _counts_for_its_disk(self, name: str) -> bool:
-        """The kernel names paths after disk and controller: ``nvme1c0n1`` is one of ``nvme1n1``'s."""
+        """The kernel names paths after disk and controller: ``nvme1c0n1`` is a path of ``nvme1n1``."""
         match = _PATH.fullmatch(name)
         disk = f"{match[1]}{match[2]}" if match else ""
         if not disk or read_text(self._roots.sys / "block" / disk / "queue/iostats") != "0" or not self(disk):
@@ -146,14 +146,14 @@ class WholeDisks:
 
 
 def read_whole_disks(roots: Roots, disks: WholeDisks) -> tuple[DiskStats, ...]:
-    """As :func:`read_diskstats`, with the counters of hidden paths added to their disk's."""
+    """As :func:`read_diskstats`, with the counters of hidden paths added to those of their disk."""
     return merge_paths(read_diskstats(roots, keep=disks), disks.paths)
 
 
 def merge_paths(disks: tuple[DiskStats, ...], paths: Mapping[str, str]) -> tuple[DiskStats, ...]:
-    """``disks`` without those that are ``paths`` (path → disk), whose counters are added to the disk's.
+    """Return ``disks`` without the hidden ``paths`` (path → disk), whose counters are added to their disk's.
 
-    A request takes one path, so that sums are the disk's own numbers; busy time alone may exceed the clock's where
+    A request takes one path, so the sums are the disk's own numbers. Only busy time may exceed elapsed time, when
     several paths work at once.
     """
     if not paths:
@@ -173,7 +173,7 @@ def _counts(disk: DiskStats) -> tuple[int | None, ...]:
 
 
 def _exists(path: Path) -> bool:
-    """As ``Path.exists``, for names that no path can have too (a NUL in a broken line)."""
+    """As ``Path.exists``, also for invalid path names (a NUL in a broken line)."""
     try:
         return path.exists()
     except ValueError:

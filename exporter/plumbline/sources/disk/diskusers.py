@@ -1,9 +1,9 @@
-"""Who uses each disk: OSDs, volumes, arrays, pools, filesystems, swap, through partitions and any stack of devices.
+"""What uses each disk: OSDs, volumes, arrays, pools, filesystems, swap, through partitions and any stack of devices.
 
-Everything comes from memory of kernel, udev and systemd and from small files; no device is opened, no command run.
+All data comes from small files and from memory of kernel, udev and systemd; no device is opened, no command is run.
 
-Not told: the vdev within a ZFS pool (its disks' labels name the pool only), what a volume group without an active
-volume holds, a disk below a file (loop devices end here), and which OSD a device is where nobody may look
+Not covered: the vdev within a ZFS pool (disk labels name only the pool), the content of a volume group without an
+active volume, the disk below a file (loop devices end here), and the OSD of a device where its files are unreadable
 (:mod:`~plumbline.sources.ceph.ceph_osds`).
 """
 
@@ -24,12 +24,12 @@ from plumbline.sources.kernel.swaps import read_swaps
 
 _MULTI_DEVICE = ("btrfs", "bcachefs")
 STACKS = frozenset({"lvm", "dm", "md", "bcache"})
-"""Kinds that are block devices again."""
+"""Kinds that are themselves block devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectUse:
-    """``node``, a disk, partition or stacked device, is used as ``kind`` by ``name``; empty: nobody says by which."""
+    """``node``, a disk, partition or stacked device, is used as ``kind`` by ``name``; empty: user unknown."""
 
     node: str
     kind: str  # osd, osd-db, osd-wal, lvm, dm, md, zfs, bcache, filesystem, swap
@@ -38,16 +38,16 @@ class DirectUse:
 
 @dataclass(frozen=True, slots=True)
 class DiskUsers:
-    """The devices as they stand on each other, and what they are used for."""
+    """How the devices are stacked, and what uses them."""
 
     tree: BlockTree
     direct: tuple[DirectUse, ...] = ()
     uses: tuple[tuple[str, str, str], ...] = ()
-    """(whole device, kind, name), each once: what uses the device, its partitions or anything that stands on it."""
-    unreadable: tuple[Path, ...] = ()  # of Ceph's directories: OSDs may be missing
+    """(whole device, kind, name), without duplicates: uses of the device, its partitions or anything stacked on it."""
+    unreadable: tuple[Path, ...] = ()  # Ceph directories: OSDs may be missing
 
     def osds(self) -> dict[str, str]:
-        """Whole device → the OSDs whose data it holds (``osd.3,osd.4``), in their order."""
+        """Whole device → the OSDs whose data it holds (``osd.3,osd.4``), in numeric order."""
         found: dict[str, list[str]] = {}
         for device, kind, name in self.uses:
             if kind == ceph_osds.OSD and name:
@@ -56,19 +56,19 @@ class DiskUsers:
 
 
 def users_of(tree: BlockTree, direct: Iterable[DirectUse], unreadable: Iterable[Path] = ()) -> DiskUsers:
-    """Carry each use down to every device below."""
+    """Assign each use to every device below as well."""
     each_once = tuple(dict.fromkeys(direct))
     uses = {
         (device, use.kind, use.name)
         for use in each_once
         for device in tree.below(use.node)
-        if device != use.node or use.kind not in STACKS  # a volume uses what is below it, and not itself
+        if device != use.node or use.kind not in STACKS  # a volume uses the devices below it, not itself
     }
     return DiskUsers(tree, each_once, tuple(sorted(uses)), tuple(unreadable))
 
 
 def read_disk_users(roots: Roots) -> DiskUsers:
-    """All of this host. :class:`Unavailable` without sysfs; any other source that can't be read adds nothing."""
+    """All uses on this host. :class:`Unavailable` without sysfs; any other unreadable source adds nothing."""
     tree = read_block_tree(roots)
     links = ceph_osds.read_osd_links(roots)
     direct = [*_stacked(tree), *_pools(tree, roots), *_mounted(tree, roots), *_swapped(tree, roots)]
@@ -90,7 +90,7 @@ def _stacked(tree: BlockTree) -> Iterator[DirectUse]:
 
 
 def _pools(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
-    """A label alone is no use: disks keep it when a pool is exported. The module lists the pools it has."""
+    """A label alone is not a use: disks keep it after a pool is exported. The module lists the imported pools."""
     imported = set(sysfs.entries(roots.proc / "spl" / "kstat" / "zfs"))
     for node in tree.nodes.values():
         pool = node.property("ID_FS_LABEL")
@@ -99,8 +99,7 @@ def _pools(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
 
 
 def _mounted(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
-    """One use a filesystem, by the first mount of its whole tree: bind mounts, hundreds of them under Kubernetes, are
-    no further uses."""
+    """One use per filesystem, by its first whole-tree mount: bind mounts (Kubernetes makes hundreds) don't count."""
     first: dict[str, Mount] = {}
     for mount in _mounts(roots):
         for node in _nodes_of(mount, tree, roots):
@@ -143,7 +142,7 @@ def _swapped(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
         if not swap.is_file:
             node = node_at(swap.path, tree, roots)
             found = [node] if node else []
-        else:  # by its path alone: looking at it may hang
+        else:  # by its path alone: accessing the file may hang
             holding = [mount for mount in _mounts(roots) if _holds(mount.mount_point, swap.path)]
             found = _nodes_of(max(holding, key=lambda mount: len(mount.mount_point)), tree, roots) if holding else []
         for node in found:
@@ -155,7 +154,7 @@ def _holds(mount_point: str, path: str) -> bool:
 
 
 def _of_osds(tree: BlockTree, links: ceph_osds.OsdLinks, before: list[DirectUse], roots: Roots) -> Iterator[DirectUse]:
-    """From the best source that knows a device: the daemon's own link, LVM's tags, enabled units, partition types."""
+    """Use the best source for each device: the daemon's own link, LVM tags, enabled units, then partition types."""
     known = {use.node for use in before if use.kind == ceph_osds.OSD}
     for link in links.links:
         node = tree.by_number(link.number) if link.number else node_at(link.path, tree, roots)
@@ -179,7 +178,7 @@ def _of_osds(tree: BlockTree, links: ceph_osds.OsdLinks, before: list[DirectUse]
 
 
 def _disk_is_known(node: BlockNode, tree: BlockTree, known: set[str]) -> bool:
-    """ceph-disk gives an OSD two partitions of one disk; the one that is mounted names both."""
+    """ceph-disk gives an OSD two partitions of one disk; the mounted one identifies both."""
     return any(tree.nodes[name].disk == node.disk for name in known if name in tree.nodes)
 
 

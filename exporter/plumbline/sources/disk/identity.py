@@ -1,4 +1,4 @@
-"""Who a disk is: transport, class, model, serial and firmware, each from the place that tells it best.
+"""A disk's identity: transport, class, model, serial and firmware, each from its best source.
 
 Facts: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-block-device, drivers/scsi/scsi_sysfs.c,
 drivers/nvme/host/sysfs.c, udev's rules.d/60-persistent-storage.rules.
@@ -14,7 +14,7 @@ from plumbline.sources.disk.udevdb import decode_enc
 from plumbline.sources.kernel.sysfs import clean, read_bytes, read_text
 
 _TRANSPORTS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    # The first hit wins: what a hypervisor or a cable in between says more than the SCSI layer above it.
+    # The first match wins: a hypervisor or a cable in between is more specific than the SCSI layer above it.
     ("virtio", re.compile(r"virtio\d+")),
     ("xen", re.compile(r"vbd-\d+")),
     ("vmbus", re.compile(r"VMBUS:.*")),
@@ -32,18 +32,18 @@ _EMULATED = re.compile(r"(?:QEMU|VBOX|VMware|Virtual [Dd]isk|Msft)\b")
 
 
 def is_software(link: str) -> bool:
-    """Made by the kernel from other things: loop, dm, md, zram, nbd … and Ceph's mapped images.
+    """Whether the kernel makes the device from others: loop, dm, md, zram, nbd … and Ceph's mapped images.
 
-    ``link`` is what the disk's ``/sys/block`` entry links to.
+    ``link`` is the link target of the disk's ``/sys/block`` entry.
     """
     return "/virtual/block/" in link or "/devices/rbd/" in link
 
 
 def transport_of(link: str, name: str) -> str | None:
-    """How the disk is attached, from the path its ``/sys/block`` entry links to.
+    """How the disk is attached, from the link target of its ``/sys/block`` entry.
 
-    ``lsblk -o TRAN`` words where it has one: sata, sas (whatever disk is behind the SAS port), nvme, usb, fc,
-    iscsi, mmc; also virtio (virtio-blk and virtio-scsi), xen, vmbus (Hyper-V), scsi (any other SCSI host); for
+    Uses the words of ``lsblk -o TRAN`` where they exist: sata, sas (for any disk behind a SAS port), nvme, usb, fc,
+    iscsi, mmc. Others: virtio (virtio-blk and virtio-scsi), xen, vmbus (Hyper-V), scsi (any other SCSI host); for
     software devices the driver's name: loop, dm, md, zram, rbd, nbd, drbd, bcache …
     """
     if is_software(link):
@@ -56,10 +56,10 @@ def transport_of(link: str, name: str) -> str | None:
 def device_class_of(
     transport: str | None, rotational: bool | None, vendor: str | None, model: str | None
 ) -> str | None:
-    """``virtual``, ``nvme``, ``hdd`` or ``ssd`` for a device that is no software device.
+    """``virtual``, ``nvme``, ``hdd`` or ``ssd``, for a device that is not a software device; ``None``: unknown.
 
-    ``virtual`` are paravirtual and emulated disks: the host behind them may be anything, and the rotational flag
-    says nothing (virtio-blk sets it, whatever lies below). ``vendor`` is the SCSI one.
+    ``virtual`` are paravirtual and emulated disks: their backing may be anything, and the rotational flag is
+    meaningless (virtio-blk always sets it). ``vendor`` is the SCSI vendor.
     """
     if transport in _PARAVIRTUAL or _EMULATED.match(vendor or "") or _EMULATED.match(model or ""):
         return "virtual"
@@ -69,7 +69,7 @@ def device_class_of(
 
 
 def read_model(directory: Path, properties: Mapping[str, bytes]) -> str | None:
-    """SCSI cuts an ATA disk's model to 16 characters; udev asked the disk itself. MMC has a ``name`` instead."""
+    """SCSI truncates an ATA disk's model to 16 characters; udev has it in full. MMC has a ``name`` instead."""
     if properties.get("ID_BUS") == b"ata" and "ID_MODEL_ENC" in properties:
         return clean(decode_enc(properties["ID_MODEL_ENC"]))
     return _first(directory, "device/model") or (
@@ -78,9 +78,9 @@ def read_model(directory: Path, properties: Mapping[str, bytes]) -> str | None:
 
 
 def read_serial(directory: Path, properties: Mapping[str, bytes]) -> str | None:
-    """NVMe and MMC, SCSI's unit serial number (ATA's too), udev, virtio; at last the world-wide id.
+    """In order: NVMe and MMC, SCSI's unit serial number (ATA's too), udev, virtio, and last the world-wide id.
 
-    udev's ``ID_SERIAL_SHORT`` of a SAS disk is its WWN, so SCSI's own page stands before it.
+    udev's ``ID_SERIAL_SHORT`` of a SAS disk is its WWN, so SCSI's own page takes precedence.
     """
     return (
         _first(directory, "device/serial")
@@ -92,20 +92,20 @@ def read_serial(directory: Path, properties: Mapping[str, bytes]) -> str | None:
 
 
 def read_firmware(directory: Path, properties: Mapping[str, bytes]) -> str | None:
-    """As with the model: SCSI shows four characters of an ATA disk's eight."""
+    """As with the model, SCSI truncates: it shows four of an ATA disk's eight characters."""
     if properties.get("ID_BUS") == b"ata" and "ID_REVISION" in properties:
         return clean(properties["ID_REVISION"])
     return _first(directory, "device/firmware_rev", "device/rev", "device/fwrev")  # nvme, scsi, mmc
 
 
 def read_zoned(directory: Path) -> str | None:
-    """The zone model of a zoned disk, in the kernel's words; ``None`` where any sector may be written at any time."""
+    """The kernel's name for a zoned disk's zone model; ``None`` where any sector may be written at any time."""
     model = read_text(directory / "queue/zoned")
     return None if model == "none" else model
 
 
 def parse_vpd_serial(page: bytes) -> str | None:
-    """The serial of a SCSI VPD page 0x80 (SPC-4, 7.8.15): code in byte 1, length in 2-3, then ASCII."""
+    """Parse the serial of a SCSI VPD page 0x80 (SPC-4, 7.8.15): code in byte 1, length in 2-3, then ASCII."""
     if len(page) < 4 or page[1] != 0x80:
         return None
     return clean(page[4 : 4 + int.from_bytes(page[2:4], "big")])

@@ -1,4 +1,4 @@
-"""What stands where in the maps of ``bpf/disk_latency.bpf.c``: constants and layouts of both must agree.
+"""The layout of the maps of ``bpf/disk_latency.bpf.c``; constants and layouts of both files must agree.
 
 ::
 
@@ -6,8 +6,8 @@
     state        began ns, untimed earlier, unseen, endless, unnoted, 3 × –, 1024 × (name 1, name 2, slot + 1, unnoted
                  since ns)
 
-All are 64-bit words in the machine's order. The program adds, user space reads; of the table of names it is the other
-way round. Words never tear, and a disk's words need not be of one moment: each only grows.
+All are 64-bit words in native byte order. The program writes and user space reads; for the table of names it is the
+reverse. Words never tear, and a disk's words may be from different moments, because each only grows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 
 OPERATIONS: Final = ("read", "write", "flush", "discard")
 BUCKETS: Final = 28
-"""Up to 2^0 … 2^26 µs, and above."""
+"""Buckets up to 2^0 … 2^26 µs, and one above."""
 _WORD = 8
 _OPERATION_WORDS = 2 + 2 * BUCKETS
 SLOT_BYTES: Final = len(OPERATIONS) * _OPERATION_WORDS * _WORD
@@ -40,7 +40,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """``counts[k]`` took at most 2^k µs and more than the bucket before; the last one has no limit."""
+    """``counts[k]`` requests took at most 2^k µs and more than the previous bucket; the last one has no limit."""
 
     counts: tuple[int, ...]
     sum_ns: int
@@ -48,7 +48,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """One operation of one disk. ``queue`` misses requests of disks whose ``queue/iostats`` is off."""
+    """One operation of one disk. ``queue`` lacks requests of disks whose ``queue/iostats`` is off."""
 
     device: Histogram
     queue: Histogram
@@ -56,14 +56,14 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large the maps are. ``lanes`` and ``sets`` are powers of two."""
+    """Sizes of the maps. ``lanes`` and ``sets`` are powers of two."""
 
     lanes: int
-    """CPUs add to lanes of their own, up to a limit; above it they share."""
+    """Each CPU adds to its own lane, up to a limit; above that, CPUs share lanes."""
     slots: int
     """Disks that can be told apart."""
     sets: int
-    """Of four requests in flight each."""
+    """Each set holds four requests in flight."""
 
     @property
     def histogram_entries(self) -> int:
@@ -71,26 +71,26 @@ class Sizes:
         return self.lanes * self.slots
 
     def constants(self, *, own_notes: bool) -> bytes:
-        """The program's ``.rodata``. ``own_notes``: it never asks for the kernel's."""
+        """The program's ``.rodata``. ``own_notes``: never use the kernel's own record of issues."""
         return struct.pack("=IIII", self.slots, self.lanes - 1, 65 - self.sets.bit_length(), own_notes)
 
     @property
     def bytes(self) -> int:
-        """What all maps take of the kernel's memory."""
+        """Kernel memory used by all maps, in bytes."""
         return self.histogram_entries * SLOT_BYTES + STATE_BYTES + self.sets * 64
 
 
 MAX_LANES: Final = 64
-"""Lanes cost memory and time a scrape; CPUs that share one add atomically, a little slower."""
+"""Each lane costs memory, and time per scrape; CPUs that share a lane add atomically, a little slower."""
 _MIN_SETS, _SETS_A_DISK, _MAX_SETS = 1024, 256, 65536
 SPARE_SLOTS: Final = 16
 
 
 def sizes_for(*, cpus: int, disks: int) -> Sizes:
-    """For that many possible CPUs, and for disks of now with room for as many more and a few.
+    """Sizes for that many possible CPUs, and for twice the present ``disks`` plus a few.
 
-    1,024 requests in flight a disk are what the fastest devices take (an NVMe queue). A set overflows only when five
-    of its own are in flight.
+    The fastest devices have 1,024 requests in flight (an NVMe queue). A set overflows only when five of its own are in
+    flight.
     """
     sets = min(_MAX_SETS, max(_MIN_SETS, _power_of_two(disks * _SETS_A_DISK)))
     return Sizes(min(MAX_LANES, _power_of_two(cpus)), 2 * disks + SPARE_SLOTS, sets)
@@ -101,33 +101,33 @@ def _power_of_two(number: int) -> int:
 
 
 def begin(state: memoryview, now_ns: int) -> None:
-    """The program at the issue runs from ``now_ns`` on (CLOCK_MONOTONIC); 0: it does not run."""
+    """Record that the program at issue runs from ``now_ns`` on (CLOCK_MONOTONIC); 0: it does not run."""
     state[_BEGAN] = now_ns
 
 
 def begun(state: memoryview) -> bool:
-    """Whether it runs."""
+    """Whether the program at issue runs."""
     return bool(state[_BEGAN])
 
 
 def untimed(state: Sequence[int]) -> tuple[int, int, int, int]:
-    """Requests that completed untimed: issued before the beginning, issue not seen, completion not seen, and issued
-    where neither the kernel nor the program noted it."""
+    """Counts of untimed requests: issued before the start, issue not seen, completion not seen, and issue recorded
+    neither by the kernel nor by the program."""
     return state[_EARLIER], state[_UNSEEN], state[_ENDLESS], state[_UNNOTED]
 
 
 def unnoted_slots(state: memoryview) -> set[int]:
-    """Of the disks whose issues the kernel does not note, as far as is known."""
+    """Slots of the disks whose issues the kernel is known not to record."""
     slots, since = state[_HEADER_WORDS + _SLOT :: _DEVICE_WORDS], state[_HEADER_WORDS + _SINCE :: _DEVICE_WORDS]
     return {slot - 1 for slot, since_ns in zip(slots, since, strict=True) if slot and since_ns}
 
 
 def register(state: memoryview, name: str, slot: int, *, unnoted_since_ns: int = 0) -> bool:
-    """Count the disk of this name (the kernel's ``disk_name``) in this slot; false when its part of the table is full.
+    """Count the disk with this ``disk_name`` in this slot; False when its part of the table is full.
 
-    ``unnoted_since_ns``: from now on, the kernel does not note when this disk's requests are issued. Registering again
-    changes nothing else. Names longer than 16 bytes go by their first 16; bytes that are no UTF-8 are
-    those that ``os.fsdecode`` stood in for.
+    ``unnoted_since_ns``: from that time on, the kernel does not record when this disk's requests are issued.
+    Registering again changes nothing else. Only the first 16 bytes of a name count; bytes that are not UTF-8 are
+    given in the form of ``os.fsdecode``.
     """
     first, second = struct.unpack("=QQ", os.fsencode(name)[:_NAME_BYTES].ljust(_NAME_BYTES, b"\0"))
     at = ((first ^ second * 31 & _MASK) * _GOLDEN & _MASK) >> (64 - _DEVICE_BITS)
@@ -139,27 +139,27 @@ def register(state: memoryview, name: str, slot: int, *, unnoted_since_ns: int =
         state[place + _SINCE] = state[place + _SINCE] or unnoted_since_ns
         if not known:
             state[place], state[place + 1] = first, second
-            state[place + _SLOT] = slot + 1  # last: from now on the program looks at it
+            state[place + _SLOT] = slot + 1  # last, because the program uses the entry from here on
         return True
     return False
 
 
 def sum_lanes(memory: memoryview, sizes: Sizes, used_slots: int) -> memoryview:
-    """The words of the first ``used_slots`` slots, added up over the lanes.
+    """The words of the first ``used_slots`` slots, summed over the lanes.
 
-    As one long number a lane: adding words in Python one by one takes twenty times as long. No word ever overflows
-    into the next: 2^64 ns are 584 years.
+    Each lane is added as one long integer: adding single words in Python takes twenty times as long. No word can
+    overflow into the next: 2^64 ns are 584 years.
     """
     length, lane_bytes = used_slots * SLOT_BYTES, sizes.slots * SLOT_BYTES
     total = 0
     for lane in range(sizes.lanes):
-        # bytes() first: a copy by whole words, where reading a number from the shared memory goes byte by byte
+        # bytes() first: it copies whole words; converting the shared memory directly reads byte by byte
         total += int.from_bytes(bytes(memory[lane * lane_bytes : lane * lane_bytes + length]), "little")
     return memoryview(total.to_bytes(length, "little")).cast("Q")
 
 
 def parse_slot(words: Sequence[int], slot: int) -> MappingProxyType[str, Times]:
-    """One disk's histograms by operation, out of what :func:`sum_lanes` gave."""
+    """One disk's histograms by operation, from the result of :func:`sum_lanes`."""
     found = {}
     for index, operation in enumerate(OPERATIONS):
         start = (slot * len(OPERATIONS) + index) * _OPERATION_WORDS
@@ -172,9 +172,9 @@ def parse_slot(words: Sequence[int], slot: int) -> MappingProxyType[str, Times]:
 
 
 def parse_misses(fdinfo: str) -> int:
-    """How often the kernel did not run a program because an interrupt had come while it ran on that CPU.
+    """How often the kernel skipped a program because an interrupt arrived while it was running on that CPU.
 
-    ``recursion_misses`` of ``/proc/self/fdinfo`` (5.12). Until 6.1 the kernel ran it all the same: nothing is missed.
+    ``recursion_misses`` of ``/proc/self/fdinfo`` (5.12). Until 6.1 the kernel ran it anyway, so nothing was missed.
     """
     match = re.search(r"^recursion_misses:\s*([0-9]{1,20})$", fdinfo, re.MULTILINE)
     return int(match[1]) if match else 0

@@ -1,11 +1,11 @@
-"""LVM volumes without a single LVM command: what device-mapper and udev say, and the tags in LVM's own backups.
+"""LVM volumes without any LVM command: from device-mapper and udev, and the tags from LVM's own backups.
 
 A volume's dm uuid is ``LVM-`` + 32 characters of its group + 32 of its own (+ ``-`` and a layer such as ``real`` for
-what LVM keeps to itself); its dm name is group and volume joined by a hyphen, hyphens within doubled.
+LVM's internal devices). Its dm name is group and volume joined by a hyphen, with hyphens inside doubled.
 
-Tags stand only in the metadata on the disks and in ``/etc/lvm/backup/<group>``, which LVM writes after every change
-(lvm.conf: ``backup``), in the form of the metadata itself. Only root may read it, and a node whose LVM commands run
-in containers (cephadm) keeps none; so tags are an extra. A raw device is never read: that can hang.
+Tags exist only in the metadata on the disks and in ``/etc/lvm/backup/<group>``, which LVM writes after every change
+(lvm.conf: ``backup``), in the metadata's own format. Only root may read it, and a node whose LVM commands run in
+containers (cephadm) has none; so tags are optional. A raw device is never read, because that can hang.
 https://man7.org/linux/man-pages/man8/vgcfgbackup.8.html, lib/format_text of LVM2.
 
     ceph-1b2c {
@@ -28,8 +28,8 @@ from plumbline.errors import ParseError
 from plumbline.sources.disk.blocktree import BlockNode
 from plumbline.sources.kernel.sysfs import entries, read_bytes
 
-_UUID = re.compile(r"LVM-[0-9A-Za-z]{64}")  # nothing after it: a volume, and no layer of one
-# lvm(8), "Valid names": volumes that LVM makes for its own use inside others
+_UUID = re.compile(r"LVM-[0-9A-Za-z]{64}")  # nothing after it: a volume, not a layer of one
+# lvm(8), "Valid names": volumes that LVM creates inside others for its own use
 _INTERNAL = re.compile(
     r".*_(?:[rm]image|rmeta|mlog|[ct]data|[ct]meta|corig|wcorig|cvol|cpool|vorigin|vdata|pmspare|iorig|imeta)(?:_\d+)?"
 )
@@ -53,7 +53,7 @@ class LogicalVolume:
 
 
 def volume_of(node: BlockNode) -> LogicalVolume | None:
-    """The logical volume that a dm device is; ``None`` for other devices and for LVM's own layers."""
+    """The logical volume of a dm device; ``None`` for other devices and for LVM's own layers."""
     if not _UUID.fullmatch(node.dm_uuid):
         return None
     group, volume = node.property("DM_VG_NAME"), node.property("DM_LV_NAME")
@@ -63,7 +63,7 @@ def volume_of(node: BlockNode) -> LogicalVolume | None:
 
 
 def parse_metadata(text: str, *, source: str) -> Section:
-    """LVM's text format as nested dictionaries, every value as text; :class:`ParseError` where it is none."""
+    """Parse LVM's text format into nested dictionaries with text values; :class:`ParseError` when malformed."""
     top: Section = {}
     open_sections = [top]
     tokens = _tokens(text, source)
@@ -88,7 +88,7 @@ def parse_metadata(text: str, *, source: str) -> Section:
 
 
 def tags_by_uuid(metadata: Section) -> Mapping[str, tuple[str, ...]]:
-    """dm uuid → tags of every logical volume in the metadata of one or more groups."""
+    """dm uuid → tags, for every logical volume in the metadata of one or more groups."""
     found: dict[str, tuple[str, ...]] = {}
     for group in metadata.values():
         if not isinstance(group, dict):
@@ -104,7 +104,7 @@ def tags_by_uuid(metadata: Section) -> Mapping[str, tuple[str, ...]]:
 
 
 def read_tags(roots: Roots) -> Mapping[str, tuple[str, ...]]:
-    """dm uuid → tags, from LVM's backups; empty where they may not be read. A damaged backup tells nothing."""
+    """dm uuid → tags, from LVM's backups; empty where they can't be read. Damaged backups are skipped."""
     found: dict[str, tuple[str, ...]] = {}
     directory = roots.etc / "lvm" / "backup"
     for name in entries(directory):
@@ -135,7 +135,7 @@ def _value(tokens: Iterator[tuple[int, str, str]], key: str, line: int, source: 
 
 
 def _tokens(text: str, source: str) -> Iterator[tuple[int, str, str]]:
-    """(line, mark, value): either the mark or the value is empty, but for an empty string, which has neither."""
+    """Yield (line, mark, value). Either mark or value is empty; for an empty string, both are."""
     at, line = 0, 1
     while at < len(text):
         match = _TOKEN.match(text, at)

@@ -1,7 +1,7 @@
 """Linux software RAID, from sysfs.
 
-https://docs.kernel.org/admin-guide/md.html (every attribute, and what mismatches mean)
-https://github.com/torvalds/linux/blob/v6.12/drivers/md/md.c (the texts' formats)
+https://docs.kernel.org/admin-guide/md.html (every attribute, and the meaning of mismatches)
+https://github.com/torvalds/linux/blob/v6.12/drivers/md/md.c (the file formats)
 
 ::
 
@@ -9,15 +9,15 @@ https://github.com/torvalds/linux/blob/v6.12/drivers/md/md.c (the texts' formats
     /sys/block/md0/md/metadata_version     1.2, external:imsm (a container), external:/md127/0 (an array in it)
     /sys/block/md0/md/array_state          clear | inactive | readonly | read-auto | clean | active | broken | …
     /sys/block/md0/md/raid_disks           4; "5 (4)" while it is being reshaped
-    /sys/block/md0/md/degraded             members missing; not there for raid0 and linear, which can miss none
+    /sys/block/md0/md/degraded             members missing; absent for raid0 and linear, which have no redundancy
     /sys/block/md0/md/sync_action          idle | resync | recover | check | repair | reshape | frozen
     /sys/block/md0/md/sync_completed       none | delayed | 1234 / 5678, in sectors
     /sys/block/md0/md/sync_speed           none | KiB/s
-    /sys/block/md0/md/mismatch_cnt         sectors that did not agree in the last check
+    /sys/block/md0/md/mismatch_cnt         sectors that did not match in the last check
     /sys/block/md0/md/dev-sdb1/state       in_sync,write_mostly | faulty | spare | journal …
     /sys/block/md0/md/dev-sdb1/slot        its place, none (a spare) or journal
 
-An array that is suspended may make a read wait: this is no work for a scrape.
+Reading a suspended array may block, so a scrape does not read it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from plumbline.errors import ParseError
 from plumbline.sources.kernel import sysfs
 
 CONTAINER = "container"
-"""The level given to a container of external metadata (Intel's and SNIA's formats): it holds disks, not data."""
+"""The level shown for a container of external metadata (Intel's and SNIA's formats): it holds disks, not data."""
 
 _SURVIVES = {"raid4": 1, "raid5": 1, "raid6": 2}
 _NUMBER = r"[0-9]{1,18}"
@@ -43,41 +43,41 @@ class MdMember:
 
     device: str
     state: str
-    """The kernel's words, with commas: ``in_sync``, ``faulty``, ``spare``, ``in_sync,write_mostly`` …"""
+    """The kernel's words, separated by commas: ``in_sync``, ``faulty``, ``spare``, ``in_sync,write_mostly`` …"""
     slot: str
-    """The place it fills: a number, ``none`` for a spare, ``journal``."""
+    """The member's position: a number, ``none`` for a spare, ``journal``."""
     errors: int | None
-    """Read errors that were corrected so far, about; kept with the array, so restarts do not reset it."""
+    """Approximate number of corrected read errors; stored with the array, so restarts do not reset it."""
 
     @property
     def faulty(self) -> bool:
-        """Whether the array has given it up."""
+        """Whether the array has failed this member."""
         return "faulty" in self.state.split(",")
 
 
 @dataclass(frozen=True, slots=True)
 class MdArray:
-    """One array. ``None``: this level or this kernel does not say."""
+    """One array. ``None``: not reported by this level or this kernel."""
 
     device: str
     level: str
     state: str
     disks: int | None
-    """When it is whole."""
+    """Members of the complete array."""
     degraded_disks: int | None
     redundant_disks: int | None
-    """Members that may be missing without loss of data, whichever they are."""
+    """Members that may fail without loss of data, whichever they are."""
     sync_action: str
     sync_done_sectors: int | None
     sync_total_sectors: int | None
-    """``None`` when nothing is under way, or waits for another array on the same disks."""
+    """``None`` when nothing is in progress, or it waits for another array on the same disks."""
     sync_speed_kib_per_second: int | None
     mismatch_sectors: int | None
     members: tuple[MdMember, ...]
 
     @property
     def sync_ratio(self) -> float | None:
-        """How much of what is under way is done, 0 to 1."""
+        """Progress of the running sync action, 0 to 1."""
         if self.sync_done_sectors is None or not self.sync_total_sectors:
             return None
         return self.sync_done_sectors / self.sync_total_sectors
@@ -85,14 +85,14 @@ class MdArray:
 
 @dataclass(frozen=True, slots=True)
 class MdReading:
-    """All arrays, and those that were left out and why."""
+    """All arrays, and the skipped ones with reasons."""
 
     arrays: tuple[MdArray, ...]
     skipped: tuple[tuple[str, str], ...] = ()
 
 
 def parse_disks(text: str, *, source: str) -> int:
-    """``4``, and ``5 (4)`` while the array grows from four to five: 5."""
+    """``4`` → 4; ``5 (4)``, while the array grows from four to five → 5. :class:`ParseError` otherwise."""
     match = re.fullmatch(rf"({_NUMBER})(?: \({_NUMBER}\))?", text)
     if not match:
         raise ParseError(source, f"not a number of disks: {text[:40]!r}")
@@ -111,9 +111,9 @@ def parse_progress(text: str, *, source: str) -> tuple[int, int] | None:
 
 
 def redundancy(level: str, disks: int | None, layout: int | None) -> int | None:
-    """How many members may be missing without loss, whichever they are; ``None``: unknown.
+    """How many members may fail without loss, whichever they are; ``None``: unknown.
 
-    raid10's layout holds the copies beside each other in its lowest byte, those far away in the next (md.c).
+    raid10's layout has the number of near copies in its lowest byte, of far copies in the next (md.c).
     """
     if level in ("raid0", "linear"):
         return 0
@@ -125,7 +125,7 @@ def redundancy(level: str, disks: int | None, layout: int | None) -> int | None:
 
 
 def read_md(roots: Roots) -> MdReading:
-    """Every array; none where the kernel has none. One whose attributes are malformed is skipped."""
+    """Every array; empty when there is none. An array with malformed attributes is skipped."""
     block = roots.sys / "block"
     arrays: list[MdArray] = []
     skipped: list[tuple[str, str]] = []
@@ -133,7 +133,7 @@ def read_md(roots: Roots) -> MdReading:
         path = block / device / "md"
         state = sysfs.read_text(path / "array_state") if device.startswith("md") else None
         if state is None:
-            continue  # no array, or one that was stopped while we looked
+            continue  # not an array, or stopped meanwhile
         try:
             arrays.append(_read_array(path, device, state))
         except ParseError:
@@ -151,7 +151,7 @@ def _read_array(path: Path, device: str, state: str) -> MdArray:
         device=device,
         level=level,
         state=state,
-        disks=disks or None,  # 0: not told yet, as of an array that did not start
+        disks=disks or None,  # 0: not known yet, as for an array that did not start
         degraded_disks=sysfs.read_number(path / "degraded"),
         redundant_disks=redundancy(level, disks, sysfs.read_number(path / "layout") if level == "raid10" else None),
         sync_action=sysfs.read_text(path / "sync_action") or "",
@@ -166,7 +166,7 @@ def _read_array(path: Path, device: str, state: str) -> MdArray:
 
 
 def _level(path: Path) -> str:
-    """``external:imsm`` is a container; an array inside one names it: ``external:/md127/0``, ``-`` when frozen."""
+    """``external:imsm`` is a container; an array inside one refers to it: ``external:/md127/0``, ``-`` when frozen."""
     version = sysfs.read_text(path / "metadata_version") or ""
     kind, _, rest = version.partition(":")
     if kind == "external" and rest and rest[0] not in "/-":
@@ -181,7 +181,7 @@ def _members(path: Path) -> list[MdMember]:
             continue
         state = sysfs.read_text(path / entry / "state")
         if state is None:
-            continue  # it is being taken out
+            continue  # it is being removed
         found.append(
             MdMember(
                 entry.removeprefix("dev-"),

@@ -1,8 +1,8 @@
-"""Disks that are reached over several paths: dm-multipath, and NVMe's own. Without either's tools.
+"""Disks with several paths: dm-multipath and native NVMe multipath, without using either's tools.
 
 https://github.com/torvalds/linux/blob/v6.12/drivers/scsi/scsi_sysfs.c (``sdev_states``)
-https://github.com/torvalds/linux/blob/v6.12/drivers/nvme/host/multipath.c (ANA states; the hidden paths)
-https://github.com/torvalds/linux/blob/v6.12/drivers/nvme/host/sysfs.c (states of a controller)
+https://github.com/torvalds/linux/blob/v6.12/drivers/nvme/host/multipath.c (ANA states; hidden paths)
+https://github.com/torvalds/linux/blob/v6.12/drivers/nvme/host/sysfs.c (controller states)
 
 ::
 
@@ -13,8 +13,8 @@ https://github.com/torvalds/linux/blob/v6.12/drivers/nvme/host/sysfs.c (states o
     /sys/class/nvme-subsystem/nvme-subsys1/nvme2/state            live | connecting | resetting | deleting | dead
     /sys/class/nvme-subsystem/nvme-subsys1/nvme2/nvme1c2n1/ana_state   optimized | inaccessible …
 
-A SCSI path that multipathd has failed by its own checker while the kernel's device still runs looks usable here: only
-``multipath -ll`` knows. A local NVMe drive with its one controller is no multipath disk.
+A SCSI path failed by multipathd's own checker, while the kernel's device still runs, looks usable here: only
+``multipath -ll`` shows this. A local NVMe drive with a single controller is not a multipath disk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plumbline.sources.kernel import sysfs
 
 USABLE = frozenset({"running", "live", "optimized", "non-optimized"})
 STANDBY = frozenset({"inaccessible"})
-"""What an array says of its passive side on purpose: no I/O goes there, and nothing is broken."""
+"""A normal state for an array's passive side: no I/O goes there, and nothing is broken."""
 
 _HEAD = re.compile(r"nvme(?P<subsystem>[0-9]+)n(?P<namespace>[0-9]+)")
 _CONTROLLER = re.compile(r"nvme[0-9]+")
@@ -37,40 +37,40 @@ _CONTROLLER = re.compile(r"nvme[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class DiskPath:
-    """One way to a disk."""
+    """One path to a disk."""
 
     name: str
     """``sdb``, ``nvme1c2n1``."""
     state: str
-    """The kernel's word; of an NVMe path its controller's, or where that is live what the array says (ANA)."""
+    """The kernel's word; for an NVMe path its controller's state or, while that is live, its ANA state."""
     transport: str
-    """``pcie``, ``tcp``, ``fc`` … of NVMe; ``""``: not known."""
+    """NVMe: ``pcie``, ``tcp``, ``fc`` …; ``""``: unknown."""
     address: str
-    """Whereto: ``traddr=10.0.0.1,trsvcid=4420`` of NVMe, ``1:0:0:2`` (host, channel, target, unit) of SCSI."""
+    """Target: ``traddr=10.0.0.1,trsvcid=4420`` for NVMe, ``1:0:0:2`` (host, channel, target, unit) for SCSI."""
 
     @property
     def usable(self) -> bool:
-        """Whether I/O can go this way now."""
+        """Whether the path can carry I/O now."""
         return self.state in USABLE
 
 
 @dataclass(frozen=True, slots=True)
 class MultipathDisk:
-    """A disk and all ways to it."""
+    """A disk and all paths to it."""
 
     device: str
     name: str
-    """What its configuration calls it, ``mpatha``; NVMe: the subsystem's, ``nvme-subsys1``."""
+    """Its configured name, ``mpatha``; for NVMe the subsystem's, ``nvme-subsys1``."""
     paths: tuple[DiskPath, ...]
 
     @property
     def usable(self) -> int:
-        """How many paths I/O can take now."""
+        """Number of paths that can carry I/O now."""
         return sum(path.usable for path in self.paths)
 
 
 def read_multipath(roots: Roots) -> tuple[MultipathDisk, ...]:
-    """Every multipath disk; none where there is none."""
+    """Every multipath disk; empty when there is none."""
     return (*_device_mapper(roots.sys / "block"), *_nvme(roots.sys / "class" / "nvme-subsystem"))
 
 
@@ -85,7 +85,7 @@ def _device_mapper(block: Path) -> Iterator[MultipathDisk]:
 
 
 def _scsi_path(path: Path, name: str) -> DiskPath:
-    """Also of NVMe, where it is told to leave multipath to device-mapper: ``device`` is the controller then."""
+    """Also for NVMe under device-mapper multipath: ``device`` is the controller then."""
     link = sysfs.link_text(path / "device")
     return DiskPath(
         name,
@@ -111,7 +111,7 @@ def _nvme(root: Path) -> Iterator[MultipathDisk]:
 
 
 def _nvme_paths(controller: Path, namespace: str) -> Iterator[DiskPath]:
-    """The controller's hidden path to this namespace: ``nvme<subsystem>c<controller>n<namespace>``."""
+    """The controller's hidden paths to this namespace: ``nvme<subsystem>c<controller>n<namespace>``."""
     state = sysfs.read_text(controller / "state") or "unknown"
     for name in sysfs.entries(controller):
         if not re.fullmatch(rf"nvme[0-9]+c[0-9]+n{namespace}", name):

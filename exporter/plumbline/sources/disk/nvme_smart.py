@@ -1,17 +1,17 @@
-"""An NVMe disk's health: the SMART / Health Information log page, asked of the controller by ioctl.
+"""An NVMe disk's health: the SMART / Health Information log page, read from the controller by ioctl.
 
 NVM Express base specification 1.4, 5.14.1.2 (get log page, identifier 02h: SMART / health information) and the
 identify controller data structure (WCTEMP, CCTEMP); 2.0 has the same layout. Kernel: include/uapi/linux/nvme_ioctl.h::
 
     struct nvme_admin_cmd    72 octets; NVME_IOCTL_ADMIN_CMD = _IOWR('N', 0x41, …) = 0xC0484E41
 
-Who may ask: the kernel lets a process without CAP_SYS_ADMIN send no admin command but some identify commands (since
-6.2, ``nvme_cmd_allowed`` in drivers/nvme/host/ioctl.c; none at all before). A node opened for reading is enough.
+Permission: without CAP_SYS_ADMIN, the kernel allows only some identify commands (since 6.2, ``nvme_cmd_allowed`` in
+drivers/nvme/host/ioctl.c) or no admin command at all (before). Opening the node read-only is enough.
 
-``timeout_ms`` stays 0, the driver's own (``nvme_core.admin_timeout``, 60 s), on purpose: when an admin command runs
-into its timeout the driver resets the controller (``nvme_timeout`` in drivers/nvme/host/pci.c), with all I/O in
-flight. A monitor that brought a shorter one would turn a slow answer into an outage. Whoever calls must therefore
-be ready to leave a call behind; see ``healthwatch``.
+``timeout_ms`` stays 0 on purpose, which means the driver's own (``nvme_core.admin_timeout``, 60 s): when an admin
+command times out, the driver resets the controller (``nvme_timeout`` in drivers/nvme/host/pci.c), with all I/O in
+flight. A shorter timeout would turn a slow answer into an outage. Callers must therefore be able to abandon a call;
+see ``healthwatch``.
 """
 
 from __future__ import annotations
@@ -56,24 +56,24 @@ _PAGE = struct.Struct("<BHBBBB25x16s16s16s16s16s16s16s16s16s16sII8HIIII280x")
 _LIMITS = struct.Struct("<HH")
 _LIMITS_AT = 266
 _DATA_UNIT_BYTES = 1000 * 512
-_ZERO_CELSIUS_KELVIN = 273  # the specification counts whole kelvins; so does everybody's output
+_ZERO_CELSIUS_KELVIN = 273  # the specification has whole kelvins, and other tools use 273 too
 
 
 @dataclass(frozen=True, slots=True)
 class SmartLog:
-    """The page, field by field. A kelvin field that is 0 is not implemented."""
+    """The page, field by field. A kelvin field of 0 is not implemented."""
 
     critical_warning: int
     """Bits, in the order of :data:`WARNINGS`."""
     temperature_kelvin: int
-    """Composite: how the controller weighs its sensors is its own affair."""
+    """Composite temperature; each controller weighs its sensors in its own way."""
     spare_percent: int
     spare_threshold_percent: int
     used_percent: int
-    """Of the rated endurance, an estimate; above 100 it goes on, 255 means 255 or more."""
+    """Estimated percentage of the rated endurance used; may exceed 100, and 255 means 255 or more."""
     endurance_group_warning: int
     read_units: int
-    """Of 1,000 × 512 octets, rounded up."""
+    """In units of 1,000 × 512 octets, rounded up."""
     written_units: int
     read_commands: int
     write_commands: int
@@ -82,31 +82,31 @@ class SmartLog:
     power_on_hours: int
     unsafe_shutdowns: int
     media_errors: int
-    """Data integrity errors that could not be corrected, checksum failures, tag mismatches."""
+    """Uncorrected data integrity errors, checksum failures, tag mismatches."""
     error_log_entries: int
-    """Over the controller's life. Harmless refusals of a command count too, so no alarm hangs on it."""
+    """Over the controller's life. Harmless command rejections count too, so no alert uses it."""
     warning_temperature_minutes: int
     critical_temperature_minutes: int
     sensor_kelvin: tuple[int, ...]
-    """Eight."""
+    """Eight sensors."""
     throttle_1_count: int
-    """Transitions to the light thermal management state (performance kept as far as possible) …"""
+    """Transitions to light thermal throttling (performance kept as far as possible) …"""
     throttle_2_count: int
-    """… and to the heavy one."""
+    """… and to heavy throttling."""
     throttle_1_seconds: int
     throttle_2_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Composite temperatures in kelvin; 0: not said."""
+    """Composite temperature limits in kelvin; 0: not reported."""
 
     warning_kelvin: int = 0
     critical_kelvin: int = 0
 
 
 def parse_smart_log(page: bytes, *, source: str) -> SmartLog:
-    """The 512 octets; :class:`ParseError` for another length, or a page nobody filled."""
+    """Parse the 512 octets; :class:`ParseError` for another length, or for a page of only 0x00 or 0xff."""
     if len(page) != PAGE_BYTES:
         raise ParseError(source, f"{len(page)} octets are no health log page of {PAGE_BYTES}")
     if page in (bytes(PAGE_BYTES), b"\xff" * PAGE_BYTES):
@@ -144,14 +144,14 @@ def parse_smart_log(page: bytes, *, source: str) -> SmartLog:
 
 
 def parse_limits(identify: bytes, *, source: str) -> Limits:
-    """From the 4,096 octets of identify controller."""
+    """Parse the 4,096 octets of identify controller; :class:`ParseError` for another length."""
     if len(identify) != IDENTIFY_BYTES:
         raise ParseError(source, f"{len(identify)} octets are no identify controller page of {IDENTIFY_BYTES}")
     return Limits(*_LIMITS.unpack_from(identify, _LIMITS_AT))
 
 
 def health_of(log: SmartLog, limits: Limits) -> DiskHealth:
-    """What all kinds of disks have in common, from the page."""
+    """Convert the page to the figures common to all kinds of disks."""
     return DiskHealth(
         warnings={name: bool(log.critical_warning >> bit & 1) for bit, name in enumerate(WARNINGS)},
         wear_percent=log.used_percent,
@@ -170,7 +170,7 @@ def health_of(log: SmartLog, limits: Limits) -> DiskHealth:
 
 
 def controller_of(disk: str, roots: Roots) -> str | None:
-    """``nvme0n1`` → ``nvme0``. With native multipath the disk hangs below a subsystem: its first live controller."""
+    """``nvme0n1`` → ``nvme0``. With native multipath, the disk's parent is a subsystem: its first live controller."""
     parent = (link_text(roots.sys / "block" / disk) or "").rpartition("/")[0].rpartition("/")[2]
     if re.fullmatch(r"nvme[0-9]+", parent):
         return parent
@@ -183,17 +183,17 @@ def controller_of(disk: str, roots: Roots) -> str | None:
 
 
 def read_nvme_health(node: Path, limits: Limits | None) -> tuple[DiskHealth, Limits]:
-    """Ask a controller's node; ``limits`` of an earlier call spare the second question.
+    """Query a controller through its node; pass ``limits`` of an earlier call to save the second query.
 
-    May take as long as the kernel waits for the controller (a minute, more during its reset), and can't be
-    interrupted meanwhile. :class:`NoHealth` or :class:`ParseError` when there is nothing to be had.
+    May take as long as the kernel waits for the controller (a minute, longer during its reset), without being
+    interruptible. :class:`NoHealth` or :class:`ParseError` when there is no usable answer.
     """
     try:
         fd = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise _no_health(node, error) from error
     try:
-        log_page = (PAGE_BYTES // 4 - 1) << 16 | _SMART_LOG  # length in double words less one, identifier
+        log_page = (PAGE_BYTES // 4 - 1) << 16 | _SMART_LOG  # number of double words minus one, identifier
         page = _ask(fd, node, _GET_LOG_PAGE, nsid=_ALL_NAMESPACES, size=PAGE_BYTES, cdw10=log_page)
         if limits is None:
             identify = _ask(fd, node, _IDENTIFY, nsid=0, size=IDENTIFY_BYTES, cdw10=_IDENTIFY_CONTROLLER)
@@ -204,7 +204,7 @@ def read_nvme_health(node: Path, limits: Limits | None) -> tuple[DiskHealth, Lim
 
 
 def _ask(fd: int, node: Path, opcode: int, *, nsid: int, size: int, cdw10: int) -> bytes:
-    # the kernel writes here even when it answers late: it lives as long as the call
+    # the kernel writes here even when it answers late, so the buffer must live as long as the call
     data = ctypes.create_string_buffer(size)
     address = ctypes.addressof(data)
     command = bytearray(COMMAND.pack(opcode, 0, 0, nsid, 0, 0, 0, address, 0, size, cdw10, 0, 0, 0, 0, 0, 0, 0))
@@ -212,7 +212,7 @@ def _ask(fd: int, node: Path, opcode: int, *, nsid: int, size: int, cdw10: int) 
         status = fcntl.ioctl(fd, ADMIN_CMD, command, True)
     except OSError as error:
         raise _no_health(node, error) from error
-    if status:  # the controller's own: status code 8 bits, its type 3 bits
+    if status:  # the controller's status: status code 8 bits, its type 3 bits
         raise NoHealth(NOT_SUPPORTED, f"{node}: the controller refused with NVMe status {status:#06x}")
     return data.raw
 

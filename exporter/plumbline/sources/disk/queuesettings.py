@@ -1,8 +1,8 @@
-"""How each block device's request queue is set, from sysfs.
+"""The settings of each block device's request queue, from sysfs.
 
-https://docs.kernel.org/admin-guide/abi-stable.html#abi-file-stable-sysfs-block (what each file is)
-https://github.com/torvalds/linux/blob/v6.12/block/blk-sysfs.c (the texts' formats)
-https://github.com/torvalds/linux/blob/v6.12/drivers/scsi/sd.c (``cache_type``: the disk's own answer)
+https://docs.kernel.org/admin-guide/abi-stable.html#abi-file-stable-sysfs-block (the meaning of each file)
+https://github.com/torvalds/linux/blob/v6.12/block/blk-sysfs.c (the file formats)
+https://github.com/torvalds/linux/blob/v6.12/drivers/scsi/sd.c (``cache_type``: reported by the disk itself)
 
 ::
 
@@ -14,11 +14,11 @@ https://github.com/torvalds/linux/blob/v6.12/drivers/scsi/sd.c (``cache_type``: 
     /sys/block/sdb/queue/wbt_lat_usec       75000
     /sys/block/sdb/device/scsi_disk/0:0:1:0/cache_type   write back
 
-Up to Linux 4.20 a queue may be of the older kind, with schedulers of its own: ``noop deadline [cfq]``. A queue without
-a choice says ``none``; older kernels say so of a stacked device without a queue, too.
+Up to Linux 4.20, a queue may be of the older kind, with its own schedulers: ``noop deadline [cfq]``. A queue without a
+choice contains ``none``; on older kernels, so does a stacked device without a queue.
 
-Reading takes the queue's lock, which whoever changes the scheduler holds until all requests are through: on a disk that
-hangs these reads may hang, so they are no work for a scrape.
+Reading takes the queue's lock. A process that changes the scheduler holds that lock until all requests are finished, so
+on a hanging disk these reads may hang too; a scrape does not do them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from plumbline.sources.kernel import sysfs
 
 WRITE_BACK, WRITE_THROUGH = "write back", "write through"
 
+# one path of an NVMe multipath namespace: it can't be opened; the disk is its head, ``nvme1n1``
 _HIDDEN_PATH = re.compile(r"nvme[0-9]+c[0-9]+n[0-9]+")
-"""One path of an NVMe multipath namespace: nobody can open it, its head ``nvme1n1`` is the disk."""
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")  # of a scheduler: ELV_NAME_MAX is 16
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")  # scheduler name: ELV_NAME_MAX is 16
 _SIGNED = re.compile(r"-?[0-9]{1,19}")
 
 
@@ -44,30 +44,30 @@ class QueueSettings:
     """One device's queue. ``None``: the kernel or the device has no such setting."""
 
     device: str
-    """The kernel's name as /proc/diskstats writes it."""
+    """The kernel's name, as in /proc/diskstats."""
     scheduler: str | None = None
-    """The one in force; ``none`` is one."""
+    """The scheduler in force; ``none`` is a valid one."""
     write_cache: str | None = None
-    """What the kernel goes by: ``write back`` (it sends flushes) or ``write through`` (it sends none)."""
+    """The kernel's assumption: ``write back`` (it sends flushes) or ``write through`` (it sends none)."""
     device_cache: str | None = None
-    """What the SCSI or ATA disk itself last said of its cache: ``write back`` (volatile) or ``write through``."""
+    """The cache type last reported by the SCSI or ATA disk: ``write back`` (volatile) or ``write through``."""
     zoned: str | None = None
     """``none``, ``host-aware`` or ``host-managed``."""
     requests: int | None = None
-    """Requests that may wait or be in flight at once (a queue and direction, on the older kind)."""
+    """Requests that may be queued or in flight at once (per queue and direction, on the older kind)."""
     read_ahead_kib: int | None = None
     rq_affinity: int | None = None
-    """0: completed on the CPU that was interrupted; 1: on one near the CPU that asked; 2: on that CPU itself."""
+    """Completion on: 0: the interrupted CPU; 1: one near the requesting CPU; 2: the requesting CPU itself."""
     nomerges: int | None = None
-    """0: requests are merged; 1: only where it costs nothing; 2: never."""
+    """0: all merges; 1: only cheap merges; 2: no merges."""
     add_random: bool | None = None
-    """Completions feed the kernel's random numbers."""
+    """Completions feed the kernel's entropy pool."""
     max_io_kib: int | None = None
-    """The largest request that the kernel makes."""
+    """The largest request that the kernel issues."""
     writeback_throttle_us: int | None = None
-    """Background writes are throttled to keep reads below this; 0: they are not."""
+    """Background writes are throttled to keep read latency below this; 0: no throttling."""
     io_poll: bool | None = None
-    """Completions may be polled for."""
+    """Whether completions may be polled for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class QueueReading:
 
     queues: tuple[QueueSettings, ...]
     skipped: tuple[tuple[str, str], ...] = ()
-    """Devices that were left out, and why."""
+    """Devices that were skipped, and why."""
 
 
 def parse_scheduler(text: str, *, source: str) -> str:
@@ -89,7 +89,7 @@ def parse_scheduler(text: str, *, source: str) -> str:
 
 
 def parse_cache(text: str, *, source: str) -> str:
-    """``write back`` or ``write through``; ``cache_type`` has two more words, which tell of the read cache."""
+    """``write back`` or ``write through``; ``cache_type`` may add words about the read cache, which are ignored."""
     if text == WRITE_BACK or text.startswith(f"{WRITE_BACK}, "):  # "write back, no read (daft)"
         return WRITE_BACK
     if text in (WRITE_THROUGH, "none"):
@@ -98,7 +98,7 @@ def parse_cache(text: str, *, source: str) -> str:
 
 
 def parse_zoned(text: str, *, source: str) -> str:
-    """``none``, ``host-aware``, ``host-managed``; ``drive-managed`` disks say ``none``."""
+    """``none``, ``host-aware`` or ``host-managed``; ``drive-managed`` disks report ``none``."""
     if text not in ("none", "host-aware", "host-managed"):
         raise ParseError(source, f"not a kind of zones: {text[:40]!r}")
     return text
@@ -112,14 +112,14 @@ def parse_switch(text: str, *, source: str) -> bool:
 
 
 def parse_throttle(text: str, *, source: str) -> int | None:
-    """Microseconds; ``None`` for a negative number, which stands for the kernel's own choice."""
+    """Microseconds; ``None`` for a negative number, which means the kernel's own choice."""
     if not _SIGNED.fullmatch(text):
         raise ParseError(source, f"not a number: {text[:40]!r}")
     return int(text) if int(text) >= 0 else None
 
 
 def read_queue_settings(roots: Roots) -> QueueReading:
-    """Every whole device's queue; a device that is unclear is skipped. :class:`Unavailable` without sysfs."""
+    """Every whole device's queue; a malformed one is skipped. :class:`Unavailable` without sysfs."""
     root = roots.sys / "block"
     try:
         names = sorted(path.name for path in root.iterdir())

@@ -1,13 +1,13 @@
-"""SATA and SAS disks' health: ``smartctl --json``, asked so that a sleeping disk sleeps on.
+"""Health of SATA and SAS disks: ``smartctl --json``, called so that a sleeping disk stays asleep.
 
-smartctl(8), ``-n``, ``-d``, ``-l``; what comes back is read in ``smartctl_answer``.
+smartctl(8), ``-n``, ``-d``, ``-l``; ``smartctl_answer`` parses the output.
 
-Not waking: ATA's CHECK POWER MODE is the first command sent and wakes nothing. On SAS disks ``-n`` works since 7.2;
-before that they are asked as if awake, with commands that do not touch the medium. ``-d`` is always given, because
-finding the type out could wake the disk. smartctl opens the node for reading only, for the same reason.
+Not waking: ATA's CHECK POWER MODE is sent first and wakes nothing. On SAS disks, ``-n`` works since 7.2; before that
+they are queried as if awake, with commands that do not touch the medium. ``-d`` is always given, because detecting the
+type could wake the disk. For the same reason, smartctl opens the node read-only.
 
-Not covered: disks behind a RAID controller that shows volumes instead (``-d megaraid,N``, ``cciss,N`` …): which N are
-there only the controller's own tools say.
+Not covered: disks behind a RAID controller that presents volumes instead (``-d megaraid,N``, ``cciss,N`` …): only the
+controller's own tools list the valid N.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from plumbline.sources.disk.diskhealth import MALFORMED, NO_ANSWER, NO_PROGRAM, 
 from plumbline.sources.disk.smartctl_answer import ASLEEP_STATUS, parse_answer
 
 TIMEOUT_S = 10.0
-"""Of one disk. A sound one answers in a tenth of a second, one that corrects errors in a few."""
+"""For one disk. A healthy disk answers in a tenth of a second, one that is correcting errors in a few seconds."""
 MAX_OUTPUT_BYTES = 1 << 19
 """A long answer, with full logs, is 60 KB."""
 INSTALL = "apt-get install smartmontools"
 
 
 class DiskRunner(Protocol):
-    """Runs a command in bounds, and knows what outlived even SIGKILL; see ``core/process.py``."""
+    """Runs a command within limits, and knows which commands survived SIGKILL; see ``core/process.py``."""
 
     def run(self, argv: Sequence[str], *, timeout_s: float, max_output_bytes: int = ...) -> Completed:
         """As :meth:`plumbline.core.process.Runner.run`."""
         ...
 
     def holds(self, argv: Sequence[str]) -> bool:
-        """Whether a command of these words is still there although it was killed."""
+        """Whether a command with these arguments still exists although it was killed."""
         ...
 
 
 def command(program: str, node: Path, transport: str | None) -> tuple[str, ...]:
-    """What is run. ``sat,auto`` tells a SATA disk behind a SAS port from a SAS disk by INQUIRY alone."""
+    """The command line. ``sat,auto`` distinguishes a SATA disk behind a SAS port from a SAS disk by INQUIRY alone."""
     kind = "sat" if transport == "sata" else "sat,auto"
     logs = (f"--log={name}" for name in ("error", "ssd", "devstat,1", "devstat,4", "devstat,5"))
     return (program, "--json=c", "-n", f"standby,{ASLEEP_STATUS}", "-d", kind, "-i", "-H", "-A", *logs, str(node))
@@ -56,10 +56,10 @@ def read_smartctl(
     timeout_s: float = TIMEOUT_S,
     pause: Callable[[float], None] = time.sleep,
 ) -> Answer:
-    """Ask one disk; ``find`` gives the program's path. :class:`NoHealth` or :class:`ParseError` if it can't be had.
+    """Query one disk; ``find`` returns the program's path. :class:`NoHealth` or :class:`ParseError` without an answer.
 
-    Comes back within ``timeout_s`` and some seconds for killing the program. Only when even that does not end it (the
-    disk holds it in the kernel) does this wait on, so that nobody sends a second one after the first.
+    Returns within ``timeout_s`` plus some seconds to kill the program. If it survives that (the disk holds it in the
+    kernel), this waits until it ends, so that no second command is started meanwhile.
     """
     program = find()
     if program is None:

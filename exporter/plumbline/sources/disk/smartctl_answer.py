@@ -1,21 +1,21 @@
-"""What smartctl's JSON says: one disk's figures, that it sleeps, or why there are none.
+"""Parse smartctl's JSON: one disk's figures, that it is asleep, or why there are no figures.
 
-smartctl(8), EXIT STATUS; JSON since smartmontools 7.0, checked with answers of 7.1 to 7.4. ::
+smartctl(8), EXIT STATUS; JSON since smartmontools 7.0, tested with answers of 7.1 to 7.4. ::
 
     {"json_format_version": [1, 0], "smartctl": {"version": [7, 3], "messages": [{"string": "…", "severity": "error"}],
      "exit_status": 0}, "device": {"protocol": "ATA"}, "smart_status": {"passed": true},
      "temperature": {"current": 31}, "power_on_time": {"hours": 21213}, …}
 
-The exit status is a set of bits: 0 the command line, 1 the disk could not be opened or identified, 2 some command
-failed; 3 to 7 speak of the disk (failing, attributes, logs) and come with a whole answer. 3 is ours: with
-``-n standby,3`` it means asleep, which no combination of the first two bits otherwise is (either ends the program).
+The exit status is a bit set. Bit 0: bad command line; 1: the disk could not be opened or identified; 2: some command
+failed. Bits 3 to 7 describe the disk (failing, attributes, logs) and come with a complete answer. The value 3 is ours:
+``-n standby,3`` makes it mean asleep. It is otherwise impossible, because bit 0 and bit 1 each end the program.
 
-Which mode, the message says, and one word of it lies: smartctl says SLEEP whenever CHECK POWER MODE brought an error,
-on a dead disk as on a loop device (recorded in tests/fixtures/disk-health). Only the others are asleep.
+The message gives the power mode, but SLEEP is unreliable: smartctl reports it whenever CHECK POWER MODE failed, on a
+dead disk as well as on a loop device (recorded in tests/fixtures/disk-health). Only the other modes mean asleep.
 
-Wear has no common attribute: vendors number and count it as they like. The device statistics log (ACS-3, page 7) and
-its SCSI twin (solid state media log) do have one, so they come first. Of the attributes only those are believed whose
-normalised value counts down from 100 by their documentation, and only if smartctl knows the drive.
+Wear has no common attribute: vendors number and count it differently. The device statistics log (ACS-3, page 7) and
+its SCSI counterpart (solid state media log) are standardised, so they come first. An attribute is used only if its
+documentation says that its normalised value counts down from 100, and only if smartctl knows the drive.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class _Lenient(msgspec.Struct, frozen=True):
-    """Keys that are not named here are passed over."""
+    """Ignores unknown keys."""
 
 
 class _Message(_Lenient, frozen=True):
@@ -81,7 +81,7 @@ class _Hours(_Lenient, frozen=True):
 
 
 class _Raw(_Lenient, frozen=True):
-    """``value`` is 48 bits as they stand, ``string`` what the drive database makes of them: the count comes first."""
+    """``value`` is the raw 48 bits, ``string`` the drive database's interpretation: the count comes first."""
 
     string: str = ""
 
@@ -117,14 +117,14 @@ class _Statistics(_Lenient, frozen=True):
 
 
 class _Errors(_Lenient, frozen=True):
-    """Of one SCSI error counter page; ``gigabytes_processed`` is 10⁹ octets, with three decimals."""
+    """One SCSI error counter page; ``gigabytes_processed`` is 10⁹ octets, with three decimals."""
 
     gigabytes_processed: str = ""
     total_uncorrected_errors: Count | None = None
 
 
 class _Report(_Lenient, frozen=True):
-    """What is used of the answer."""
+    """The fields of the answer that are used."""
 
     smartctl: _Program
     device: _Device = _Device()
@@ -142,7 +142,7 @@ class _Report(_Lenient, frozen=True):
 
 
 def parse_answer(text: bytes, *, source: str) -> Answer:
-    """One disk's answer. :class:`NoHealth` when it says why there is none, :class:`ParseError` for no such JSON."""
+    """Parse one disk's answer. :class:`NoHealth` when it says why there is none, :class:`ParseError` if malformed."""
     try:
         report = msgspec.json.decode(text, type=_Report)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -153,7 +153,7 @@ def parse_answer(text: bytes, *, source: str) -> Answer:
     if status == ASLEEP_STATUS or (mode and status & _NO_DISK):
         if mode and mode[1] == "SLEEP":
             raise NoHealth(NO_ANSWER, f"{source}: {_NO_POWER_MODE}")
-        return Asleep()  # some versions leave the message of a SAS disk out of the JSON
+        return Asleep()  # for SAS disks, some versions omit the message from the JSON
     if status & _NO_DISK:
         raise _refused(said, source)
     health = _scsi(report) if report.device.protocol == "SCSI" else _ata(report)
@@ -231,17 +231,17 @@ def _ata(report: _Report) -> DiskHealth:
     )
 
 
+# Names that include the unit in the drive database. Not ``Total_LBAs_Written``, which the database also uses for
+# counters in other units: by it, an SSD of 21,000 hours in public records would have been written 66 MB.
 _UNITS = {"_32MiB": 2**25, "_GiB": 2**30}
-"""Names that the drive database gives with their unit. Not ``Total_LBAs_Written``, which it also calls counters of
-other units: an SSD of 21,000 hours in public records would have been written 66 MB."""
+# Attributes whose normalised value is the percentage of endurance left, by their name in the drive database. Not
+# 173 (average erase count): its rating is unknown. 0 is not a percentage: several drives use it for "not counted".
 _WEAR_LEFT = (
     (233, "Media_Wearout_Indicator"),
     (231, "SSD_Life_Left"),
     (202, "Percent_Lifetime_Remain"),
     (177, "Wear_Leveling_Count"),
 )
-"""Attributes whose normalised value is the share of endurance left, by the name the drive database gives them. Not
-173 (average erase count): a count of unknown rating. 0 is no share: it stands for "not counted" on several drives."""
 
 
 def _scsi(report: _Report) -> DiskHealth:
@@ -273,5 +273,5 @@ def _counted(value: int | None) -> int | None:
 
 
 def _celsius(degrees: int | None) -> int | None:
-    """A temperature a disk can have; some firmware says -1 or 255 for none."""
+    """A plausible disk temperature; some firmware reports -1 or 255 for none."""
     return degrees if degrees is not None and -60 <= degrees <= 150 else None

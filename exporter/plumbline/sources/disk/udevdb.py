@@ -1,4 +1,4 @@
-r"""What udev found out about a device: its runtime database, one text file a device in ``/run/udev/data``.
+r"""udev's data about a device: its runtime database, one text file per device in ``/run/udev/data``.
 
     S:disk/by-id/ata-ST4000NM0035-1V4107_ZC1234AB
     I:4263021
@@ -6,9 +6,10 @@ r"""What udev found out about a device: its runtime database, one text file a de
     E:ID_SERIAL_SHORT=ZC1234AB
     G:systemd
 
-Only the ``E:`` lines (properties) matter here. The file is private to systemd-udevd and its readers (libudev reads
-the same file), stable in this form since udev 174; https://github.com/systemd/systemd/blob/main/src/libsystemd/sd-device/sd-device.c.
-It is absent in containers without /run/udev and where no udevd runs: then there are no properties.
+Only the ``E:`` lines (properties) are used. The file is private to systemd-udevd and its readers (libudev reads
+the same file), and its format is stable since udev 174;
+https://github.com/systemd/systemd/blob/main/src/libsystemd/sd-device/sd-device.c.
+It is absent in containers without /run/udev and on hosts without udevd; then there are no properties.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ENCODED = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
 
 def parse_udev_database(data: bytes) -> dict[str, bytes]:
-    """Property name → raw value. Lines of another kind are skipped; no text is malformed."""
+    """Property name → raw value. Other lines are skipped; no input is malformed."""
     properties = {}
     for line in data.split(b"\n"):
         if line.startswith(b"E:"):
@@ -34,17 +35,17 @@ def parse_udev_database(data: bytes) -> dict[str, bytes]:
 
 
 def decode_enc(value: bytes) -> bytes:
-    r"""The bytes behind an ``*_ENC`` property, in which udev writes blanks and odd bytes as ``\x20``."""
+    r"""Decode an ``*_ENC`` property, in which udev writes blanks and unusual bytes as ``\x20``."""
     return _ENCODED.sub(lambda match: bytes((int(match[1], 16),)), value)
 
 
 def read_block_properties(roots: Roots, major: int, minor: int) -> Mapping[str, bytes]:
-    """udev's properties of the block device ``major:minor``; empty where udev knows nothing of it."""
+    """udev's properties of the block device ``major:minor``; empty when udev has none."""
     return read_properties(roots, f"b{major}:{minor}")
 
 
 def read_properties(roots: Roots, device: str) -> Mapping[str, bytes]:
-    """The same by udev's own name of a device: ``b8:0``, ``+pci:0000:01:00.0``."""
+    """udev's properties by its own name for a device: ``b8:0``, ``+pci:0000:01:00.0``; empty when it has none."""
     try:
         return parse_udev_database(read_kernel(roots.udev / "data" / device))
     except OSError:

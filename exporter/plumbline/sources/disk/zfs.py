@@ -1,4 +1,4 @@
-"""ZFS pools and the read cache (ARC), from the module's own statistics: no command, and nothing that waits for a disk.
+"""ZFS pools and the read cache (ARC), from the module's statistics: no command runs, and no read waits for a disk.
 
 https://openzfs.github.io/openzfs-docs/man/master/8/zpool-status.8.html (the states)
 https://github.com/openzfs/zfs/blob/zfs-2.2.0/module/zfs/spa_stats.c (``state`` takes no lock that a hung pool holds)
@@ -24,7 +24,7 @@ from plumbline.errors import ParseError
 from plumbline.sources.kernel import sysfs
 
 SUSPENDED = "SUSPENDED"
-"""A pool that lost its devices: whatever reads or writes it waits until ``zpool clear``."""
+"""A pool that lost its devices: all reads and writes wait until ``zpool clear``."""
 
 _HEADER_LINES = 2
 _KSTAT_UINT64 = "4"
@@ -32,7 +32,7 @@ _KSTAT_UINT64 = "4"
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """The read cache since the module was loaded. ``None``: this version does not say."""
+    """The read cache since the module was loaded. ``None``: not reported by this version."""
 
     hits: int | None
     misses: int | None
@@ -42,7 +42,7 @@ class Arc:
 
 @dataclass(frozen=True, slots=True)
 class ZfsReading:
-    """What the module tells. A pool's state is ``""`` where it does not (before 0.8)."""
+    """The module's statistics. A pool's state is ``""`` where not reported (before 0.8)."""
 
     pools: Mapping[str, str]
     arc: Arc | None
@@ -52,7 +52,7 @@ NO_ZFS = ZfsReading({}, None)
 
 
 def parse_kstat(text: str, *, source: str) -> dict[str, int]:
-    """The unsigned 64-bit values of a named kstat by name; other types are left out."""
+    """The unsigned 64-bit values of a named kstat, by name; others are omitted. :class:`ParseError` if malformed."""
     lines = text.splitlines()
     if len(lines) < _HEADER_LINES or lines[1].split() != ["name", "type", "data"]:
         raise ParseError(source, "the second line is not 'name type data'", line=2)
@@ -69,7 +69,7 @@ def parse_kstat(text: str, *, source: str) -> dict[str, int]:
 
 
 def read_zfs(roots: Roots) -> ZfsReading:
-    """Pools by name and the cache; all empty where the module is not loaded."""
+    """Pools by name, and the cache; all empty when the module is not loaded."""
     root = roots.proc / "spl" / "kstat" / "zfs"
     names = sysfs.entries(root)
     pools = {name: sysfs.read_text(root / name / "state") or "" for name in names if _is_pool(root / name)}
@@ -77,7 +77,7 @@ def read_zfs(roots: Roots) -> ZfsReading:
 
 
 def _is_pool(path: Path) -> bool:
-    """Every imported pool has a directory; all else there are files."""
+    """Every imported pool has a directory; everything else there is a file."""
     return path.is_dir()
 
 

@@ -1,7 +1,7 @@
-"""What ``zpool status`` says of pools and their devices, as text or (OpenZFS 2.3) as JSON.
+"""Parse ``zpool status``: pools and their devices, from text or (OpenZFS 2.3) JSON.
 
 https://openzfs.github.io/openzfs-docs/man/v2.3/8/zpool-status.8.html
-https://openzfs.github.io/openzfs-docs/man/v2.3/7/zpoolconcepts.7.html (kinds of device and their states)
+https://openzfs.github.io/openzfs-docs/man/v2.3/7/zpoolconcepts.7.html (device types and their states)
 
 ::
 
@@ -22,8 +22,8 @@ https://openzfs.github.io/openzfs-docs/man/v2.3/7/zpoolconcepts.7.html (kinds of
 
     errors: No known data errors
 
-Without ``-p`` (and before 0.8, which does not know it) counts are rounded: ``1.2K``. JSON of 2.3 leaves out a draid
-vdev's state (https://github.com/openzfs/zfs/issues/18431), which then is not known.
+Without ``-p`` (unknown before 0.8), counts are rounded: ``1.2K``. JSON of 2.3 omits a draid vdev's state
+(https://github.com/openzfs/zfs/issues/18431), which is then unknown.
 """
 
 from __future__ import annotations
@@ -52,31 +52,30 @@ _FOUND = re.compile(r"(\d{1,20}) data errors?\b.*")
 _NONE_FOUND = "No known data errors"
 _POWERS: dict[str, int] = {letter: 1 << 10 * power for power, letter in enumerate("KMGTPE", start=1)}
 _JSON_SECTIONS = {"logs": "logs", "l2cache": "cache", "spares": "spares", "special": "special", "dedup": "dedup"}
+# deeper than any pool; text that is nested deeper is not from zpool
 _DEPTH = 12
-"""Deeper than any pool nests; a text that goes on is none of zpool's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vdev:
-    """A device of a pool, or a group of them. Errors are ``None`` where the tool shows none (spares)."""
+    """A device of a pool, or a group of devices. Errors are ``None`` where the tool shows none (spares)."""
 
     path: str
-    """Where it stands below the pool: ``raidz1-0/sdb``, ``logs/mirror-1/sdc``, ``spares/sdd``. Names repeat, this
-    does not."""
+    """Its path within the pool: ``raidz1-0/sdb``, ``logs/mirror-1/sdc``, ``spares/sdd``. Unique, unlike names."""
     state: str
-    """``""``: not said."""
+    """``""``: not reported."""
     read_errors: int | None
     write_errors: int | None
     checksum_errors: int | None
 
     @property
     def healthy(self) -> bool | None:
-        """ONLINE, or a spare that is fit; ``None``: not said."""
+        """Whether it is ONLINE, or a usable spare; ``None``: not reported."""
         return self.state in _HEALTHY if self.state else None
 
     @property
     def errors(self) -> dict[str, int]:
-        """By kind: read, write, checksum; those that the tool shows."""
+        """Errors by kind (read, write, checksum), where the tool shows them."""
         counts = {"read": self.read_errors, "write": self.write_errors, "checksum": self.checksum_errors}
         return {kind: count for kind, count in counts.items() if count is not None}
 
@@ -88,13 +87,13 @@ class PoolStatus:
     name: str
     state: str
     vdevs: tuple[Vdev, ...]
-    """Groups before their members. The pool itself is not among them."""
+    """Groups come before their members. The pool itself is not included."""
     data_errors: int | None
-    """Damaged files and metadata; ``None``: not said, or not how many."""
+    """Damaged files and metadata; ``None``: not reported, or without a count."""
 
 
 def parse_count(text: str, *, source: str = SOURCE) -> int | None:
-    """``0``, ``12``, ``1.2K`` (of 1,024); ``None`` for ``-``."""
+    """``0``, ``12``, ``1.2K`` (multiples of 1,024); ``None`` for ``-``; :class:`ParseError` for anything else."""
     if text == "-":
         return None
     if not re.fullmatch(_COUNT, text):
@@ -105,7 +104,7 @@ def parse_count(text: str, *, source: str = SOURCE) -> int | None:
 
 
 def parse_text(text: str, *, source: str = SOURCE) -> tuple[PoolStatus, ...]:
-    """Every pool of the text. Lines that are not understood belong to explanations and are passed over."""
+    """Every pool in the text. Unknown lines are taken for explanations and skipped."""
     pools: list[tuple[str, list[tuple[int, str]]]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         heading = _HEADING.fullmatch(line)
@@ -135,7 +134,7 @@ def _text_vdevs(lines: Iterable[tuple[int, str]], source: str) -> Iterator[Vdev]
         group, row = _SECTION.fullmatch(line), _ROW.fullmatch(line)
         if group:
             section, above = f"{group['name']}/", [""]
-        elif row and row["indent"]:  # the row without is the pool's own
+        elif row and row["indent"]:  # the row without indent is the pool itself
             depth = len(row["indent"]) // 2
             if not 1 <= depth <= len(above):
                 raise ParseError(source, f"an indent that fits nothing above: {line.strip()[:60]!r}", line=number)
@@ -144,7 +143,7 @@ def _text_vdevs(lines: Iterable[tuple[int, str]], source: str) -> Iterator[Vdev]
 
 
 def parse_json(text: str, *, source: str = SOURCE) -> tuple[PoolStatus, ...]:
-    """Every pool of ``zpool status -j``, with or without ``--json-int``."""
+    """Every pool in ``zpool status -j``, with or without ``--json-int``."""
     try:
         pools = _table(json.loads(text), source).get("pools", {})
     except (ValueError, RecursionError) as error:
@@ -182,7 +181,7 @@ def _vdev(path: str, row: re.Match[str], source: str) -> Vdev:
 
 
 def _distinct(vdevs: Iterable[Vdev]) -> tuple[Vdev, ...]:
-    """Each path once: two vdevs of one name in one place would be one series twice."""
+    """Each path once: two vdevs with the same path would produce the same series twice."""
     return tuple({vdev.path: vdev for vdev in vdevs}.values())
 
 

@@ -1,7 +1,7 @@
-"""Tells when disks come and go: the kernel's uevents of the block subsystem, by pyudev.
+"""Reports added and removed disks: the kernel's uevents of the block subsystem, through pyudev.
 
-A hint, nothing more: events get lost (ENOBUFS when a shelf of disks appears at once, containers without udev's
-socket), so whoever listens rescans on a timer too. That is also why the events' contents are not passed on.
+An event is only a hint. Events get lost (ENOBUFS when a shelf of disks appears at once, containers without udev's
+socket), so listeners must also rescan on a timer. For the same reason, the content of events is not passed on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Monitor(Protocol):
-    """What is used of ``pyudev.Monitor``, which has no types of its own."""
+    """The parts of ``pyudev.Monitor`` in use; pyudev has no types of its own."""
 
     def filter_by(self, subsystem: str) -> None: ...
     def set_receive_buffer_size(self, size: int) -> None: ...
@@ -36,10 +36,10 @@ class _Monitor(Protocol):
 
 
 class BlockHotplug:
-    """Calls ``on_change()`` in a thread of its own, soon after block devices came, went or changed.
+    """Calls ``on_change()`` in its own thread, soon after block devices were added, removed or changed.
 
-    A burst is one call: after the first event the watcher waits ``settle_s`` and takes what else has come. Lost
-    events count as a change. ``on_change`` must be quick and not raise; setting a :class:`threading.Event` is best.
+    A burst results in one call: after the first event, the watcher waits ``settle_s`` and collects further events. Lost
+    events count as a change. ``on_change`` must be quick and not raise; best is to set a :class:`threading.Event`.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class BlockHotplug:
 
     @property
     def source(self) -> str:
-        """``udev`` (events after its rules have run, the database is up to date) or, without udevd, ``kernel``."""
+        """``udev`` (events arrive after its rules ran and its database is current) or, without udevd, ``kernel``."""
         return "udev" if (self._roots.udev / "control").exists() else "kernel"
 
     def start(self) -> None:
-        """Listen from now on. :class:`Unavailable` without libudev or where netlink is forbidden."""
+        """Start listening. :class:`Unavailable` without libudev or where netlink is forbidden."""
         if self._thread is not None:
             raise RuntimeError("already started")
         try:
@@ -79,12 +79,12 @@ class BlockHotplug:
         self._thread = threads.start("hotplug", partial(self._run, monitor, self._woken), until=self._stopping)
 
     def stop(self, timeout_s: float = 1.0) -> bool:
-        """Stop listening; true when the thread has ended (false only while ``on_change`` blocks)."""
+        """Stop listening; True when the thread has ended (False only while ``on_change`` blocks)."""
         thread, wake = self._thread, self._wake
         if thread is None or wake is None:
             return True
         self._stopping.set()
-        wake.close()  # the other end becomes readable, for good
+        wake.close()  # makes the other end readable from here on
         thread.join(timeout_s)
         self._thread = self._wake = None
         if thread.is_alive():
@@ -94,7 +94,7 @@ class BlockHotplug:
         return True
 
     def _enlarge(self, monitor: _Monitor) -> None:
-        """Beyond net.core.rmem_max that takes CAP_NET_ADMIN; without it, as much as the limit allows."""
+        """A buffer above net.core.rmem_max needs CAP_NET_ADMIN; without it, use as much as the limit allows."""
         try:
             monitor.set_receive_buffer_size(self._receive_buffer_bytes)
         except OSError:
@@ -115,14 +115,14 @@ class BlockHotplug:
             self._on_change()
 
     def _drain(self, monitor: _Monitor) -> bool:
-        """Take every event that waits; true when there was one, or when some were lost."""
+        """Consume all pending events; True when there was one, or when some were lost."""
         seen = False
         while not self._stopping.is_set():
             try:
                 device = monitor.poll(timeout=0)
             except OSError as error:
                 # ENOBUFS from reading, or POLLERR, which pyudev raises without reading: the kernel dropped
-                # events. Asking for SO_ERROR clears the condition, else poll() would report it for ever.
+                # events. Reading SO_ERROR clears the condition; otherwise poll() would report it forever.
                 _log.debug("block device events were lost: %s", error)
                 with socket.socket(fileno=os.dup(monitor.fileno())) as netlink:
                     netlink.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)

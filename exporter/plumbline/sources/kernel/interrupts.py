@@ -1,20 +1,19 @@
-"""How often each interrupt struck each CPU.
+"""How often each CPU handled each interrupt.
 
 ``/sys/kernel/irq/N/per_cpu_count`` (Linux 4.9, CONFIG_SPARSE_IRQ; kernel/irq/irqdesc.c, ``per_cpu_count_show``): one
-small file an interrupt, the possible CPUs in order::
-
+small file per interrupt, with the possible CPUs in order::
     0,81206
 
-``/proc/interrupts`` (kernel/irq/proc.c, ``show_interrupts``): all interrupts of the machine in one text, the online
-CPUs named in its first line; three megabytes on a large host::
+``/proc/interrupts`` (kernel/irq/proc.c, ``show_interrupts``): all interrupts of the machine in one file, with the
+online CPUs named in its first line; three megabytes on a large host::
 
                CPU0       CPU1
      38:          0      81206 PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0
     NMI:          0          0   Non-maskable interrupts
 
-The first is what we read, because a host's thousand other interrupts cost nothing there; the second where the first
-is missing, or cut off at its 4,095 bytes (more than 372 CPUs, each interrupted a billion times). The counters are
-32 bits wide and start at 0 whenever a driver asks for the interrupt again.
+The first is preferred, because a host's thousand other interrupts cost nothing there. The second is used where the
+first is missing, or truncated at its 4,095 bytes (more than 372 CPUs, each interrupted a billion times). The counters
+are 32 bits wide and restart at 0 whenever a driver requests the interrupt again.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ _IRQ = re.compile(rb" *([0-9]{1,9}):")
 
 @dataclass(frozen=True, slots=True)
 class InterruptReading:
-    """Counters by interrupt number; those that vanished are not in it."""
+    """Counters by interrupt number; vanished interrupts are missing."""
 
     cpus: tuple[int, ...]
-    """Which CPU each counter is of."""
+    """The CPU of each counter."""
     counts: Mapping[int, Counts]
 
 
@@ -57,13 +56,13 @@ class ListedInterrupt:
 
     counts: Counts
     name: str
-    """Chip, trigger and who asked for it: ``PCI-MSI 5767168-edge eno1-0``."""
+    """Chip, trigger and requester: ``PCI-MSI 5767168-edge eno1-0``."""
 
 
 def parse_per_cpu_count(data: bytes, *, source: str) -> Counts:
-    """The comma list of one interrupt; :class:`ParseError` for anything else."""
+    """Parse the comma-separated list of one interrupt; :class:`ParseError` for anything else."""
     try:
-        # a JSON array but for its brackets; msgspec reads 256 numbers in 4 µs, split and int take 26
+        # a JSON array without its brackets; msgspec reads 256 numbers in 4 µs, split and int take 26
         counts = _decode(b"[%b]" % data)
     except msgspec.DecodeError:
         counts = []
@@ -75,10 +74,10 @@ def parse_per_cpu_count(data: bytes, *, source: str) -> Counts:
 def parse_interrupts(
     data: bytes, *, source: str, irqs: Container[int] | None = None
 ) -> tuple[tuple[int, ...], dict[int, ListedInterrupt]]:
-    """The CPUs of the columns, and the numbered interrupts (only ``irqs`` if given; the rest costs next to nothing).
+    """Parse the columns' CPUs and the numbered interrupts (only ``irqs`` if given; skipped lines cost almost nothing).
 
-    Lines without a number (NMI, LOC …) are the CPUs' own. :class:`ParseError` where the first line names no CPUs or a
-    wanted line has fewer counters than there are CPUs.
+    Lines without a number (NMI, LOC …) belong to the CPUs themselves and are skipped. :class:`ParseError` when the
+    first line names no CPUs or a wanted line has fewer counters than CPUs.
     """
     lines = data.split(b"\n")
     header = lines[0].split()
@@ -101,13 +100,13 @@ def parse_interrupts(
 
 
 def read_interrupts(roots: Roots, irqs: Iterable[int]) -> InterruptReading:
-    """The counters of ``irqs``. ``Unavailable`` where the kernel shows them nowhere."""
+    """The counters of ``irqs``. ``Unavailable`` where the kernel has neither file."""
     wanted = frozenset(irqs)
     return _read_each(roots, wanted) or _read_listed(roots, wanted)
 
 
 def _read_each(roots: Roots, irqs: frozenset[int]) -> InterruptReading | None:
-    """By sysfs; ``None`` where it can't be had whole."""
+    """From sysfs; ``None`` where it is missing or truncated."""
     possible = sysfs.read_text(roots.sys / "devices" / "system" / "cpu" / "possible")
     base = roots.sys / "kernel" / "irq"
     if possible is None or not base.is_dir():

@@ -1,7 +1,7 @@
-"""How evenly a port's interrupts fall on the CPUs, between two readings.
+"""How evenly a port's interrupts are spread over the CPUs, between two readings.
 
-Since boot says nothing: a port that irqbalance spread out an hour ago looks lopsided for a year. So the counters are
-read every few seconds outside the scrape, and what counts is the difference.
+Totals since boot are useless: a port that irqbalance spread out an hour ago looks uneven for a year. So the counters
+are read every few seconds outside the scrape, and only the difference counts.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from plumbline.sources.kernel.interrupts import Counts, InterruptReading, read_i
 from plumbline.sources.net.nic_interrupts import NicInterrupts, read_nic_interrupts
 
 FLOOR_PER_S = 100.0
-"""Below this many interrupts a second there is no balance to speak of: idle is not lopsided."""
+"""Below this rate, in interrupts per second, no balance is computed: idle does not mean unbalanced."""
 INTERVAL_S = 10.0
-"""Readings closer together than this (after a stall, say) make no interval: irqbalance itself looks every 10 s."""
+"""Readings closer together than this (after a stall, say) are not compared: irqbalance itself runs every 10 s."""
 STALE_S = 120.0
 _WRAP = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
 class IrqBalance:
-    """One port, one interval."""
+    """One port in one interval."""
 
     device: str
     per_second: float
-    """Interrupts of all its vectors."""
+    """Interrupts per second, of all its vectors."""
     active_vectors: int
-    """Vectors that struck at all. With one there is nothing to spread."""
+    """Vectors with at least one interrupt. A single vector can't be spread."""
     share_max: float
-    """The busiest CPU's part of all of them, 0 to 1."""
+    """The busiest CPU's share of all interrupts, 0 to 1."""
     effective_cpus: float
-    """Inverse Simpson index, 1 / Σ share²: on how many CPUs the same load, spread evenly, would look as even."""
+    """Inverse Simpson index, 1 / Σ share²: the number of CPUs over which an even load would have the same index."""
     numa_remote: float | None
-    """The part that struck CPUs of another NUMA node than the port's; ``None`` where its node is not known."""
+    """Share of interrupts on CPUs of a NUMA node other than the port's; ``None`` if the port's node is unknown."""
 
 
 def balance(
     port: NicInterrupts, before: InterruptReading, after: InterruptReading, *, seconds: float
 ) -> IrqBalance | None:
-    """One port's balance in the interval; ``None`` when it was idle or none of its vectors is in both readings.
+    """One port's balance in the interval; ``None`` when it was idle or no vector is in both readings.
 
-    A vector whose counter went backwards was given back and taken anew; it is left out this time.
+    A vector whose counter decreased was released and requested again; it is left out of this interval.
     """
     if before.cpus != after.cpus or seconds <= 0:
         return None
@@ -80,17 +80,17 @@ def _difference(was: Counts, now: Counts) -> Counts | None:
     if min(grown) >= 0:
         return grown
     wrapped = [count % _WRAP for count in grown]
-    # nothing interrupts a billion times between two readings: that was a new start at 0, not 2³² reached
+    # no vector has a billion interrupts between two readings: that was a restart at 0, not a wrap at 2³²
     return wrapped if max(wrapped) < 1 << 30 else None
 
 
 class IrqBalanceReader:
-    """Keeps the last two readings' balance. One thread refreshes, another may ask for :attr:`latest`."""
+    """Computes the balance of the last two readings. One thread refreshes, another may read :attr:`latest`."""
 
     def __init__(
         self, *, roots: Roots, clock: Callable[[], float], keep: Callable[[str], bool] = lambda _device: True
     ) -> None:
-        """``clock`` gives monotonic seconds; ``keep`` tells which ports are reported."""
+        """``clock`` gives monotonic seconds; ``keep`` decides which ports are reported."""
         self._roots, self._clock, self._keep = roots, clock, keep
         self._before: tuple[float, InterruptReading] | None = None
         self._latest: tuple[float, tuple[IrqBalance, ...]] | PlumblineError = Unavailable(
@@ -98,7 +98,7 @@ class IrqBalanceReader:
         )
 
     def refresh(self) -> None:
-        """Read, compare with the last time, keep the result (or the error, which :attr:`latest` raises)."""
+        """Read, compare with the previous reading, and keep the result (or the error, which :attr:`latest` raises)."""
         try:
             self._latest = self._look()
         except PlumblineError as error:
@@ -106,10 +106,10 @@ class IrqBalanceReader:
 
     @property
     def latest(self) -> tuple[IrqBalance, ...]:
-        """The ports that were busy in the last interval. ``Unavailable`` before there was one, or when it is old."""
+        """Ports that were busy in the last interval. ``Unavailable`` before the first interval or when it is old."""
         latest = self._latest
         if isinstance(latest, PlumblineError):
-            raise latest.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
+            raise latest.with_traceback(None)  # raised once per scrape: it must not accumulate tracebacks
         at, balances = latest
         if self._clock() - at > STALE_S:
             raise Unavailable("interrupts were last read too long ago")

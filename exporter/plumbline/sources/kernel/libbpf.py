@@ -1,8 +1,8 @@
-"""BPF programs loaded through libbpf 1.x, as much of it as is needed: open, size, load, attach, map.
+"""Load BPF programs through libbpf 1.x; only the needed parts: open, size, load, attach, map.
 
 https://libbpf.readthedocs.io/en/latest/api.html (since 1.0 functions return ``-errno``, or NULL and set errno)
 
-libbpf 0.x (``libbpf.so.0``) tells errors in other ways and calls maps by other names, and is not used.
+libbpf 0.x (``libbpf.so.0``) reports errors differently and has other names for maps; it is not supported.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _WARN = 0
 _TYPEDEF = 8  # BTF_KIND_TYPEDEF
 _PRINT = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 
+# result and argument types of all functions called
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "libbpf_set_print": (c_void_p, (c_void_p,)),
     "bpf_object__open_mem": (c_void_p, (c_char_p, c_size_t, c_void_p)),
@@ -44,11 +45,10 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "btf__type_by_id": (c_void_p, (c_void_p, c_uint32)),
     "btf__free": (None, (c_void_p,)),
 }
-"""Result and arguments of everything that is called."""
 
 
 class BpfError(PlumblineError):
-    """libbpf or the kernel refused; ``errno`` says how, ``said`` is what libbpf wrote about it."""
+    """libbpf or the kernel refused; ``errno`` is the reason, ``said`` is libbpf's own output about it."""
 
     def __init__(self, what: str, errno: int, said: Iterable[str] = ()) -> None:
         self.errno, self.said = errno, tuple(said)
@@ -61,10 +61,10 @@ class _BtfType(ctypes.Structure):
 
 
 class Library:
-    """libbpf, with what it prints kept for errors instead of written to stderr."""
+    """libbpf, with its output kept for errors instead of written to stderr."""
 
     def __init__(self, name: str = LIBRARY) -> None:
-        """:class:`Unavailable` where the library is not installed, or is another than it says."""
+        """:class:`Unavailable` when the library is missing or lacks a function of libbpf 1.x."""
         try:
             self._library = ctypes.CDLL(name, use_errno=True)
             for function, (result, arguments) in _FUNCTIONS.items():
@@ -73,13 +73,13 @@ class Library:
         except (OSError, AttributeError) as error:
             raise Unavailable(f"{name} can't be loaded: {error}; install libbpf1 (Debian), libbpf (others)") from error
         self._said: deque[str] = deque(maxlen=200)
-        self._print = _PRINT(self._keep)  # libbpf calls it as long as it is loaded: it must live as long as this
+        self._print = _PRINT(self._keep)  # libbpf may call it at any time: it must live as long as this object
         self._format = ctypes.CDLL(None).vsnprintf
         self._format.argtypes = (c_char_p, c_size_t, c_char_p, c_void_p)
         self._library.libbpf_set_print(ctypes.cast(self._print, c_void_p))
 
     def _keep(self, level: int, form: bytes, arguments: int) -> int:
-        # a va_list is passed as a pointer on every 64-bit architecture that Linux has BPF on
+        # a va_list is passed as a pointer on every 64-bit architecture on which Linux has BPF
         if level == _WARN:
             buffer = ctypes.create_string_buffer(4096)
             self._format(buffer, len(buffer), form, arguments)
@@ -88,7 +88,7 @@ class Library:
         return 0
 
     def call(self, function: str, *arguments: object) -> int:
-        """Call a function that returns a pointer or ``-errno``; :class:`BpfError` for NULL and below zero."""
+        """Call a function that returns a pointer or ``-errno``; :class:`BpfError` for NULL or a negative result."""
         self._said.clear()
         ctypes.set_errno(0)
         result = getattr(self._library, function)(*arguments)
@@ -100,11 +100,11 @@ class Library:
         return int(result)
 
     def forget(self, function: str, pointer: int) -> None:
-        """Call a function that frees."""
+        """Call a function that frees ``pointer``."""
         getattr(self._library, function)(pointer)
 
     def parameters_of(self, typedef: str) -> int | None:
-        """How many parameters a typedef of a pointer to a function takes on this kernel; ``None``: there is none."""
+        """Number of parameters of a function-pointer typedef in this kernel; ``None``: it has no such typedef."""
         btf = self.call("btf__load_vmlinux_btf")
         try:
             found = self.call("btf__find_by_name_kind", btf, typedef.encode(), _TYPEDEF)
@@ -121,7 +121,7 @@ class Library:
 
 
 class BpfObject:
-    """One object file: opened, adjusted, loaded, attached. Close it to take everything out of the kernel again."""
+    """One object file: opened, adjusted, loaded, attached. Closing it removes everything from the kernel."""
 
     def __init__(self, library: Library, image: bytes) -> None:
         self._library, self._image = library, image  # libbpf reads from the image until it has loaded it
@@ -129,28 +129,28 @@ class BpfObject:
         self._links: list[int] = []
 
     def set_entries(self, name: str, entries: int) -> None:
-        """Size a map, before loading."""
+        """Set a map's size, before loading."""
         self._library.call("bpf_map__set_max_entries", self._map(name), entries)
 
     def set_constants(self, image: bytes) -> None:
-        """The content of ``.rodata``, before loading."""
+        """Set the content of ``.rodata``, before loading."""
         self._library.call("bpf_map__set_initial_value", self._map(".rodata"), image, len(image))
 
     def skip(self, program: str) -> None:
-        """Don't load this program."""
+        """Do not load this program."""
         self._library.call("bpf_program__set_autoload", self._program(program), False)
 
     def load(self) -> None:
-        """Everything into the kernel."""
+        """Load everything into the kernel."""
         self._library.call("bpf_object__load", self._object)
 
     def attach(self, programs: Iterable[str]) -> None:
-        """Let them run, each where its section says."""
+        """Start the programs, each attached as its section says."""
         for name in programs:
             self._links.append(self._library.call("bpf_program__attach", self._program(name)))
 
     def mapped(self, name: str, length: int, *, writable: bool = False) -> mmap.mmap:
-        """A map's memory, shared with the kernel. Stays after :meth:`close`."""
+        """A map's memory, shared with the kernel. It remains valid after :meth:`close`."""
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         return mmap.mmap(self._library.call("bpf_map__fd", self._map(name)), length, access=access)
 
@@ -159,12 +159,12 @@ class BpfObject:
         return self._library.call("bpf_program__fd", self._program(name))
 
     def detach(self) -> None:
-        """Let none of the programs run any more."""
+        """Stop all programs."""
         while self._links:
             self._library.forget("bpf_link__destroy", self._links.pop())
 
     def close(self) -> None:
-        """Detach and unload; what is mapped stays readable."""
+        """Detach and unload; mapped memory stays readable."""
         self.detach()
         if self._object is not None:
             self._library.forget("bpf_object__close", self._object)

@@ -1,4 +1,4 @@
-"""Which mount a path lies on: ``/proc/self/mountinfo`` (https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html).
+"""The mount of a path: ``/proc/self/mountinfo`` (https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html).
 
     36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
     (1)(2)(3)   (4)   (5)      (6)      (7)   (8) (9)   (10)         (11)
@@ -26,12 +26,12 @@ _AFTER_SEPARATOR = 3
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mount of this process's namespace; texts as the filesystem has them (escapes undone)."""
+    """One mount in this process's namespace; strings have the kernel's escapes undone."""
 
     mount_id: int
     major: int
     minor: int
-    root: str  # of the filesystem's tree: "/", a subvolume, or what is bound
+    root: str  # within the filesystem: "/", a subvolume, or the directory of a bind mount
     mount_point: str
     filesystem: str
     source: str
@@ -44,7 +44,7 @@ class Mount:
 
 
 def parse_mountinfo(text: str, *, source: str = "mountinfo") -> tuple[Mount, ...]:
-    """Every line of a mountinfo file; :class:`ParseError` on a line that breaks the format above."""
+    """Parse all lines of a mountinfo file; :class:`ParseError` on a line that breaks the format above."""
     mounts = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line:
@@ -72,7 +72,7 @@ def parse_mountinfo(text: str, *, source: str = "mountinfo") -> tuple[Mount, ...
 
 
 def parse_mount_id(text: str, *, source: str = "fdinfo") -> int:
-    """The ``mnt_id`` of a ``/proc/<pid>/fdinfo/<fd>`` file (Linux 3.15 and newer)."""
+    """Parse ``mnt_id`` of a ``/proc/<pid>/fdinfo/<fd>`` file (Linux 3.15 and newer); :class:`ParseError` without it."""
     for number, line in enumerate(text.split("\n"), 1):
         key, _, value = line.partition(":")
         if key == "mnt_id":
@@ -103,33 +103,34 @@ REMOTE = frozenset(
         "smb3",
     }
 )
-"""Types whose data is behind a network, beside those of :data:`_FUSE`."""
-_FUSE = "fuse."  # and the name of what serves it: fuse.glusterfs, fuse.sshfs, fuse.mfs (LizardFS)
+"""Filesystem types with their data behind a network, besides the ``fuse.`` types."""
+_FUSE = "fuse."  # followed by the server's name: fuse.glusterfs, fuse.sshfs, fuse.mfs (LizardFS)
+# used by desktops and container hosts themselves, not storage
 _FUSE_LOCAL = frozenset({"fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.portal", "fuse.snapfuse"})
-"""A desktop's and a container host's own: not what a storage node serves."""
 
 
 @dataclass(frozen=True, slots=True)
 class MountState:
-    """Whether a mount that depends on a server answers."""
+    """Whether a mount that depends on a server responds."""
 
     mount_point: str
     filesystem: str
     up: bool | None
-    """``None``: not known, or it may not be asked."""
+    """``None``: unknown, or querying it is not permitted."""
     in_flight_s: float
-    """Of the question that is under way; 0 when there is none."""
+    """Duration of the running query; 0 when there is none."""
 
 
 def is_remote(filesystem: str) -> bool:
-    """Whether a type of file system depends on a server or a daemon, so that it may be mounted and dead."""
+    """Whether a filesystem type depends on a server or a daemon, so that a mount may exist without responding."""
     return filesystem in REMOTE or (filesystem.startswith(_FUSE) and filesystem not in _FUSE_LOCAL)
 
 
 def mount_named(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
-    """The mount that ``path`` lies on by its name alone, without touching the file system; ``None`` for none.
+    """The mount of ``path`` by its name alone, without accessing the filesystem; ``None`` when no mount matches.
 
-    The last of several on one mount point is the one on top. Symbolic links are not followed: :func:`mount_of` knows.
+    Of several mounts on one mount point, the last one is on top. Symbolic links are not followed; :func:`mount_of`
+    follows them.
     """
     best: Mount | None = None
     for mount in mounts:
@@ -141,9 +142,9 @@ def mount_named(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
 
 
 def read_mounts(roots: Roots) -> tuple[Mount, ...]:
-    """The host's mounts: those of process 1, which a service with a mount namespace of its own sees too.
+    """The host's mounts: those of process 1, which a service with its own mount namespace can read too.
 
-    Where that can't be read, this process's. :class:`Unavailable` without procfs.
+    If they can't be read: this process's mounts. :class:`Unavailable` without procfs.
     """
     for process in ("1", "self"):
         path = roots.proc / process / "mountinfo"
@@ -154,10 +155,10 @@ def read_mounts(roots: Roots) -> tuple[Mount, ...]:
 
 
 def mount_of(path: Path, roots: Roots) -> Mount | None:
-    """The mount that ``path`` lies on, or ``None`` where the kernel doesn't list it (another namespace's).
+    """The mount of ``path``, or ``None`` when the kernel doesn't list it (in another namespace).
 
-    By the mount id of an O_PATH descriptor: exact under bind mounts, overmounts and btrfs subvolumes, where
-    comparing ``st_dev`` or path prefixes is not. Raises :class:`Unavailable` where path or proc can't be read.
+    Uses the mount id of an O_PATH descriptor: exact under bind mounts, overmounts and btrfs subvolumes, where
+    comparing ``st_dev`` or path prefixes is not. Raises :class:`Unavailable` when path or proc can't be read.
     """
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -172,7 +173,7 @@ def mount_of(path: Path, roots: Roots) -> Mount | None:
 
 
 def own_mounts(roots: Roots) -> tuple[Mount, ...]:
-    """All mounts of this process's namespace; asks no file system. :class:`Unavailable` where proc can't be read."""
+    """All mounts in this process's namespace; queries no filesystem. :class:`Unavailable` when proc can't be read."""
     mountinfo = roots.proc / "self" / "mountinfo"
     try:
         text = os.fsdecode(read_kernel(mountinfo, TABLE))

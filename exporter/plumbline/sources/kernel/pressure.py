@@ -1,11 +1,11 @@
 """How long tasks waited for CPU, I/O or memory: pressure stall information, ``/proc/pressure``.
 
-https://github.com/torvalds/linux/blob/v6.12/Documentation/accounting/psi.rst (Linux 4.20), one file a resource::
+https://github.com/torvalds/linux/blob/v6.12/Documentation/accounting/psi.rst (Linux 4.20), one file per resource::
 
     some avg10=0.82 avg60=5.40 avg300=9.92 total=2415749727
     full avg10=0.25 avg60=2.55 avg300=6.59 total=1022205557
 
-``total`` is microseconds since boot. The averages are not read: Prometheus makes its own, over any window.
+``total`` is microseconds since boot. The averages are not used: Prometheus computes its own, over any window.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _LINE = re.compile(r"(some|full) (?:avg[0-9]+=[0-9]+\.[0-9]+ )*total=([0-9]{1,20
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """One resource, microseconds since boot. ``None``: the kernel has no such line (``irq`` has no ``some``)."""
+    """One resource, in microseconds since boot. ``None``: the kernel has no such line (``irq`` has no ``some``)."""
 
     resource: str
     some_us: int | None = None
     """At least one task waited for it."""
     full_us: int | None = None
-    """All tasks that had work waited for it at once."""
+    """All non-idle tasks waited for it at once."""
 
 
 def parse_pressure(text: str, resource: str, *, source: str) -> Pressure:
-    """One file; unknown lines are skipped, :class:`ParseError` for a ``some`` or ``full`` without a total."""
+    """Parse one file; unknown lines are skipped. :class:`ParseError` for a ``some`` or ``full`` without a total."""
     found: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.startswith(("some ", "full ")):
@@ -46,7 +46,7 @@ def parse_pressure(text: str, resource: str, *, source: str) -> Pressure:
 
 
 def read_pressure(roots: Roots) -> tuple[Pressure, ...]:
-    """All resources the kernel accounts; :class:`Unavailable` where it does none (``psi=0``, or before 4.20)."""
+    """All resources that the kernel accounts; :class:`Unavailable` if there are none (``psi=0``, or before 4.20)."""
     found = []
     for resource in RESOURCES:
         path = roots.proc / "pressure" / resource

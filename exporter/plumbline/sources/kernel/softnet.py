@@ -1,4 +1,4 @@
-"""What each CPU did with received packets, from ``/proc/net/softnet_stat``.
+"""Each CPU's processing of received packets, from ``/proc/net/softnet_stat``.
 
 https://github.com/torvalds/linux/blob/v6.12/net/core/net-procfs.c (``softnet_seq_show``)
 
@@ -7,12 +7,12 @@ One line per online CPU, hexadecimal 32-bit counters::
     0000000f 00000000 00000000 00000000 … 00000000 00000000 00000000 00000000 00000000 00000000
     00001593 00000000 00000000 00000000 … 00000000 00000000 00000000 00000000 00000001 00000000 00000000
 
-Columns: 1 processed, 2 dropped, 3 time_squeeze, 4–9 always 0 by now, 10 received_rps, 11 flow_limit_count,
-12 backlog length and 13 CPU number (5.10), 14 and 15 input and process queue length (6.4). Nine columns is the oldest
-form. Before column 13 the rows are the online CPUs in order, so the row is not the number when one is off.
+Columns: 1 processed, 2 dropped, 3 time_squeeze, 4–9 always 0 in current kernels, 10 received_rps, 11 flow_limit_count,
+12 backlog length and 13 CPU number (5.10), 14 and 15 input and process queue length (6.4). The oldest form has nine
+columns. Without column 13, rows are the online CPUs in order, so row and CPU number differ when a CPU is offline.
 
-``processed`` counts a packet again when it passes VLAN untagging, a bond or a bridge: on a VLAN over a bond it is
-three times the packets.
+``processed`` counts a packet again when it passes VLAN untagging, a bond or a bridge: on a VLAN over a bond, it is
+three times the number of packets.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ _WRAP = 1 << 32
 _MIN_COLUMNS = 9
 _CPU_COLUMN, _BACKLOG_COLUMN, _INPUT_COLUMN, _PROCESS_COLUMN = 12, 11, 13, 14
 _HEX = re.compile(r"[0-9a-fA-F]{1,8}")
-_RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")  # Linux ends at 8,192 CPUs
+_RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")  # Linux has at most 8,192 CPUs
 
 
 @dataclass(frozen=True, slots=True)
 class SoftnetCpu:
-    """One CPU. Counters since boot; the kernel's are 32 bits wide and wrap."""
+    """One CPU. Counters since boot; the kernel's own are 32 bits wide and wrap."""
 
     cpu: int
     processed: int
-    """Frames handed to the protocols (see above: one packet may count several times)."""
+    """Frames passed to the protocols (see above: one packet may count several times)."""
     dropped: int
-    """Backlog overflow: more than ``netdev_max_backlog`` waited, or the flow limit struck."""
+    """Backlog overflow: more than ``netdev_max_backlog`` packets waited, or the flow limit applied."""
     time_squeeze: int
-    """The poll loop stopped with ``netdev_budget`` or its time used up, work possibly left."""
+    """Poll loops that ended because ``netdev_budget`` or their time was used up, possibly with work left."""
     backlog_length: int | None
     """Packets waiting now, in both queues below; ``None`` before Linux 5.10."""
     input_queue_length: int | None = None
-    """Of these, still where other CPUs and drivers put them; ``None`` before Linux 6.4."""
+    """Those still in the queue that other CPUs and drivers fill; ``None`` before Linux 6.4."""
     process_queue_length: int | None = None
-    """Of these, taken over by this CPU for its receive loop; ``None`` before Linux 6.4."""
+    """Those that this CPU has taken over for its receive loop; ``None`` before Linux 6.4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class SoftnetReading:
 
 
 def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None) -> SoftnetReading:
-    """The file → per-CPU counters. ``online`` names the CPUs of the rows where the file does not.
+    """Parse the file → per-CPU counters. ``online`` gives the CPUs of the rows where the file does not.
 
-    :class:`ParseError` for a row with fewer than nine columns or anything that is not a 32-bit hexadecimal number,
-    a CPU that is there twice, or a file without rows.
+    :class:`ParseError` for a row with fewer than nine columns or with anything but 32-bit hexadecimal numbers, for a
+    duplicate CPU, or for a file without rows.
     """
     cpus: dict[int, SoftnetCpu] = {}
     for line, row in enumerate(text.splitlines(), start=1):
@@ -90,7 +90,7 @@ def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None
 
 
 def parse_cpu_list(text: str, *, source: str) -> tuple[int, ...]:
-    """The kernel's list format, ``0-3,8,10-11`` → the numbers, ascending."""
+    """Parse the kernel's list format, ``0-3,8,10-11`` → the numbers, ascending; :class:`ParseError` if malformed."""
     cpus: set[int] = set()
     for part in text.strip().split(","):
         match = _RANGE.fullmatch(part)
@@ -101,7 +101,7 @@ def parse_cpu_list(text: str, *, source: str) -> tuple[int, ...]:
 
 
 def read_softnet(roots: Roots) -> SoftnetReading:
-    """``Unavailable`` when the kernel has no such file, ``ParseError`` when it can't be made sense of."""
+    """Read the file. ``Unavailable`` when the kernel lacks it, ``ParseError`` when it is malformed."""
     path = roots.proc / "net" / "softnet_stat"
     try:
         text = read_kernel(path, TABLE).decode("ascii", "replace")
@@ -122,19 +122,19 @@ def _read_online(roots: Roots) -> tuple[int, ...] | None:
 
 
 class SoftnetUnwrapper:
-    """Continues the kernel's 32-bit counters beyond 2³².
+    """Extends the kernel's 32-bit counters beyond 2³².
 
-    At a million packets a second on one CPU ``processed`` wraps every 71 minutes; Prometheus takes a wrap for a
-    restart and loses what lay between the last scrape and 2³². These counters are never reset while the kernel
-    runs (a CPU keeps its own through hotplug), so a smaller value is one wrap. More than one wrap
-    between two scrapes can't be told. Starts at the kernel's value: the counter is the same for every reader.
+    At a million packets per second on one CPU, ``processed`` wraps every 71 minutes. Prometheus takes a wrap for a
+    restart and loses the packets between the last scrape and 2³². The kernel never resets these counters (a CPU keeps
+    its own through hotplug), so a smaller value means one wrap. More than one wrap between two scrapes can't be
+    detected. Starts at the kernel's value, so that the counter is the same for every reader.
     """
 
     def __init__(self) -> None:
         self._last: dict[int, SoftnetCpu] = {}
 
     def unwrap(self, reading: SoftnetReading) -> SoftnetReading:
-        """The same reading with counters that only grow."""
+        """The same reading, with counters that only increase."""
         cpus = tuple(self._continue(cpu) for cpu in reading.cpus)
         self._last.update((cpu.cpu, cpu) for cpu in cpus)
         return SoftnetReading(cpus)

@@ -1,19 +1,19 @@
 """Which limit ended the receive loop when it stopped with work left: ``netdev_budget`` or ``netdev_budget_usecs``.
 
-The kernel counts both as one ``time_squeeze`` (``net_rx_action`` in net/core/dev.c). Raising the budget helps only
-where the budget was it. So this is an **inference**, for each CPU over the interval between two readings:
+The kernel counts both as one ``time_squeeze`` (``net_rx_action`` in net/core/dev.c). Raising the budget helps only if
+the budget was the limit. So this is an **inference**, for each CPU over the interval between two readings:
 
-- The packets that it polled would fill the budget so many times: *polled ÷ netdev_budget*. Fewer than half of the
-  squeezes? Then it can't have been the budget: it was time (as where a hypervisor takes the CPU away).
-- The time that it spent in softirqs (``/proc/stat``) would fill the other limit so many times: *seconds ÷ limit*.
-- Otherwise the limit that would be filled more often is the one that a run at the interval's mean cost a packet
-  reaches first. All squeezes of the interval are attributed to it.
+- The polled packets would fill the budget this many times: *polled ÷ netdev_budget*. If that is fewer than half of the
+  squeezes, the limit was not the budget but time (as when a hypervisor takes the CPU away).
+- The time in softirqs (``/proc/stat``) would fill the other limit this many times: *seconds ÷ limit*.
+- Otherwise the limit is the one that would be filled more often: a run at the interval's mean cost per packet reaches
+  it first. All squeezes of the interval are attributed to it.
 
-The budget counts frames before GRO merges them, ``processed`` after. So *polled* is ``processed`` times the frames
-that the hardware ports received for each packet that all CPUs processed (at least 1: loopback merges nothing).
+The budget counts frames before GRO merges them, ``processed`` counts them after. So *polled* is ``processed`` times
+the frames received by hardware ports per packet processed on all CPUs (at least 1: loopback merges nothing).
 
-What blurs it: a packet counts in ``processed`` again at each VLAN, bond and bridge (leans to budget); softirq time
-holds timers and block completions too (leans to time).
+Sources of error: each VLAN, bond and bridge counts a packet in ``processed`` again (bias to budget); softirq time
+includes timers and block completions (bias to time).
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Squeezes:
-    """Of one CPU, since the first reading."""
+    """Squeezes of one CPU, since the first reading."""
 
     budget: int
     time: int
 
 
 def by_budget(*, squeezes: int, polled: float, softirq_s: float | None, limits: Limits) -> bool:
-    """Whether ``squeezes`` in an interval are the budget's (else the time limit's); the inference above.
+    """Whether an interval's ``squeezes`` are due to the budget (else to the time limit); see the inference above.
 
-    Without ``softirq_s`` (a kernel or container that does not show it) the first step alone decides.
+    Without ``softirq_s`` (not shown by the kernel or container), the first step alone decides.
     """
     budgets = polled / max(1, limits.budget)
     if budgets < squeezes / 2:
@@ -65,18 +65,18 @@ def by_budget(*, squeezes: int, polled: float, softirq_s: float | None, limits: 
 
 
 def frames_a_packet(*, frames: int, processed: int) -> float:
-    """How many frames GRO merged into one packet, on average of an interval."""
+    """How many frames GRO merged into one packet, averaged over an interval."""
     return max(1.0, frames / processed) if processed else 1.0
 
 
 def parse_received(data: bytes, *, source: str) -> dict[str, int]:
-    """``/proc/net/dev`` → frames received by interface: the second number of its line.
+    """Parse ``/proc/net/dev`` → frames received by interface: the second number of its line.
 
-    :class:`ParseError` where it is not a number. The two lines of headings have no colon.
+    :class:`ParseError` when that is not a number. The two heading lines have no colon and are skipped.
     """
     frames: dict[str, int] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
-        name, colon, counters = line.rpartition(b":")  # an alias' name may hold one
+        name, colon, counters = line.rpartition(b":")  # an alias name may contain a colon
         if not colon:
             continue
         columns = counters.split(None, 2)
@@ -87,14 +87,14 @@ def parse_received(data: bytes, *, source: str) -> dict[str, int]:
 
 
 def parse_softirq_ticks(data: bytes, *, source: str) -> dict[int, int]:
-    """``/proc/stat`` → clock ticks (``SC_CLK_TCK`` a second) in softirqs, by CPU: the seventh number of its line.
+    """Parse ``/proc/stat`` → clock ticks (``SC_CLK_TCK`` per second) in softirqs, by CPU: the line's seventh number.
 
-    Nothing for CPUs of kernels that do not count it. :class:`ParseError` where it is not a number.
+    CPUs without this column (kernels that do not count it) are left out. :class:`ParseError` if it is not a number.
     """
     ticks: dict[int, int] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.startswith(b"cpu"):
-            break  # the interrupts' line is long
+            break  # skip the interrupts' line, which is long
         columns = line.split()
         match = _CPU_LINE.fullmatch(columns[0])
         if not match or len(columns) <= _SOFTIRQ_COLUMN:
@@ -106,7 +106,7 @@ def parse_softirq_ticks(data: bytes, *, source: str) -> dict[int, int]:
 
 
 def read_limits(roots: Roots) -> Limits:
-    """``Unavailable`` where the settings can't be seen (another network namespace than the first)."""
+    """Read both limits. ``Unavailable`` where they are hidden (in any network namespace but the first)."""
     names = ("net.core.netdev_budget", "net.core.netdev_budget_usecs")
     settings = read_sysctl(roots, numbers=names, words=())
     budget, usecs = (settings.number(name) for name in names)
@@ -120,11 +120,11 @@ class _Moment:
     softnet: Mapping[int, SoftnetCpu]
     softirq_ticks: Mapping[int, int]
     frames: Mapping[str, int]
-    """Received by hardware ports."""
+    """Frames received, by hardware port."""
 
 
 class SqueezeReader:
-    """Attributes squeezes from reading to reading. One thread refreshes, another may ask for :attr:`latest`."""
+    """Attributes squeezes between readings. One thread refreshes, another may read :attr:`latest`."""
 
     def __init__(self, *, roots: Roots, ticks_per_s: int) -> None:
         """``ticks_per_s``: ``os.sysconf("SC_CLK_TCK")``."""
@@ -135,17 +135,17 @@ class SqueezeReader:
 
     @property
     def latest(self) -> Mapping[int, Squeezes]:
-        """By online CPU, since the first reading; empty while nothing can be attributed."""
+        """Squeezes by online CPU, since the first reading; empty while nothing can be attributed."""
         return self._latest
 
     def refresh(self) -> None:
-        """Read and attribute what has come since the last time. An error hides the counters until it is gone."""
+        """Read, and attribute the squeezes since the last reading. An error hides the counters until it is gone."""
         try:
             limits = read_limits(self._roots)
             softnet = {cpu.cpu: cpu for cpu in read_softnet(self._roots).cpus}
             now = _Moment(softnet, self._read_ticks(), self._read_frames())
         except PlumblineError:
-            self._latest = {}  # softnet's own collector tells what is wrong with the file
+            self._latest = {}  # softnet's own collector reports the error in the file
             return
         if self._before:
             self._attribute(self._before, now, limits)

@@ -1,4 +1,4 @@
-r"""What is swapped to: ``/proc/swaps`` (https://man7.org/linux/man-pages/man5/proc_swaps.5.html, mm/swapfile.c).
+r"""Swap areas: ``/proc/swaps`` (https://man7.org/linux/man-pages/man5/proc_swaps.5.html, mm/swapfile.c).
 
 Filename				Type		Size		Used		Priority
 /dev/dm-1                               partition	8388604		0		-2
@@ -17,14 +17,14 @@ from plumbline.sources.kernel.sysfs import read_bytes
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """One area: a block device or a file."""
+    """One swap area: a block device or a file."""
 
     path: str
     is_file: bool
 
 
 def parse_swaps(text: str, *, source: str = "/proc/swaps") -> tuple[Swap, ...]:
-    """Every line but the heading; :class:`ParseError` for one that has no type."""
+    """Parse all lines but the heading; :class:`ParseError` for a line without a type."""
     swaps = []
     for number, line in enumerate(text.split("\n")[1:], start=2):
         fields = line.split()
@@ -37,7 +37,7 @@ def parse_swaps(text: str, *, source: str = "/proc/swaps") -> tuple[Swap, ...]:
 
 
 def read_swaps(roots: Roots) -> tuple[Swap, ...]:
-    """None on a kernel without swap, or where they can't be read."""
+    """All swap areas; empty when the kernel has no swap or the file can't be read."""
     path = roots.proc / "swaps"
     data = read_bytes(path)
     return () if data is None else parse_swaps(data.decode("utf-8", "surrogateescape"), source=str(path))

@@ -1,10 +1,10 @@
-"""Kernel settings as ``sysctl`` names them, from ``/proc/sys``.
+"""Kernel settings under their ``sysctl`` names, from ``/proc/sys``.
 
 Documentation/admin-guide/sysctl/{net,vm,kernel}.rst, Documentation/networking/ip-sysctl.rst. A name's dots are the
-path's slashes; a file holds one number, several (``4096\\t131072\\t6291456``), or words.
+path's slashes; a file has one number, several (``4096\\t131072\\t6291456``), or words.
 
-The slow tier: somebody sets these once a year. Settings of ``net.ipv4`` belong to the network namespace of whoever
-reads; most of ``net.core`` can be seen in the first one only.
+Slow tier: these settings rarely change. Those of ``net.ipv4`` belong to the reader's network namespace; most of
+``net.core`` is visible only in the first namespace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plumbline.sources.kernel import sysfs
 
 _SOCKET_MEMORY = ("min", "default", "max")
 NUMBERS: Mapping[str, tuple[str, ...]] = {
-    # what receives packets
+    # receiving packets
     "net.core.netdev_budget": ("",),
     "net.core.netdev_budget_usecs": ("",),
     "net.core.netdev_max_backlog": ("",),
@@ -35,8 +35,8 @@ NUMBERS: Mapping[str, tuple[str, ...]] = {
     "net.core.optmem_max": ("",),
     "net.ipv4.tcp_rmem": _SOCKET_MEMORY,
     "net.ipv4.tcp_wmem": _SOCKET_MEMORY,
-    "net.ipv4.tcp_mem": ("min", "pressure", "max"),  # pages, of all sockets together
-    # how TCP behaves
+    "net.ipv4.tcp_mem": ("min", "pressure", "max"),  # pages, for all sockets together
+    # TCP behaviour
     "net.ipv4.tcp_timestamps": ("",),
     "net.ipv4.tcp_sack": ("",),
     "net.ipv4.tcp_window_scaling": ("",),
@@ -55,34 +55,34 @@ NUMBERS: Mapping[str, tuple[str, ...]] = {
     "vm.swappiness": ("",),
     "vm.dirty_ratio": ("",),
     "vm.dirty_background_ratio": ("",),
-    "vm.dirty_bytes": ("",),  # not 0: it is in force instead of the ratio, which then reads 0
+    "vm.dirty_bytes": ("",),  # if not 0, it is in force instead of the ratio, which then reads 0
     "vm.dirty_background_bytes": ("",),
     "fs.aio-max-nr": ("",),
     "fs.file-max": ("",),
 }
-"""Settings that are numbers, and what each of their fields is called."""
+"""Settings that are numbers, and the names of their fields."""
 
 WORDS = ("net.ipv4.tcp_congestion_control", "net.core.default_qdisc", "kernel.osrelease")
-"""Settings that are a word; ``kernel.osrelease`` can't be set, and is here because nodes are compared by it."""
+"""Settings that are words; ``kernel.osrelease`` can't be set, and is included to compare nodes by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SysctlReading:
-    """Settings by name. What this kernel or namespace does not have is not in it."""
+    """Settings by name, without those that this kernel or namespace lacks."""
 
     numbers: Mapping[str, tuple[int, ...]]
     words: Mapping[str, str]
 
     def number(self, name: str) -> int | None:
-        """A setting that is one number; ``None`` where it is not there."""
+        """A setting that is one number; ``None`` when it is absent."""
         values = self.numbers.get(name)
         return values[0] if values else None
 
 
 def parse_numbers(text: str, *, count: int, source: str) -> tuple[int, ...]:
-    """``count`` decimal numbers between blanks; :class:`ParseError` for anything else.
+    """Parse ``count`` decimal numbers between blanks; :class:`ParseError` for anything else.
 
-    ``fs.file-max`` is unsigned and 64 bits wide; a minus sign is possible in others (``kernel.*`` ints).
+    ``fs.file-max`` is unsigned and 64 bits wide; others may be negative (``kernel.*`` ints).
     """
     values = text.split()
     if len(values) != count or not all(re.fullmatch(r"-?[0-9]{1,20}", value) for value in values):
@@ -97,9 +97,9 @@ def read_sysctl(
     words: Iterable[str] = WORDS,
     on_skip: Callable[[str, str], None] = lambda _name, _reason: None,
 ) -> SysctlReading:
-    """The settings named, as far as they can be read; one that is malformed is skipped.
+    """The named settings, if readable; a malformed one is skipped.
 
-    ``Unavailable`` where none can be read.
+    ``Unavailable`` when none can be read.
     """
     found: dict[str, tuple[int, ...]] = {}
     for name in numbers:

@@ -1,4 +1,4 @@
-"""Reading single sysfs attributes: one value a file, absent and unreadable ones are ``None``."""
+"""Read single sysfs attributes, one value per file; absent and unreadable ones are ``None``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def clean(data: bytes) -> str | None:
-    """Device text as a label: padding, NULs and control characters gone, bytes that are no UTF-8 shown as U+FFFD."""
+    """Device text as a label: no padding, NULs or control characters; bytes that are not UTF-8 become U+FFFD."""
     text = data.decode("utf-8", "replace").strip()
     if not text.isprintable():
         text = "".join(c if c.isprintable() else " " for c in text)
@@ -22,7 +22,7 @@ def clean(data: bytes) -> str | None:
 
 
 def read_bytes(path: Path, limit: int = ATTRIBUTE) -> bytes | None:
-    """``None`` where the attribute is absent, forbidden, longer than ``limit`` or answers with an error (EIO)."""
+    """``None`` when the attribute is absent, forbidden, longer than ``limit`` or fails with an error (EIO)."""
     try:
         return read_kernel(path, limit)
     except OSError:
@@ -30,31 +30,31 @@ def read_bytes(path: Path, limit: int = ATTRIBUTE) -> bytes | None:
 
 
 def read_text(path: Path) -> str | None:
-    """A cleaned one-line text; ``None`` also where it is empty."""
+    """A cleaned one-line text; ``None`` also when it is empty."""
     data = read_bytes(path)
     return None if data is None else clean(data)
 
 
 def read_number(path: Path) -> int | None:
-    """An unsigned decimal; :class:`ParseError` where something else stands there."""
+    """An unsigned decimal; :class:`ParseError` for any other text."""
     return read_parsed(path, parse_number)
 
 
 def read_parsed(path: Path, parse: Callable[..., T | None]) -> T | None:
-    """What ``parse(text, source=…)`` makes of a one-line text; ``None`` where there is none."""
+    """Parse a one-line text with ``parse(text, source=…)``; ``None`` when there is no text."""
     text = read_text(path)
     return None if text is None else parse(text, source=str(path))
 
 
 def parse_number(text: str, *, source: str) -> int:
-    """An unsigned decimal of at most 64 bits' length; :class:`ParseError` otherwise."""
+    """Parse an unsigned decimal of at most 20 digits (64 bits); :class:`ParseError` otherwise."""
     if not re.fullmatch(r"[0-9]{1,20}", text):
         raise ParseError(source, f"not a number: {text[:40]!r}")
     return int(text)
 
 
 def link_text(path: Path) -> str | None:
-    """What a symbolic link says, unresolved; ``None`` where it is gone, no link, or no path at all (a NUL in it)."""
+    """The unresolved target of a symbolic link; ``None`` if it is gone, not a link or an invalid path (a NUL in it)."""
     try:
         return str(path.readlink())
     except (OSError, ValueError):
@@ -62,7 +62,7 @@ def link_text(path: Path) -> str | None:
 
 
 def entries(directory: Path) -> tuple[str, ...]:
-    """Sorted names in a directory; empty where there is none."""
+    """Sorted names in a directory; empty when there is no directory."""
     try:
         return tuple(sorted(path.name for path in directory.iterdir()))
     except OSError:

@@ -1,9 +1,9 @@
-"""What TCP did in this network namespace, from ``/proc/net/snmp`` and ``/proc/net/netstat``.
+"""TCP statistics of this network namespace, from ``/proc/net/snmp`` and ``/proc/net/netstat``.
 
 https://github.com/torvalds/linux/blob/v6.12/net/ipv4/proc.c (``snmp_seq_show_tcp_udp``, ``netstat_seq_show``),
 meanings: Documentation/networking/snmp_counter.rst
 
-Pairs of lines, names and then values, of one group each; which names there are differs by kernel::
+Each group is a pair of lines, names and then values; which names exist differs between kernels::
 
     Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens … InSegs OutSegs RetransSegs InErrs OutRsts …
     Tcp: 1 200 120000 -1 5132 4888 42 49 0 162656 106847 15 0 194 0
@@ -28,42 +28,42 @@ _COUNTER = re.compile(rb"[0-9]{1,20}")
 
 @dataclass(frozen=True, slots=True)
 class TcpReading:
-    """Counters since boot; ``None``: this kernel does not count it. The kernel's own name stands beside each."""
+    """Counters since boot; ``None``: not counted by this kernel. Each has the kernel's own name beside it."""
 
     segments_received: int | None
-    """``InSegs``: what the protocol was handed; segments that GRO merged count once."""
+    """``InSegs``: segments passed to the protocol; those that GRO merged count once."""
     segments_sent: int | None
-    """``OutSegs``: on the wire, those of a TSO packet one by one, retransmissions not included."""
+    """``OutSegs``: on the wire, counting each segment of a TSO packet, without retransmissions."""
     segments_retransmitted: int | None
-    """``RetransSegs``, on the wire as well."""
+    """``RetransSegs``, also counted on the wire."""
     checksum_errors: int | None
     """``InCsumErrors``"""
     established: int | None
     """``CurrEstab``, a gauge: connections in ESTABLISHED or CLOSE-WAIT now."""
     retransmission_timeouts: int | None
-    """``TCPTimeouts``: waits of 200 ms and more, which clients feel."""
+    """``TCPTimeouts``: waits of 200 ms and more, noticeable to clients."""
     syn_retransmissions: int | None
     """``TCPSynRetrans``"""
     sack_recoveries: int | None
-    """``TCPSackRecovery``: times a loss was mended by selective acknowledgement."""
+    """``TCPSackRecovery``: times a loss was repaired by selective acknowledgement."""
     out_of_order_queued: int | None
-    """``TCPOFOQueue``: segments that came before one that was due."""
+    """``TCPOFOQueue``: segments that arrived before an earlier one."""
     listen_overflows: int | None
     """``ListenOverflows``: the accept queue was full (net.core.somaxconn or the program's own limit)."""
     listen_drops: int | None
     """``ListenDrops``: connection requests dropped, overflows included."""
     receive_queue_collapsed: int | None
-    """``TCPRcvCollapsed``: segments copied together because the socket's receive buffer was full; costs CPU."""
+    """``TCPRcvCollapsed``: segments merged by copying because the socket's receive buffer was full; costs CPU."""
     receive_queue_pruned: int | None
-    """``PruneCalled``: times a receive buffer was over its limit and had to be cut down."""
+    """``PruneCalled``: times a receive buffer exceeded its limit and had to be pruned."""
     receive_queue_drops: int | None
-    """``RcvPruned``: segments dropped because cutting down did not help."""
+    """``RcvPruned``: segments dropped because pruning did not help."""
     out_of_order_drops: int | None
-    """``OfoPruned``: times the out-of-order queue was thrown away for room."""
+    """``OfoPruned``: times the out-of-order queue was discarded to free memory."""
     backlog_drops: int | None
     """``TCPBacklogDrop``: segments dropped while the program held the socket and its backlog was full."""
     memory_pressures: int | None
-    """``TCPMemoryPressures``: times TCP as a whole came above the middle value of net.ipv4.tcp_mem."""
+    """``TCPMemoryPressures``: times TCP as a whole exceeded the middle value of net.ipv4.tcp_mem."""
 
 
 _TCP = {
@@ -90,9 +90,9 @@ _TCP_EXT = {
 
 
 def parse_tcp(snmp: bytes, netstat: bytes, *, source: str) -> TcpReading:
-    """Both files → the counters above. ``source`` is the directory that holds them.
+    """Parse both files → the counters above. ``source`` is their directory.
 
-    :class:`ParseError` where the ``Tcp`` or ``TcpExt`` pair is missing or broken. Other groups are not looked at.
+    :class:`ParseError` when the ``Tcp`` or ``TcpExt`` pair is missing or malformed. Other groups are ignored.
     """
     tcp = _group(snmp, b"Tcp:", source=f"{source}/snmp")
     extended = _group(netstat, b"TcpExt:", source=f"{source}/netstat")
@@ -103,7 +103,7 @@ def parse_tcp(snmp: bytes, netstat: bytes, *, source: str) -> TcpReading:
 
 
 def read_tcp(roots: Roots) -> TcpReading:
-    """The reading process' network namespace. ``Unavailable`` where the kernel has no such file."""
+    """Read the current network namespace's counters. ``Unavailable`` when the kernel lacks a file."""
     directory = roots.proc / "net"
     texts = []
     for name in ("snmp", "netstat"):

@@ -1,7 +1,7 @@
-"""From where this node looks: a host, a virtual machine or a container.
+"""What this node runs as: a host, a virtual machine or a container.
 
-The same figure means different things from each: a guest measures what its hypervisor leaves it. The signs are those
-of systemd-detect-virt(1) (``src/basic/virt.c``), read without being root; the innermost answer holds, so a container
+The same figure means different things in each: a guest measures what its hypervisor leaves it. The signs are those
+of systemd-detect-virt(1) (``src/basic/virt.c``), read without root. The innermost environment counts, so a container
 in a virtual machine is a container. Verbatim, from a KVM guest and from a process in a Docker container:
 
     /proc/cpuinfo                   flags : fpu vme de … rdrand hypervisor lahf_lm …
@@ -21,17 +21,17 @@ from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.core.roots import Roots
 
 _DMI = ("product_name", "sys_vendor", "board_vendor", "bios_vendor", "product_version")
+# firmware names of virtual machines; not Microsoft's vendor name, which its laptops have too
 _MACHINES = (
     "KVM", "OpenStack", "KubeVirt", "Amazon EC2", "QEMU", "VMware", "VMW", "innotek GmbH", "VirtualBox", "Oracle VM",
     "Xen", "HVM domU", "Bochs", "Parallels", "BHYVE", "Hyper-V", "Apple Virtualization", "Google Compute Engine",
     "Nutanix AHV", "Alibaba Cloud ECS", "DigitalOcean", "Hetzner vServer",
 )  # fmt: skip
-"""How the firmware of virtual machines names itself. Not Microsoft's vendor name: its laptops have that, too."""
+# control group names given by container runtimes, matched against one component of the path
 _CONTAINER_GROUP = re.compile(
     r"docker|docker-[0-9a-f]{12,}\.scope|libpod-.+\.scope|libpod|lxc|lxc\.payload(\..+)?|kubepods(\.slice)?"
     r"|kubepods-.+\.slice|crio-.+\.scope|cri-containerd-.+\.scope|machine-.+\.scope"
 )
-"""A control group's name that a container runtime gives: one component of the path."""
 _DOM0_FEATURE = 1 << 11  # XENFEAT_dom0, xen/include/public/features.h
 
 
@@ -45,36 +45,36 @@ class Vantage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What there is to tell it by; empty where there is nothing."""
+    """Evidence for the vantage; empty fields are absent signs."""
 
     container_word: str = ""
-    """``$container`` of this process or of its init: ``podman``, ``lxc``, ``systemd-nspawn`` …"""
+    """``$container`` of this process or of init: ``podman``, ``lxc``, ``systemd-nspawn`` …"""
     kubernetes: bool = False
     container_files: tuple[str, ...] = ()
-    """Files that container runtimes put into the root directory."""
+    """Files that container runtimes create in the root directory."""
     groups: tuple[str, ...] = ()
     """Paths of this process' control groups."""
     openvz: bool = False
     hypervisor: str = ""
     """``/sys/hypervisor/type``."""
     dom0: bool = False
-    """Xen's own host: it sits under the hypervisor, but owns the hardware."""
+    """Xen's own host: it runs under the hypervisor, but owns the hardware."""
     firmware: tuple[str, ...] = ()
     """DMI strings."""
     hypervisor_flag: bool = False
-    """CPUID says that there is a hypervisor (x86)."""
+    """CPUID reports a hypervisor (x86)."""
     hypervisor_node: bool = False
-    """The device tree says so (arm64, ppc64)."""
+    """The device tree reports a hypervisor (arm64, ppc64)."""
 
 
 def judge(signs: Signs) -> tuple[Vantage, str]:
-    """The innermost answer, and the sign it rests on."""
+    """The innermost vantage, and the sign that shows it."""
     if by := _container(signs):
         return Vantage.CONTAINER, by
     if signs.dom0:
         return Vantage.HOST, "Xen's dom0"
     for text in signs.firmware:
-        if text.endswith(".metal"):  # a whole machine of Amazon's, whose firmware says Amazon EC2 as well
+        if text.endswith(".metal"):  # a bare-metal Amazon instance, whose firmware also says Amazon EC2
             return Vantage.HOST, f"firmware {text}"
     if by := _machine(signs):
         return Vantage.VM, by
@@ -106,14 +106,14 @@ def _machine(signs: Signs) -> str:
 
 
 def parse_groups(text: str) -> tuple[str, ...]:
-    """Paths of ``hierarchy:controllers:path`` lines (cgroups(7)); other lines are not ours to judge."""
+    """Paths of ``hierarchy:controllers:path`` lines (cgroups(7)); other lines are ignored."""
     return tuple(
         parts[2] for line in text.splitlines() if len(parts := line.split(":", 2)) == 3 and parts[2].startswith("/")
     )
 
 
 def parse_hypervisor_flag(text: str) -> bool:
-    """Whether the first CPU's flags of ``/proc/cpuinfo`` name a hypervisor."""
+    """Whether the first CPU's flags in ``/proc/cpuinfo`` include ``hypervisor``."""
     for line in text.splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "flags":
@@ -122,7 +122,7 @@ def parse_hypervisor_flag(text: str) -> bool:
 
 
 def parse_dom0(capabilities: str, features: str) -> bool:
-    """From ``/proc/xen/capabilities`` (``control_d``) or, where xenfs is not mounted, the feature bits (hex)."""
+    """From ``/proc/xen/capabilities`` (``control_d``) or, when xenfs is not mounted, the feature bits (hex)."""
     if "control_d" in re.split(r"[,\s]+", capabilities):
         return True
     digits = features.strip()
@@ -130,10 +130,10 @@ def parse_dom0(capabilities: str, features: str) -> bool:
 
 
 def read_vantage(roots: Roots, *, root: Path, environment: Mapping[str, str]) -> tuple[Vantage, str]:
-    """Of this process; ``root`` is its root directory. What can't be read is no sign."""
+    """The vantage of this process; ``root`` is its root directory. Unreadable files count as absent signs."""
     init = dict(
         pair.split("=", 1) for pair in _text(roots.proc / "1" / "environ").split("\0") if "=" in pair
-    )  # root's alone to read
+    )  # only root may read it
     marks = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
     dmi = (_text(roots.sys / "class" / "dmi" / "id" / name).strip() for name in _DMI)
     xen = roots.sys / "hypervisor"

@@ -28,11 +28,11 @@ class Address:
     ifindex: int
     address: IpAddress
     prefix_length: int | None = field(default=None, compare=False)
-    """How much of it names the network."""
+    """Length of the network prefix, in bits."""
 
 
 def parse_address(message: Message, *, source: str = "netlink route") -> Address | None:
-    """One ``RTM_NEWADDR`` message; ``None`` for families other than IP; :class:`ParseError` when it is malformed."""
+    """Parse one ``RTM_NEWADDR`` message; ``None`` for families other than IP. :class:`ParseError` when malformed."""
     data, start, end = message.data, message.start, message.end
     if end - start < _IFADDR.size:
         raise ParseError(source, f"an address of {end - start} bytes")
@@ -41,7 +41,7 @@ def parse_address(message: Message, *, source: str = "netlink route") -> Address
         kind: data[first:last]
         for kind, first, last in netlink.attributes(data, start + _IFADDR.size, end, source=source)
     }
-    # on a point-to-point link IFA_ADDRESS is the other end's
+    # on a point-to-point link, IFA_ADDRESS is the peer's address
     value = found.get(_LOCAL, found.get(_ADDRESS))
     if family not in _BYTES or value is None:
         return None
@@ -51,7 +51,7 @@ def parse_address(message: Message, *, source: str = "netlink route") -> Address
 
 
 def read_addresses(route: Netlink) -> tuple[Address, ...]:
-    """All addresses of this network namespace."""
+    """All addresses in this network namespace."""
     dump = route.dump(RTM_GETADDR, _IFADDR.pack(0, 0, 0, 0, 0))
     if dump.error:
         netlink.raise_errno(dump.error, "netlink route: RTM_GETADDR")

@@ -2,8 +2,8 @@
 
 https://docs.kernel.org/networking/ethtool-netlink.html#bit-sets
 
-A size, a value and, where the set has one, a mask; both are 32-bit words in native order, bit 0 first. Here they are
-Python integers: link modes passed 64 bits long ago (Linux 6.18 has 121).
+A bitset has a size, a value and sometimes a mask. Value and mask are 32-bit words in native order, bit 0 first. Here
+they are Python integers: link modes no longer fit in 64 bits (Linux 6.18 has 121).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Bitset:
 
 
 def parse_bitset(data: bytes, start: int, end: int, *, source: str) -> Bitset:
-    """The nested attribute in ``data[start:end]``; :class:`ParseError` when it is not compact."""
+    """Parse the nested attribute in ``data[start:end]``; :class:`ParseError` when it is not compact."""
     found = {
         kind: words(data, *span, source=source)
         for kind, *span in attributes(data, start, end, source=source)
@@ -38,7 +38,7 @@ def parse_bitset(data: bytes, start: int, end: int, *, source: str) -> Bitset:
 
 
 def words(data: bytes, start: int, end: int, *, source: str) -> int:
-    """32-bit words as one number."""
+    """Join 32-bit words into one integer, lowest first; :class:`ParseError` unless the length is a multiple of 4."""
     if (end - start) % 4:
         raise ParseError(source, f"a bit set of {end - start} bytes")
     number = 0

@@ -1,17 +1,17 @@
-"""Bonds and their slaves, from the link dump that is there already; LACP (IEEE 802.1AX) as each slave sees it.
+"""Bonds and their slaves, from the existing link dump; LACP state (IEEE 802.1AX) as each slave sees it.
 
 https://docs.kernel.org/networking/bonding.html
 https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/if_link.h (``IFLA_BOND_*``, ``IFLA_BOND_SLAVE_*``)
 https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/if_bonding.h (modes, link and LACP state)
-https://github.com/torvalds/linux/blob/v6.12/drivers/net/bonding/bond_netlink.c (who fills what, and when)
+https://github.com/torvalds/linux/blob/v6.12/drivers/net/bonding/bond_netlink.c (which attributes are filled, and when)
 
-``IFLA_LINKINFO`` of a bond holds ``IFLA_INFO_DATA``, of a slave ``IFLA_INFO_SLAVE_DATA``. The LACP attributes are
-there in mode 802.3ad only, a slave's only while it is attached to an aggregator; all of them without any privilege,
-which ``/proc/net/bonding`` does not give. The churn state came to netlink in 2026 (stable kernels included); before,
-:mod:`.bonding_proc` has it.
+A bond's ``IFLA_LINKINFO`` holds ``IFLA_INFO_DATA``; a slave's holds ``IFLA_INFO_SLAVE_DATA``. LACP attributes exist
+only in mode 802.3ad, and a slave's only while it is attached to an aggregator. All can be read without privilege,
+unlike those in ``/proc/net/bonding``. Netlink reports the churn state since 2026 (also in stable kernels); for older
+kernels, :mod:`.bonding_proc` reads it.
 
-The attribute numbers and widths are the header's; no bond could be made where this was written, so the tests build
-their messages from the same header and let pyroute2's tables read them.
+Attribute numbers and widths come from the header. The development machine could not create a bond, so the tests build
+their messages from the same header and check them with pyroute2's tables.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SkipHook = Callable[[str, str], None]
 
 
 class MiiStatus(IntEnum):
-    """``BOND_LINK_*``: what link monitoring thinks of a slave."""
+    """``BOND_LINK_*``: link monitoring's state of a slave."""
 
     UP = 0
     FAIL = 1
@@ -52,7 +52,7 @@ class MiiStatus(IntEnum):
 
 
 class LacpState(IntFlag):
-    """``LACP_STATE_*``: a port's state as it stands in every LACPDU."""
+    """``LACP_STATE_*``: a port's state as sent in every LACPDU."""
 
     ACTIVITY = 0x01
     TIMEOUT = 0x02
@@ -65,7 +65,7 @@ class LacpState(IntFlag):
 
 
 class Churn(StrEnum):
-    """802.1AX churn detection: ``churned`` when a side has not come into sync within 60 s."""
+    """802.1AX churn detection: ``churned`` when a side has not synchronised within 60 s."""
 
     MONITORING = "monitoring"
     CHURNED = "churned"
@@ -82,12 +82,12 @@ class Aggregator:
     aggregator_id: int
     ports: int | None
     partner_mac: str
-    """Of the switch; ``00:00:00:00:00:00`` when nobody answers LACP."""
+    """The switch's MAC; ``00:00:00:00:00:00`` when nothing answers LACP."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slave:
-    """One port of a bond. ``None``: not LACP, not attached, or a kernel that does not say."""
+    """One port of a bond. ``None``: not LACP, not attached, or not reported by this kernel."""
 
     device: str
     active: bool | None
@@ -101,13 +101,13 @@ class Slave:
 
     @property
     def up(self) -> bool | None:
-        """Whether link monitoring finds its link up."""
+        """Whether link monitoring considers the link up."""
         return None if self.mii_status is None else self.mii_status == MiiStatus.UP
 
 
 @dataclass(frozen=True, slots=True)
 class Bond:
-    """One bond. Texts are ``""`` where they mean nothing in this mode."""
+    """One bond. Strings are ``""`` where they do not apply to this mode."""
 
     device: str
     mode: str
@@ -122,7 +122,7 @@ class Bond:
 
     @property
     def monitored(self) -> bool | None:
-        """Whether the links are watched; False: a dead one goes on being used."""
+        """Whether link monitoring is on; when False, the bond keeps using a dead link."""
         if self.miimon_ms is None and self.arp_interval_ms is None:
             return None
         return bool(self.miimon_ms or self.arp_interval_ms)
@@ -130,8 +130,8 @@ class Bond:
     def partner_valid(self, slave: Slave) -> bool | None:
         """Whether a partner answers this slave's LACP; ``None`` outside LACP.
 
-        A port that hears no LACPDU works with default partner values, whose MAC is zeros, and sets DEFAULTED in its
-        own state (``__record_default`` in bond_3ad.c).
+        A port that receives no LACPDU uses default partner values, with a MAC of zeros, and sets DEFAULTED in its own
+        state (``__record_default`` in bond_3ad.c).
         """
         if slave.actor is None:
             return None
@@ -142,12 +142,12 @@ class Bond:
 
 
 def no_mac(address: str) -> bool:
-    """True for an address of zeros."""
+    """Whether a MAC address is all zeros."""
     return not address.strip("0:")
 
 
 def read_bonds(links: Mapping[int, Link], *, on_skip: SkipHook) -> tuple[Bond, ...]:
-    """The bonds among ``links`` with their slaves, in the order of the dump; malformed ones are skipped."""
+    """The bonds among ``links`` with their slaves, in dump order; malformed ones are skipped."""
     slaves: dict[int, list[Slave]] = {}
     for link in links.values():
         if link.slave_kind == KIND:
@@ -166,7 +166,7 @@ def read_bonds(links: Mapping[int, Link], *, on_skip: SkipHook) -> tuple[Bond, .
 
 
 def parse_bond(info: bytes, device: str, slaves: tuple[Slave, ...] = ()) -> Bond:
-    """A bond's ``IFLA_LINKINFO``; :class:`ParseError` when an attribute is not what it must be."""
+    """Parse a bond's ``IFLA_LINKINFO``; :class:`ParseError` when an attribute is malformed or there is no mode."""
     source = f"netlink route: bond {device}"
     found = _nested(info, 0, len(info), _INFO_DATA, source)
     mode = _number(info, found, _MODE, source)
@@ -189,7 +189,7 @@ def parse_bond(info: bytes, device: str, slaves: tuple[Slave, ...] = ()) -> Bond
 
 
 def parse_slave(info: bytes, device: str) -> Slave:
-    """A slave's ``IFLA_LINKINFO``; :class:`ParseError` when an attribute is not what it must be."""
+    """Parse a slave's ``IFLA_LINKINFO``; :class:`ParseError` when an attribute is malformed."""
     source = f"netlink route: bond slave {device}"
     found = _nested(info, 0, len(info), _INFO_SLAVE_DATA, source)
     state = _number(info, found, _SLAVE_STATE, source)
@@ -200,7 +200,7 @@ def parse_slave(info: bytes, device: str) -> Slave:
         _number(info, found, _SLAVE_MII_STATUS, source),
         _number(info, found, _SLAVE_LINK_FAILURES, source),
         _number(info, found, _SLAVE_AGGREGATOR, source),
-        # eight bits by the standard; the partner's come in sixteen
+        # the standard has eight bits; the partner's arrive in sixteen
         None if actor is None else LacpState(actor & 0xFF),
         None if partner is None else LacpState(partner & 0xFF),
         _churn(_number(info, found, _SLAVE_CHURN_ACTOR, source)),
@@ -234,7 +234,7 @@ def _number(info: bytes, found: Attributes, kind: int, source: str) -> int | Non
 
 
 def _name(names: tuple[str, ...], number: int | None) -> str:
-    """What a newer kernel has added is shown by its number."""
+    """Values added by newer kernels are shown as numbers."""
     if number is None:
         return ""
     return names[number] if number < len(names) else str(number)

@@ -1,8 +1,8 @@
-"""LACP churn from ``/proc/net/bonding/<bond>``, for kernels whose netlink does not tell it.
+"""LACP churn from ``/proc/net/bonding/<bond>``, for kernels whose netlink does not report it.
 
 https://github.com/torvalds/linux/blob/v6.12/drivers/net/bonding/bond_procfs.c (``bond_info_show_slave``)
 
-One block a slave, in mode 802.3ad with these lines (more when the reader has CAP_NET_ADMIN, which is not needed)::
+One block per slave, in mode 802.3ad with these lines (and more, not needed, for readers with CAP_NET_ADMIN)::
 
     Slave Interface: enp145s0f0
     MII Status: up
@@ -17,7 +17,7 @@ One block a slave, in mode 802.3ad with these lines (more when the reader has CA
     Actor Churned Count: 1
     Partner Churned Count: 2
 
-For people, so not read in a scrape: the state changes at most once a minute.
+This file is formatted for people, so a scrape does not read it; the state changes at most once a minute.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _COUNT = re.compile(r"[0-9]{1,10}")
 
 @dataclass(frozen=True, slots=True)
 class SlaveChurn:
-    """One slave's churn machines. ``None``: not LACP, not attached, or before Linux 4.2."""
+    """One slave's churn state. ``None``: not LACP, not attached, or older than Linux 4.2."""
 
     actor: Churn | None = None
     partner: Churn | None = None
     actor_times: int | None = None
-    """How often it has churned since the bond was made."""
+    """Number of churns since the bond was created."""
     partner_times: int | None = None
 
 
 Churns = Mapping[tuple[str, str], SlaveChurn]
-"""By bond and slave."""
+"""Churn by (bond, slave)."""
 
 
 def parse_bonding(text: str, *, source: str) -> dict[str, SlaveChurn]:
-    """Churn by slave. Other lines (patched kernels have more) are passed over; a churn line that is none raises."""
+    """Parse churn by slave. Other lines (patched kernels have more) are skipped; a malformed churn line raises."""
     found: dict[str, dict[str, str]] = {}
     block: dict[str, str] | None = None
     for number, line in enumerate(text.split("\n"), start=1):
@@ -70,7 +70,7 @@ def parse_bonding(text: str, *, source: str) -> dict[str, SlaveChurn]:
 
 
 def read_churns(roots: Roots, *, on_skip: SkipHook) -> Churns:
-    """All bonds' slaves; empty where there is no bond. A bond that can't be read is skipped."""
+    """Churn of the slaves of all bonds; empty without bonds. A bond that can't be read is skipped."""
     directory = roots.proc / "net" / "bonding"
     churns: dict[tuple[str, str], SlaveChurn] = {}
     for name in sysfs.entries(directory):

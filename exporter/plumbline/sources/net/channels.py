@@ -1,9 +1,9 @@
-"""How many queues a port has, set and possible (``ethtool -l``): ``CHANNELS_GET`` (Linux 5.7) or its ioctl.
+"""How many queues a port uses and how many it supports (``ethtool -l``): ``CHANNELS_GET`` (Linux 5.7) or its ioctl.
 
 https://docs.kernel.org/networking/ethtool-netlink.html#channels-get
 
 A channel is an interrupt with the queues it serves. Drivers have separate ``rx`` and ``tx`` channels or ``combined``
-ones; ``other`` is for link changes and the like. A maximum of 0 says that there are none of that sort.
+ones; ``other`` is for link changes and similar events. A maximum of 0 means the port has no channels of that type.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHANNELS = struct.Struct("=9I")  # struct ethtool_channels: cmd, four maxima, f
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """``None`` where the port has none of that sort. ``rx`` … are in force, ``*_max`` possible."""
+    """``None``: the port has no channels of that type. ``rx`` … are in force, ``*_max`` supported."""
 
     rx: int | None = None
     tx: int | None = None
@@ -43,7 +43,7 @@ class Channels:
 
 
 def parse_channels(message: Message, *, source: str = "ethtool netlink: CHANNELS_GET") -> tuple[int, Channels]:
-    """A ``CHANNELS_GET`` reply → interface index and channels."""
+    """Parse a ``CHANNELS_GET`` reply → interface index and channels."""
     ifindex, found = fields(message, source=source)
     counts = {
         name: unsigned(message.data, *found[kind], source=source) for kind, name in _NAMES.items() if kind in found
@@ -52,7 +52,7 @@ def parse_channels(message: Message, *, source: str = "ethtool netlink: CHANNELS
 
 
 def parse_channels_structure(data: bytes, *, source: str = SOURCE) -> Channels:
-    """``struct ethtool_channels``."""
+    """Parse ``struct ethtool_channels``."""
     need(data, _CHANNELS.size, source, "GCHANNELS")
     _cmd, *counts = _CHANNELS.unpack_from(data)
     most, now = counts[:4], counts[4:]

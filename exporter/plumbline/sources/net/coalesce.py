@@ -2,11 +2,11 @@
 
 https://docs.kernel.org/networking/ethtool-netlink.html#coalesce-get
 
-How long (microseconds) and for how many frames a port waits before it interrupts; whichever is reached first. Adaptive:
-the driver (or the kernel's DIM) moves these by itself, and what it reports then is the moment's or the starting value.
+A port raises an interrupt after a delay (microseconds) or a number of frames, whichever comes first. In adaptive mode
+the driver (or the kernel's DIM) changes both; they are then reported as either the current or the initial value.
 
-A reply leaves out what the driver does not have. The ioctl gives 0 for that, and cannot be told from a real 0: there
-a 0 is taken as not known.
+A reply omits settings that the driver lacks. The ioctl reports 0 for these, which looks the same as a real 0, so an
+ioctl's 0 is treated as unknown.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Coalescing:
 
 
 def parse_coalesce(message: Message, *, source: str = "ethtool netlink: COALESCE_GET") -> tuple[int, Coalescing]:
-    """A ``COALESCE_GET`` reply → interface index and settings."""
+    """Parse a ``COALESCE_GET`` reply → interface index and settings."""
     ifindex, found = fields(message, source=source)
 
     def number(kind: int) -> int | None:
@@ -54,10 +54,10 @@ def parse_coalesce(message: Message, *, source: str = "ethtool netlink: COALESCE
 
 
 def parse_coalesce_structure(data: bytes, *, source: str = SOURCE) -> Coalescing:
-    """``struct ethtool_coalesce``; 0 is not known."""
+    """Parse ``struct ethtool_coalesce``; 0 is treated as unknown."""
     need(data, _COALESCE.size, source, "GCOALESCE")
     values = _COALESCE.unpack_from(data)
-    # its fields stand in the order of the attributes, which begin at 2
+    # the structure has the attributes' order, and attributes start at 2
     rx_us, rx_frames, tx_us, tx_frames, rx_adaptive, tx_adaptive = (
         values[kind - 1] or None for kind in (_RX_US, _RX_FRAMES, _TX_US, _TX_FRAMES, _RX_ADAPTIVE, _TX_ADAPTIVE)
     )

@@ -1,8 +1,8 @@
-"""The driver table: which counters of which driver are lost frames. Data: ``driver_rules/*.yaml`` beside this file.
+"""The driver table: which counters of which driver count lost frames. Data: ``driver_rules/*.yaml`` beside this file.
 
-The same loss stands under another name with each driver, some names count events and not frames, and the kernel's own
-fields are filled as each driver's author saw fit. A table read against the drivers' source is the only cure; ports
-without an entry get what the kernel's documentation promises. ``base.yaml`` explains the form.
+Drivers name the same loss differently, some names count events and not frames, and each driver fills the kernel's
+fields in its own way. Only a table checked against the drivers' source resolves this; ports without an entry use
+the meanings in the kernel's documentation. ``base.yaml`` explains the format.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SIGN = re.compile(r"\s+([+-])\s+")
 
 
 class Guarded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An alternative that holds on a condition: ``a < b`` of two counters, or the name of one that must be there."""
+    """An expression with a condition: ``a < b`` of two counters, or the name of a counter that must exist."""
 
     when: str
     sum: str
@@ -39,7 +39,7 @@ Forms = str | list[str | Guarded]
 
 
 class DriverRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One entry of the table. Values are expressions, or lists of alternatives; see the head of the file."""
+    """One table entry. Values are expressions or lists of alternatives; see the top of the YAML file."""
 
     source: str
     drops: dict[Direction, dict[DropCause, Forms]] = {}
@@ -59,9 +59,9 @@ class DriverTable:
     drivers: Mapping[str, DriverRules]
 
     def select(self, link: Link, driver: str) -> tuple[DriverRules, str]:
-        """The rules for a link, and where its drops come from: ``driver`` (its own rules), ``rtnl``, ``members``.
+        """The rules for a link, and the source of its drop counts: ``driver`` (its own rules), ``rtnl`` or ``members``.
 
-        ``members``: the link repeats the counters of the links below it and has no losses of its own to show.
+        ``members``: the link repeats the counters of the links below it and has no losses of its own.
         """
         if link.kind in self.kinds:
             return self.kinds[link.kind], "members"
@@ -80,14 +80,14 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_table() -> DriverTable:
-    """The table that comes with the package."""
+    """Load the table shipped with the package."""
     folder = resources.files("plumbline.sources.net").joinpath(_FOLDER)
     files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".yaml")), key=lambda entry: entry.name)
     return parse_table({f"{_FOLDER}/{entry.name}": entry.read_text("utf-8") for entry in files})
 
 
 def parse_table(files: Mapping[str, str]) -> DriverTable:
-    """Check the files of a table, by name; :class:`ConfigError` names the first mistake."""
+    """Check and merge the table's files (name → text); :class:`ConfigError` names the first mistake."""
     entries: dict[str, tuple[str, DriverRules]] = {}
     for where, text in files.items():
         file = convert(_File, read_yaml(text, where=where) or {}, where=where)
@@ -114,26 +114,26 @@ def parse_table(files: Mapping[str, str]) -> DriverTable:
 
 
 def terms(form: str) -> Iterator[tuple[str, str]]:
-    """``a + b? - c`` → signs and names. Names may hold anything but a sign between blanks."""
+    """Split ``a + b? - c`` into (sign, name) pairs. Names may contain anything but a sign between blanks."""
     first, *rest = _SIGN.split(form.strip())
     yield "+", first
     yield from zip(rest[::2], rest[1::2], strict=True)
 
 
 def matching(name: str, names: Iterable[str]) -> list[int]:
-    """Where a name of the table stands among a port's names: ``%d`` is any number, ``%s`` any text, also none."""
+    """Indices in ``names`` that match a table name: ``%d`` is any number, ``%s`` any text, including empty."""
     wanted = re.compile(re.escape(name.removesuffix("?")).replace("%d", r"\d+").replace("%s", ".*"))
     return [index for index, one in enumerate(names) if wanted.fullmatch(one)]
 
 
 def alternatives(forms: Forms) -> Iterator[tuple[str, str]]:
-    """Expressions and their conditions, in the order of preference."""
+    """(expression, condition) pairs in order of preference; the condition may be empty."""
     for form in [forms] if isinstance(forms, str) else forms:
         yield (form, "") if isinstance(form, str) else (form.sum, form.when)
 
 
 def _check(rules: DriverRules, where: str, key: str, *, ethtool: bool) -> None:
-    """What the types can't say: fields exist, no frame is counted in two causes, exclusions hold."""
+    """Check what the types can't: fields exist, no frame counts under two causes, excluded names are unused."""
     used: set[str] = set()
     counted: dict[tuple[str, str, str], str] = {}
     for family in ("drops", "errors", "pause"):
@@ -147,7 +147,7 @@ def _check(rules: DriverRules, where: str, key: str, *, ethtool: bool) -> None:
                     _check_names(names, form, where, at, ethtool=ethtool)
                     _check_names([name for name in when.split(" < ") if when], when, where, at, ethtool=ethtool)
                     if when:
-                        continue  # another cause may count the same where the condition does not hold
+                        continue  # where the condition does not hold, another cause may use the same counter
                     kind = "pause" if family == "pause" else "loss"
                     for sign, name in terms(form):
                         other = counted.setdefault((kind, direction, name.removesuffix("?")), at) if sign == "+" else at

@@ -1,8 +1,8 @@
-"""Lost frames by cause, whatever the driver calls them. The meanings are data, see :mod:`.driverrules`.
+"""Lost frames by cause, independent of each driver's names. :mod:`.driverrules` defines what the names mean.
 
-Rules are bound once to the names a port really has, which leaves index lists; a scrape only adds numbers. Where a
-driver's kernel fields mean one thing in one kernel and another in the next, stable updates and distributors' kernels
-included, no version says which: an alternative then has a condition on the port's own counters, judged by
+Rules are bound once to the names a port has, which yields lists of indices; a scrape only adds numbers. The meaning
+of a driver's kernel fields can change between kernels. Stable updates and distribution kernels change it too, so no
+version number tells. Such alternatives have a condition on the port's own counters, evaluated against
 :class:`Evidence` when the rules are bound.
 """
 
@@ -17,9 +17,9 @@ from plumbline.sources.net.links import LinkStats
 
 
 class Evidence(NamedTuple):
-    """One port's counters, to judge conditions by. ``rtnl`` was read after ``ethtool``.
+    """One port's counters, to evaluate conditions. ``rtnl`` must be read after ``ethtool``.
 
-    That order makes ``rtnl.x < y`` a proof: where the driver adds y into x, x has reached the earlier y already.
+    That order makes ``rtnl.x < y`` a proof: if the driver added y to x, x would already include the earlier y.
     """
 
     names: Sequence[str]
@@ -37,17 +37,17 @@ class Count(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NicLoss:
-    """One port's losses. A cause that is missing is one that its driver can't tell; 0 was measured."""
+    """One port's losses. A missing cause is one that the driver can't report; 0 was measured."""
 
     drops: tuple[Count, ...] = ()
     errors: tuple[Count, ...] = ()
     pause: tuple[Count, ...] = ()
-    """``cause`` is empty."""
+    """Here ``cause`` is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One number to compute: indices of what is added and what is taken off."""
+    """One number to compute: indices of the counters to add and to subtract."""
 
     direction: str
     cause: str
@@ -56,11 +56,11 @@ class Cell:
     rtnl_plus: tuple[int, ...]
     rtnl_minus: tuple[int, ...]
     form: str = ""
-    """The expression that was taken, for whoever asks where the number comes from."""
+    """The chosen expression, to explain the number."""
 
     @property
     def subtracts(self) -> bool:
-        """A difference of counters, which may step back when the two are not read at one moment."""
+        """Whether the result is a difference, which may decrease when its counters are read at different moments."""
         return bool(self.ethtool_minus or self.rtnl_minus)
 
 
@@ -72,13 +72,13 @@ class Plan:
     errors: tuple[Cell, ...]
     pause: tuple[Cell, ...]
     needs_ethtool: bool
-    """Whether the scrape has to ask the driver at all."""
+    """Whether the scrape must query the driver."""
     undecided: bool = False
-    """A condition was neither proven nor impossible: bind again when the counters have moved on."""
+    """A condition is neither proven nor impossible yet: bind again once the counters have advanced."""
 
 
 def bind(rules: DriverRules, names: Sequence[str], evidence: Evidence | None = None) -> Plan:
-    """The rules for a driver that gives these ``ethtool -S`` names, in this order."""
+    """Bind the rules to a driver that reports these ``ethtool -S`` names, in this order."""
     found = _Names(names, evidence)
     drops = tuple(_cells(rules.drops, found))
     errors = tuple(_cells(rules.errors, found))
@@ -88,9 +88,9 @@ def bind(rules: DriverRules, names: Sequence[str], evidence: Evidence | None = N
 
 
 def losses(plan: Plan, ethtool: Sequence[int], rtnl: LinkStats | None) -> NicLoss:
-    """The numbers. ``ethtool`` holds the values in the order of the bound names, and is not read if not needed.
+    """Compute the losses. ``ethtool`` holds the values in the order of the bound names; it is ignored if not needed.
 
-    Without ``rtnl`` the cells that need it are left out; fields that this kernel does not have add nothing.
+    Without ``rtnl``, cells that need it are omitted. Fields that this kernel lacks add nothing.
     """
     return NicLoss(
         tuple(_counts(plan.drops, ethtool, rtnl)),
@@ -100,10 +100,10 @@ def losses(plan: Plan, ethtool: Sequence[int], rtnl: LinkStats | None) -> NicLos
 
 
 def hold(plan: Plan, before: NicLoss, now: NicLoss) -> NicLoss:
-    """``now``, with the counters that are differences kept from stepping back behind ``before``.
+    """Return ``now``, with counters that are differences kept from falling below ``before``.
 
-    The two sides of a difference are read a moment apart, so that it may be a few frames short until the next read;
-    to Prometheus a counter that falls has been reset, and its whole value would count again. Only for two readings
+    The two sides of a difference are read a moment apart, so it may be a few frames low until the next read. To
+    Prometheus a falling counter has been reset, and its whole value would count again. Only for two readings
     without a driver reset in between.
     """
     if not any(cell.subtracts for cell in plan.drops + plan.errors):
@@ -138,7 +138,7 @@ def _counts(cells: Iterable[Cell], ethtool: Sequence[int], rtnl: LinkStats | Non
 
 
 def value(name: str, names: Sequence[str], ethtool: Sequence[int], rtnl: LinkStats | None) -> int | None:
-    """What one name of the table counts on a port; ``None`` when the port has no such counter."""
+    """The value of one table name on a port; ``None`` when the port has no such counter."""
     if name.startswith(RTNL):
         return rtnl[LinkStats._fields.index(name.removeprefix(RTNL))] if rtnl else None
     found = matching(name, names)
@@ -146,13 +146,13 @@ def value(name: str, names: Sequence[str], ethtool: Sequence[int], rtnl: LinkSta
 
 
 class _Names:
-    """A port's names while rules are bound to them."""
+    """A port's names, while rules are being bound to them."""
 
     def __init__(self, names: Sequence[str], evidence: Evidence | None) -> None:
         self.names, self.evidence, self.undecided = names, evidence, False
 
     def hold(self, when: str) -> bool:
-        """Whether a condition holds; remembers when that may still change."""
+        """Whether a condition holds; sets ``undecided`` when that may still change."""
         smaller, compared, larger = when.partition(" < ")
         if not all(name.startswith(RTNL) or matching(name, self.names) for name in (smaller, larger) if name):
             return False
@@ -190,5 +190,5 @@ def _bind_form(direction: str, cause: str, form: str, names: Sequence[str]) -> C
     minus = (tuple(indices.get((side, "-"), ())) for side in ("ethtool", "rtnl"))
     (ethtool_plus, rtnl_plus), (ethtool_minus, rtnl_minus) = plus, minus
     if not ethtool_plus and not rtnl_plus:
-        return None  # every term was optional, and the driver has none of them
+        return None  # all terms were optional, and the driver has none of them
     return Cell(direction, cause, ethtool_plus, ethtool_minus, rtnl_plus, rtnl_minus, form)

@@ -1,11 +1,11 @@
-"""Ethtool over generic netlink: one dump for all interfaces instead of an ioctl each.
+"""Ethtool over generic netlink: one dump for all interfaces instead of one ioctl each.
 
 https://docs.kernel.org/networking/ethtool-netlink.html
 https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/ethtool_netlink.h
 
-A dump passes over devices that do not know the request (``EOPNOTSUPP``), but a device that fails otherwise ends it:
-a NIC whose driver has detached it after a PCI error answers ``ENODEV``, and everything listed behind it would
-disappear with it. So a dump that breaks off is completed by single requests for the devices that were expected.
+A dump skips devices that do not support the request (``EOPNOTSUPP``), but any other error of a device ends it. A NIC
+whose driver has detached it after a PCI error answers ``ENODEV``, and every device after it in the list would be
+missing. So after an incomplete dump, each expected device that is missing is queried separately.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def request(command: int, *, flags: int = 0, ifindex: int | None = None) -> bytes:
-    """The payload of an ethtool request for one device or, without ``ifindex``, for all."""
+    """The payload of an ethtool request for one device or, without ``ifindex``, for all devices."""
     header = b"" if ifindex is None else attribute(_DEV_INDEX, netlink.U32.pack(ifindex))
     if flags:
         header += attribute(_FLAGS, netlink.U32.pack(flags))
@@ -38,7 +38,7 @@ def request(command: int, *, flags: int = 0, ifindex: int | None = None) -> byte
 
 
 def fields(message: Message, *, source: str) -> tuple[int, dict[int, tuple[int, int]]]:
-    """A reply → interface index and the spans of its attributes by type; ``ParseError`` without an index."""
+    """Parse a reply → interface index and spans of its attributes by type; :class:`ParseError` without an index."""
     start = message.start + _GENL_HEADER_BYTES
     found = {kind: (begin, end) for kind, begin, end in attributes(message.data, start, message.end, source=source)}
     header = found.get(_HEADER)
@@ -50,7 +50,7 @@ def fields(message: Message, *, source: str) -> tuple[int, dict[int, tuple[int, 
 
 
 def _is_about(message: Message, ports: Collection[int], *, source: str) -> bool:
-    """A quarter of the cost of reading a reply whole. One that names no interface is left to its parser."""
+    """Whether a reply is for one of ``ports``; a quarter of the cost of parsing it. True if it names no interface."""
     data = message.data
     for kind, *header in attributes(data, message.start + _GENL_HEADER_BYTES, message.end, source=source):
         if kind == _HEADER:  # the first
@@ -71,10 +71,11 @@ def read_all(
     only: Collection[int] | None = None,
     on_skip: Callable[[str, str], None],
 ) -> dict[int, T]:
-    """What ``parse`` makes of every device's reply, by interface index.
+    """Parse every device's reply with ``parse``; results by interface index.
 
-    ``expected`` are the devices that answered before: those are asked one by one when the dump breaks off, and
-    one that fails then is skipped (its item is ``ifindex <n>``). ``only`` leaves all others unread.
+    ``expected`` are the devices that answered before: after an incomplete dump they are queried one by one, and any
+    that fails is skipped (its item is ``ifindex <n>``). ``only`` limits parsing to these devices. Raises
+    :class:`.netlink.Refused` or :class:`.netlink.Failed` when a dump fails without replies and nothing is expected.
     """
     dump = ethtool.dump(family, request(command, flags=flags))
     source = f"ethtool netlink: command {command}"

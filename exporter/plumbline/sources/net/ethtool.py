@@ -1,15 +1,15 @@
-"""The ``SIOCETHTOOL`` ioctl: who drives a port, and the statistics only its driver knows (``ethtool -i``, ``-S``).
+"""The ``SIOCETHTOOL`` ioctl: a port's driver, and the statistics only that driver has (``ethtool -i``, ``-S``).
 
 https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/ethtool.h
 
-Driver statistics have no netlink form. Names and values are two calls, and the names of a big card are 600 × 32
-bytes that never change while the driver keeps its queues. So: driver facts and names in the slow tier, kept by
-(interface, driver, number of statistics); the values, one call per port, in the scrape.
+Driver statistics have no netlink form. Names and values take two calls; a big card's names are 600 × 32 bytes that
+never change while the driver keeps its queues. So the slow tier reads driver facts and names, and caches them by
+(interface, driver, number of statistics). The scrape reads only the values, with one call per port.
 
-**The kernel does not ask how long our buffer is.** It writes as many values as the driver has *now* (kernels before
-6.18), and since the names were read queues may have been added, or the device's name may have gone to another card.
-Every call therefore goes through one buffer of 1 MiB (131,072 statistics; the greediest driver has some ten
-thousand), and the count that comes back is compared with the names before a value is believed.
+**The kernel does not check the length of our buffer.** Before 6.18 it writes as many values as the driver has *now*.
+Since the names were read, queues may have been added, or another card may have taken the device name. Every call
+therefore uses one buffer of 1 MiB (131,072 statistics; the largest driver has about ten thousand), and the returned
+count must match the names before a value is used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SOURCE = "ioctl SIOCETHTOOL"
 T = TypeVar("T")
 
 _SIOCETHTOOL = 0x8946
-_IFREQ = struct.Struct("@16sP16x")  # struct ifreq: name, pointer, the rest of its union
+_IFREQ = struct.Struct("@16sP16x")  # struct ifreq: name, pointer, the remainder of its union
 _BUFFER_BYTES = 1 << 20
 _STRING_BYTES = 32  # ETH_GSTRING_LEN
 _DRVINFO = struct.Struct("=I32s32s32s32s32s12xIIIII")  # cmd, driver, version, firmware, bus, rom, counts
@@ -47,21 +47,22 @@ _PAUSE = struct.Struct("=4I")  # cmd, autoneg, rx, tx
 
 
 class EthtoolTransport(Protocol):
-    """Carries one ethtool structure there and back; tests replay recorded ones."""
+    """Exchanges one ethtool structure with the kernel; tests replay recorded ones."""
 
     def call(self, device: bytes, request: bytes, size: int) -> bytes:
         """The first ``size`` bytes of the structure after the call.
 
-        :class:`~plumbline.errors.Unavailable` when the device has gone, its driver lacks this, or we may not.
+        :class:`~plumbline.errors.Unavailable` when the device has gone, its driver lacks this call, or permission is
+        missing.
         """
 
     def close(self) -> None:
-        """Give back what is open; the next call opens it again."""
+        """Release open resources; the next call reopens them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Structure(Generic[T]):
-    """A request of fixed size, sent empty, and how to read the answer."""
+    """A fixed-size request, sent empty, and the parser for its reply."""
 
     command: int
     size: int
@@ -70,19 +71,19 @@ class Structure(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class DriverInfo:
-    """``ETHTOOL_GDRVINFO``. ``statistics`` is how many values ``GSTATS`` gives."""
+    """``ETHTOOL_GDRVINFO``. ``statistics`` is the number of values ``GSTATS`` returns."""
 
     driver: str
     firmware: str
     bus: str
     statistics: int
     version: str = ""
-    """The driver's own; drivers of the kernel's tree repeat its release."""
+    """The driver's own version; in-tree drivers repeat the kernel release."""
 
 
 @dataclass(frozen=True, slots=True)
 class RingSizes:
-    """Descriptors per ring; ``None`` where the device has no such ring. ``rx`` … are in force, ``*_max`` possible."""
+    """Descriptors per ring; ``None``: the device has no such ring. ``rx`` … are in force, ``*_max`` supported."""
 
     rx: int | None = None
     rx_mini: int | None = None
@@ -96,7 +97,7 @@ class RingSizes:
 
 @dataclass(frozen=True, slots=True)
 class PauseConfig:
-    """IEEE 802.3x flow control as set: does the port heed pause frames (receive), may it send them (transmit)."""
+    """IEEE 802.3x flow control as configured: honour pause frames (receive), send them (transmit)."""
 
     autonegotiate: bool | None
     receive: bool | None
@@ -104,14 +105,14 @@ class PauseConfig:
 
 
 def parse_driver_info(data: bytes, *, source: str = SOURCE) -> DriverInfo:
-    """``struct ethtool_drvinfo``; :class:`ParseError` when it is not whole."""
+    """Parse ``struct ethtool_drvinfo``; :class:`ParseError` when it is truncated."""
     need(data, _DRVINFO.size, source, "GDRVINFO")
     _cmd, driver, version, firmware, bus, _rom, _flags, statistics, *_ = _DRVINFO.unpack_from(data)
     return DriverInfo(_string(driver), _string(firmware), _string(bus), statistics, _string(version))
 
 
 def parse_strings(data: bytes, *, source: str = SOURCE) -> tuple[str, ...]:
-    """``struct ethtool_gstrings`` → the names in order. Padding blanks are taken off (cxgb4 has them)."""
+    """Parse ``struct ethtool_gstrings`` → the names in order, without padding blanks (cxgb4 has them)."""
     need(data, _STRINGS.size, source, "GSTRINGS")
     _cmd, _set, count = _STRINGS.unpack_from(data)
     need(data, _STRINGS.size + count * _STRING_BYTES, source, "GSTRINGS")
@@ -120,7 +121,7 @@ def parse_strings(data: bytes, *, source: str = SOURCE) -> tuple[str, ...]:
 
 
 def parse_stats(data: bytes, *, source: str = SOURCE) -> tuple[int, ...]:
-    """``struct ethtool_stats`` → the values in the order of the strings."""
+    """Parse ``struct ethtool_stats`` → the values in the order of the strings."""
     need(data, _COUNTED.size, source, "GSTATS")
     _cmd, count = _COUNTED.unpack_from(data)
     need(data, _COUNTED.size + 8 * count, source, "GSTATS")
@@ -128,7 +129,7 @@ def parse_stats(data: bytes, *, source: str = SOURCE) -> tuple[int, ...]:
 
 
 def parse_rings(data: bytes, *, source: str = SOURCE) -> RingSizes:
-    """``struct ethtool_ringparam``: a maximum of 0 says that there is no such ring."""
+    """Parse ``struct ethtool_ringparam``; a maximum of 0 means that there is no such ring."""
     need(data, _RINGS.size, source, "GRINGPARAM")
     _cmd, rx_max, mini_max, jumbo_max, tx_max, rx, mini, jumbo, tx = _RINGS.unpack_from(data)
     return RingSizes(
@@ -144,14 +145,14 @@ def parse_rings(data: bytes, *, source: str = SOURCE) -> RingSizes:
 
 
 def parse_pause(data: bytes, *, source: str = SOURCE) -> PauseConfig:
-    """``struct ethtool_pauseparam``."""
+    """Parse ``struct ethtool_pauseparam``."""
     need(data, _PAUSE.size, source, "GPAUSEPARAM")
     _cmd, autoneg, receive, transmit = _PAUSE.unpack_from(data)
     return PauseConfig(autoneg != 0, receive != 0, transmit != 0)
 
 
 class Ethtool:
-    """The calls. Each raises ``Unavailable`` when the device has gone or its driver lacks it."""
+    """The ethtool calls. Each raises ``Unavailable`` when the device has gone or its driver lacks the call."""
 
     def __init__(self, transport: EthtoolTransport) -> None:
         self._call = transport.call
@@ -161,12 +162,12 @@ class Ethtool:
         return parse_driver_info(self._call(device, _request(ETHTOOL_GDRVINFO, _DRVINFO.size), _DRVINFO.size))
 
     def reader(self, structure: Structure[T]) -> Callable[[bytes], T]:
-        """A function: device → what this structure says of it."""
+        """A function that reads and parses this structure for a device."""
         request, size, parse = _request(structure.command, structure.size), structure.size, structure.parse
         return lambda device: parse(self._call(device, request, size))
 
     def call(self, device: bytes, request: bytes, size: int) -> bytes:
-        """A structure whose size depends on what is asked."""
+        """Send a request whose reply is ``size`` bytes long."""
         return self._call(device, request, size)
 
     def strings(self, device: bytes, string_set: int = ETH_SS_STATS) -> tuple[str, ...]:
@@ -183,7 +184,7 @@ class Ethtool:
         return parse_strings(self._call(device, _STRINGS.pack(ETHTOOL_GSTRINGS, string_set, count), size))
 
     def stats(self, device: bytes, count: int) -> tuple[int, ...] | None:
-        """The values, ``count`` of them; ``None`` when the driver now has another number: read the strings again."""
+        """The ``count`` values; ``None`` when the driver now has a different number: read the strings again."""
         reply = self._call(device, _COUNTED.pack(ETHTOOL_GSTATS, count), _COUNTED.size + 8 * count)
         need(reply, _COUNTED.size, SOURCE, "GSTATS")
         if _COUNTED.unpack_from(reply)[1] != count:
@@ -200,9 +201,9 @@ class Ethtool:
 
 
 class EthtoolSocket:
-    """The real transport: any socket will do as the handle; opened at first use, closed by :meth:`close`.
+    """The real transport. Any socket serves as the handle; it is opened at first use and closed by :meth:`close`.
 
-    Not for several threads at once (one buffer); each thread has its own.
+    Not thread-safe (one buffer): each thread needs its own.
     """
 
     def __init__(self) -> None:
@@ -210,7 +211,7 @@ class EthtoolSocket:
         self._buffer = array.array("B", bytes(0))
 
     def call(self, device: bytes, request: bytes, size: int) -> bytes:
-        """One ioctl on the device of that name."""
+        """Issue one ioctl for the named device."""
         try:
             if self._socket is None:
                 self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
@@ -227,7 +228,7 @@ class EthtoolSocket:
             raise
 
     def close(self) -> None:
-        """Give the file descriptor and the buffer back. Harmless when there are none."""
+        """Release the file descriptor and the buffer. Does nothing if neither is open."""
         with contextlib.suppress(OSError):
             if self._socket is not None:
                 self._socket.close()
@@ -239,7 +240,7 @@ def _request(command: int, size: int) -> bytes:
 
 
 def need(data: bytes, size: int, source: str, what: str) -> None:
-    """:class:`ParseError` when a structure is cut short."""
+    """Raise :class:`ParseError` when a structure is truncated."""
     if len(data) < size:
         raise ParseError(source, f"{what}: {len(data)} bytes, {size} expected")
 

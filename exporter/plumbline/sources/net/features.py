@@ -1,10 +1,10 @@
-"""Which work is left to the port: offloads (``ethtool -k``), ``FEATURES_GET`` (Linux 5.7) or its ioctl.
+"""Work offloaded to the port (``ethtool -k``): ``FEATURES_GET`` (Linux 5.7) or its ioctl.
 
 https://docs.kernel.org/networking/ethtool-netlink.html#features-get
 
-A port answers in bits whose meaning differs from kernel to kernel; the kernel names them itself (string set
-``ETH_SS_FEATURES``, the same for all ports as long as it runs). ``ethtool -k`` folds them into the names that
-operators know ("tcp-segmentation-offload" is on when any ``tx-tcp*-segmentation`` is), and so do we.
+A port reports bits whose meaning differs between kernels. The kernel names them itself (string set
+``ETH_SS_FEATURES``, the same for all ports until a reboot). Like ``ethtool -k``, this module groups them under the
+names operators know: "tcp-segmentation-offload" is on when any ``tx-tcp*-segmentation`` is.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ OFFLOADS = {
     "ntuple-filters": "rx-ntuple-filter",
     "receive-hashing": "rx-hashing",
 }
-"""Name that ``ethtool -k`` prints → the kernel's features behind it (``off_flag_def`` in ethtool's common.c).
+"""Name that ``ethtool -k`` prints → the kernel features behind it (``off_flag_def`` in ethtool's common.c).
 
-The list is what the literature on storage networks names; ``ethtool -k`` has 50 more. Names that the running kernel
-lacks (UDP fragmentation since 4.14) give nothing."""
+These are the offloads that the literature on storage networks names; ``ethtool -k`` has 50 more. Names that the
+running kernel lacks (UDP fragmentation since 4.14) are omitted."""
 
 _HW, _ACTIVE, _NOCHANGE = 2, 4, 5
 _STRINGSETS, _NESTED, _MAX_FEATURES = 2, 0x8000, 4096
 _COUNTED = struct.Struct("=II")  # struct ethtool_gfeatures: cmd, number of blocks
-_BLOCKS = 4  # 128 features; only kernels before 5.7 are asked this way, and those have 60
+_BLOCKS = 4  # 128 features; only kernels before 5.7 need this call, and they have 60
 _BLOCK = struct.Struct("=4I")  # struct ethtool_get_features_block: available, requested, active, never changed
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureBits:
-    """One port's features; ``changeable``: those that ``ethtool -K`` can change, the others are fixed."""
+    """One port's features as bit masks; ``ethtool -K`` can set the ``changeable`` ones, the others are fixed."""
 
     active: int
     changeable: int
@@ -59,7 +59,7 @@ class FeatureBits:
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """One offload of one port, by the name that ``ethtool -k`` prints."""
+    """One offload of one port, under the name that ``ethtool -k`` prints."""
 
     name: str
     enabled: bool
@@ -67,7 +67,7 @@ class Offload:
 
 
 def parse_features(message: Message, *, source: str = "ethtool netlink: FEATURES_GET") -> tuple[int, FeatureBits]:
-    """A reply with compact bitsets → interface index and bits."""
+    """Parse a reply with compact bitsets → interface index and bits."""
     ifindex, found = fields(message, source=source)
     hardware, active, fixed = (
         parse_bitset(message.data, *found[kind], source=source).value if kind in found else 0
@@ -79,7 +79,7 @@ def parse_features(message: Message, *, source: str = "ethtool netlink: FEATURES
 
 
 def parse_features_structure(data: bytes, *, source: str = SOURCE) -> FeatureBits:
-    """``struct ethtool_gfeatures``. It says how many blocks the kernel has, and holds as many as were asked for."""
+    """Parse ``struct ethtool_gfeatures``. Its count is the kernel's blocks; it holds only as many as were requested."""
     need(data, _COUNTED.size, source, "GFEATURES")
     _cmd, blocks = _COUNTED.unpack_from(data)
     need(data, _COUNTED.size + min(blocks, _BLOCKS) * _BLOCK.size, source, "GFEATURES")
@@ -92,20 +92,20 @@ def parse_features_structure(data: bytes, *, source: str = SOURCE) -> FeatureBit
 
 
 def features_request(command: int) -> tuple[bytes, int]:
-    """The structure that asks for the features, and the size of the answer."""
+    """The request for the features, and the size of its reply."""
     return _COUNTED.pack(command, _BLOCKS), _COUNTED.size + _BLOCKS * _BLOCK.size
 
 
 def names_request() -> bytes:
-    """The payload that asks the kernel for the features' names."""
+    """The payload that requests the names of the features."""
     string_set = attribute(1, netlink.U32.pack(ETH_SS_FEATURES))
     return request(STRSET_GET) + attribute(_STRINGSETS | _NESTED, attribute(1 | _NESTED, string_set))
 
 
 def parse_names(message: Message, *, source: str = "ethtool netlink: STRSET_GET") -> tuple[str, ...]:
-    """A ``STRSET_GET`` reply with one string set → the strings by their index; unused ones are empty."""
+    """Parse a ``STRSET_GET`` reply with one string set → the strings by index; unused ones are empty."""
     data = message.data
-    # the reply's header names no interface: this set belongs to none
+    # the reply's header has no interface: this set is global
     top = {kind: span for kind, *span in attributes(data, message.start + 4, message.end, source=source)}
     names: dict[int, str] = {}
     for _, *string_set in attributes(data, *top.get(_STRINGSETS, (0, 0)), source=source):
@@ -120,7 +120,7 @@ def parse_names(message: Message, *, source: str = "ethtool netlink: STRSET_GET"
 
 
 def offload_masks(names: Sequence[str]) -> dict[str, int]:
-    """The kernel's feature names → the bits of each of :data:`OFFLOADS` that this kernel has."""
+    """Map each of :data:`OFFLOADS` that this kernel has to its bits in the kernel's feature ``names``."""
     masks = {}
     for offload, pattern in OFFLOADS.items():
         if mask := sum(1 << bit for bit, name in enumerate(names) if re.fullmatch(pattern, name)):

@@ -1,9 +1,9 @@
-"""Forward error correction in force (``ethtool --show-fec``): ``FEC_GET`` (Linux 5.13) or its ioctl.
+"""Forward error correction (FEC) in force (``ethtool --show-fec``): ``FEC_GET`` (Linux 5.13) or its ioctl.
 
 https://docs.kernel.org/networking/ethtool-netlink.html#fec-get
 
-From 25 Gb/s on both ends must correct the same way, or the link does not come up, or does and loses frames. The
-reply names the active mode by its link-mode bit; without a link there is none.
+From 25 Gb/s on, both ends must use the same FEC; otherwise the link stays down, or comes up and loses frames. The
+reply gives the active mode as a link-mode bit; without a link there is no active mode.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _BY_FLAG = {1 << 2: "off", 1 << 3: "rs", 1 << 4: "baser", 1 << 5: "llrs"}  # ETH
 
 
 def parse_fec(message: Message, *, source: str = "ethtool netlink: FEC_GET") -> tuple[int, str | None]:
-    """A ``FEC_GET`` reply → interface index and active mode, as ``ethtool --set-fec`` takes it: off, rs, baser, llrs.
+    """Parse a ``FEC_GET`` reply → interface index and active mode, named as in ``ethtool --set-fec``.
 
-    ``None``: nothing is active (no link), or a mode newer than this program.
+    Modes: off, rs, baser, llrs. ``None``: no active mode (no link), or one newer than this program.
     """
     ifindex, found = fields(message, source=source)
     if _ACTIVE not in found:
@@ -32,7 +32,7 @@ def parse_fec(message: Message, *, source: str = "ethtool netlink: FEC_GET") -> 
 
 
 def parse_fec_structure(data: bytes, *, source: str = SOURCE) -> str | None:
-    """``struct ethtool_fecparam``; a set of several modes is no answer."""
+    """Parse ``struct ethtool_fecparam``; ``None`` when several modes are set."""
     need(data, _FECPARAM.size, source, "GFECPARAM")
     _cmd, active, _configured, _reserved = _FECPARAM.unpack_from(data)
     return _BY_FLAG.get(active)

@@ -1,6 +1,6 @@
-"""Where the kernel keeps a generic-netlink family: its numbers differ from boot to boot. Asked through pyroute2.
+"""The numbers of a generic-netlink family, which differ from boot to boot. Uses pyroute2.
 
-Slow tier only: the library is asked once per start, what a scrape sends is :mod:`plumbline.sources.net.netlink`'s.
+Slow tier only: pyroute2 is used once per start; a scrape uses :mod:`plumbline.sources.net.netlink`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from plumbline.sources.net.netlink import Refused, raise_errno
 def resolve_family(name: str) -> int:
     """The message type of a generic-netlink family, e.g. ``ethtool`` (Linux 5.6).
 
-    :class:`~plumbline.errors.Unavailable` when this kernel does not have it.
+    :class:`~plumbline.errors.Unavailable` when this kernel lacks the family.
     """
     return _ask(name, lambda sock: int(sock.prid))
 
 
 def settings_group() -> int:
-    """The multicast group in which the kernel tells of changed ethtool settings (Linux 5.6).
+    """The multicast group that announces changed ethtool settings (Linux 5.6).
 
-    :class:`~plumbline.errors.Unavailable` when this kernel does not have it.
+    :class:`~plumbline.errors.Unavailable` when this kernel lacks it.
     """
     return _ask("ethtool", lambda sock: int(sock.mcast_groups["monitor"]))
 

@@ -1,8 +1,8 @@
 """InfiniBand and RoCE ports, from sysfs.
 
 https://docs.kernel.org/admin-guide/abi-stable.html#abi-sys-class-infiniband-device-ports-port-num-counters-…
-(Documentation/ABI/stable/sysfs-class-infiniband: what each counter is)
-https://github.com/torvalds/linux/blob/v6.12/drivers/infiniband/core/sysfs.c (the texts' formats)
+(Documentation/ABI/stable/sysfs-class-infiniband: the meaning of each counter)
+https://github.com/torvalds/linux/blob/v6.12/drivers/infiniband/core/sysfs.c (the file formats)
 https://enterprise-support.nvidia.com/s/article/understanding-mlx5-linux-counters-and-status-parameters (hw_counters)
 
 ::
@@ -15,9 +15,9 @@ https://enterprise-support.nvidia.com/s/article/understanding-mlx5-linux-counter
     /sys/class/infiniband/mlx4_0/ports/1/hw_counters/…              the driver's own
     /sys/class/infiniband/mlx4_0/device/net/ib0/mode                connected
 
-Each counter asks the adapter's firmware, which may take its time: this is no work for a scrape. Drivers without a
-performance agent say ``N/A (no PMA)`` or an error; those counters are absent. Error counters are 4 to 16 bits wide by
-the InfiniBand specification (PortCounters) and stay at their maximum until somebody resets them.
+Each counter queries the adapter's firmware, which may be slow, so a scrape does not read them. Drivers without a
+performance agent report ``N/A (no PMA)`` or an error; those counters are absent. Error counters are 4 to 16 bits wide
+by the InfiniBand specification (PortCounters) and stay at their maximum until someone resets them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ EVENTS = (
     "roce_slow_restart",
     "roce_slow_restart_trans",
 )
-"""Of the drivers' own counters those that tell loss, retransmission or congestion; a driver may have thousands."""
+"""The drivers' own counters that show loss, retransmission or congestion; a driver may have thousands of others."""
 
 _STATE = re.compile(r"([0-9]{1,2}): .*")
 _RATE = re.compile(r"([0-9]{1,5})(\.5)? Gb/sec \([0-9]{1,3}X ?\w*\)")
@@ -79,7 +79,7 @@ _NO_AGENT = "N/A"
 
 @dataclass(frozen=True, slots=True)
 class InfinibandPort:
-    """One port. ``None`` and ``""``: neither driver nor adapter says."""
+    """One port. ``None`` and ``""``: reported by neither driver nor adapter."""
 
     device: str
     port: str
@@ -95,24 +95,24 @@ class InfinibandPort:
     """1 sleep, 2 polling, 3 disabled, 4 port configuration training, 5 link up, 6 link error recovery, 7 phy test."""
     rate_mbps: int | None
     counters: Mapping[str, int]
-    """``counters/``; ``*_data`` in four octets."""
+    """``counters/``; ``*_data`` in units of four octets."""
     events: Mapping[str, int]
-    """``hw_counters/``, those of :data:`EVENTS`."""
+    """``hw_counters/``, only those in :data:`EVENTS`."""
 
     def octets(self, counter: str) -> int | None:
-        """A ``*_data`` counter in octets: the kernel gives it divided by four, whatever the number of lanes."""
+        """A ``*_data`` counter in octets: the kernel reports it divided by four, whatever the number of lanes."""
         value = self.counters.get(counter)
         return None if value is None else value * _OCTETS
 
 
 @dataclass(frozen=True, slots=True)
 class InfinibandReading:
-    """All ports, and by interface name whether IPoIB runs in connected mode (``False``: datagram)."""
+    """All ports, and whether IPoIB runs in connected mode, by interface name (``False``: datagram)."""
 
     ports: tuple[InfinibandPort, ...]
     ipoib_connected: Mapping[str, bool]
     skipped: tuple[tuple[str, str], ...] = ()
-    """Ports that were left out, and why."""
+    """Ports that were skipped, and why."""
 
 
 def parse_state(text: str, *, source: str) -> int:
@@ -137,7 +137,7 @@ def parse_counter(text: str, *, source: str) -> int | None:
 
 
 def read_infiniband(roots: Roots) -> InfinibandReading:
-    """Every port of every adapter; ``Unavailable`` where there is none. A port that is dead or unclear is skipped."""
+    """Every port of every adapter; ``Unavailable`` when there is none. A dead or malformed port is skipped."""
     root = roots.sys / "class" / "infiniband"
     ports: list[InfinibandPort] = []
     skipped: list[tuple[str, str]] = []
@@ -170,7 +170,7 @@ def _read_port(device_path: Path, device: str, port: str, netdevs: Mapping[str, 
     state = sysfs.read_parsed(path / "state", parse_state)
     physical_state = sysfs.read_parsed(path / "phys_state", parse_state)
     if state is None and physical_state is None:
-        return None  # the adapter is gone or its firmware is dead: every file is an error
+        return None  # the adapter is gone or its firmware is dead: every file returns an error
     return InfinibandPort(
         device,
         port,
@@ -193,7 +193,7 @@ def _counters(directory: Path, names: tuple[str, ...]) -> dict[str, int]:
 
 
 def _netdevs(device_path: Path) -> dict[str, int]:
-    """Interfaces of the adapter and the port each one stands on, from 0; IPoIB children come after their parents."""
+    """The adapter's interfaces → the port of each, from 0; IPoIB children follow their parents."""
     root = device_path / "device" / "net"
     names = {}
     for name in sorted(sysfs.entries(root), key=len):

@@ -1,8 +1,8 @@
-"""What can be turned at a port: channels, coalescing, offloads, link modes, FEC; and whether a transceiver is in it.
+"""A port's settings: channels, coalescing, offloads, link modes, FEC; and whether a transceiver is plugged in.
 
-The slow tier. Each part fails for itself. Settings are those of hardware ports and of what stands on them (bond,
-team, VLAN). Software ends are no ports of the node, and a host with containers has hundreds; but inside a container
-one of them is all there is, so where there is no hardware they are reported.
+Slow tier. Each part fails independently. Settings are read of hardware ports and of links stacked on them (bond, team,
+VLAN). Ends of software links are no ports of the node, and a host with containers has hundreds of them. Inside a
+container, though, such an end is the only link, so without hardware these are reported.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ T = TypeVar("T")
 
 _GFEATURES, _GLINKSETTINGS = 0x3A, 0x4C
 STACKED_KINDS = frozenset({"bond", "team", "vlan"})
-"""Software links that have the speed of the ports below; others make one up (veth: 10 Gb/s, tun: 10 Mb/s)."""
+"""Software links with the speed of the ports below; other kinds invent one (veth: 10 Gb/s, tun: 10 Mb/s)."""
 _CONTAINER_KINDS = frozenset({"veth", "macvlan", "ipvlan", "tun"})
 
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """By interface index; a part that failed holds its error, which the scrape then raises."""
+    """Settings by interface index. A part that failed holds its error, which the scrape then raises."""
 
     channels: Mapping[int, Channels] | PlumblineError = field(default_factory=dict)
     coalescing: Mapping[int, Coalescing] | PlumblineError = field(default_factory=dict)
     offloads: Mapping[int, tuple[Offload, ...]] | PlumblineError = field(default_factory=dict)
     linkmodes: Mapping[int, LinkModes] | PlumblineError = field(default_factory=dict)
-    """Of hardware and of :data:`STACKED_KINDS`."""
+    """Of hardware ports and :data:`STACKED_KINDS`."""
     fec: Mapping[int, str | None] | PlumblineError = field(default_factory=dict)
     connectors: Mapping[int, int | None] | PlumblineError = field(default_factory=dict)
     """``PORT_*`` of hardware ports."""
     offload_masks: Mapping[str, int] = field(default_factory=dict)
-    """What this kernel's feature bits mean."""
+    """Bits of each offload in this kernel's features."""
 
 
 class KnobsReader:
-    """Looks them up."""
+    """Reads the settings."""
 
     def __init__(self, generic: Netlink, ioctl: Ethtool) -> None:
         self._generic, self._ioctl = generic, ioctl
         self._settings = SettingsReader(generic)
 
     def read(self, family: int | None, links: Mapping[int, Link], known: Knobs) -> Knobs:
-        """Of those of ``links`` that count as ports; only the meaning of feature bits is taken from ``known``."""
+        """Read the settings of the ports among ``links``; only the meaning of feature bits is reused from ``known``."""
         hardware = {index: link for index, link in links.items() if link.hardware}
         stacked = {index: link for index, link in links.items() if link.hardware or link.kind in STACKED_KINDS}
         ends = {index: link for index, link in links.items() if link.kind in _CONTAINER_KINDS}
@@ -95,7 +95,7 @@ class KnobsReader:
         if family is not None:
             reply = self._generic.get(family, features.names_request())
             return features.offload_masks(features.parse_names(reply) if reply else ())
-        # the names are the kernel's: whichever port answers
+        # the names are the same for all ports: any port may answer
         answers = each(ports, lambda device: self._ioctl.strings(device, ETH_SS_FEATURES))
         return features.offload_masks(next((names for names in answers.values() if names), ()))
 
@@ -103,7 +103,7 @@ class KnobsReader:
         return features.parse_features_structure(self._ioctl.call(device, *features.features_request(_GFEATURES)))
 
     def _link_settings(self, device: bytes) -> LinkModes:
-        """Two calls: how many words a set of modes has on this kernel, then the sets."""
+        """Two calls: the first gets the number of words in a set of modes on this kernel, the second the sets."""
         size = link_settings_request(_GLINKSETTINGS, 0)
         count = link_modes_words(self._ioctl.call(device, size, len(size)))
         request = link_settings_request(_GLINKSETTINGS, count)

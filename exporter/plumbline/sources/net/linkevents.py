@@ -1,12 +1,12 @@
-"""Tells when network links changed: appeared, vanished, went up or down, were renamed, were set otherwise.
+"""Reports when network links change: appear, vanish, go up or down, or get a new name or new settings.
 
 https://man7.org/linux/man-pages/man7/rtnetlink.7.html (multicast group ``RTNLGRP_LINK``)
 https://docs.kernel.org/networking/ethtool-netlink.html (multicast group ``monitor``: rings, channels, coalescing …
-changed by ``ethtool``, of which most drivers' links see nothing)
+changed by ``ethtool``; most drivers send no link event for these)
 
-Only *that* something changed, never what: whoever is told looks for himself. So a burst is one call, and when the
-kernel's queue runs over (``ENOBUFS``) nothing is lost that matters. An event is a hint; the owner refreshes on a
-timer as well.
+Only the fact of a change is reported, not its content: the receiver reads the state itself. So a burst results in one
+call, and losing events to a full kernel queue (``ENOBUFS``) does no harm. An event is a hint; the owner also refreshes
+on a timer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class LinkEvents:
-    """A thread between :meth:`start` and :meth:`stop`, of this network namespace."""
+    """Listens in a thread between :meth:`start` and :meth:`stop`, in this network namespace."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class LinkEvents:
     ) -> None:
         """``on_change`` is called in the thread, ``settle_s`` after the first event of a burst.
 
-        ``settings_group`` tells ethtool's multicast group, which is heard as well; asked at the start.
+        ``settings_group`` returns ethtool's multicast group, to listen there as well; called by :meth:`start`.
         """
         self._on_change, self._settings_group, self._settle_s = on_change, settings_group, settle_s
         self._thread: threading.Thread | None = None
@@ -51,13 +51,13 @@ class LinkEvents:
         self._sockets: list[socket.socket] = []
 
     def start(self) -> None:
-        """Begin to listen; ``OSError`` when the kernel refuses the socket. Events from now on are seen."""
+        """Begin to listen; ``OSError`` when the kernel refuses the socket. No event after this is missed."""
         if self._thread is not None:
             return
         with contextlib.ExitStack() as opened:
             sockets = [opened.enter_context(_listen(NETLINK_ROUTE, _RTNLGRP_LINK))]
             if self._settings_group is not None:
-                # without it (before Linux 5.6) settings are found by the periodic look
+                # without it (before Linux 5.6), the periodic refresh finds changed settings
                 with contextlib.suppress(PlumblineError, OSError):
                     sockets.append(opened.enter_context(_listen(NETLINK_GENERIC, self._settings_group())))
             wake_read, self._wake = os.pipe2(os.O_CLOEXEC)
@@ -67,11 +67,11 @@ class LinkEvents:
         self._thread = threads.start("link-events", self._run, until=self._stopping)
 
     def stop(self) -> None:
-        """End the thread, at once (unless it is inside ``on_change``, which it waits for)."""
+        """Stop the thread at once; if it is inside ``on_change``, wait for that to return."""
         if self._thread is None or self._wake is None:
             return
         self._stopping.set()
-        os.close(self._wake)  # the other end becomes readable
+        os.close(self._wake)  # makes the other end readable
         self._thread.join()
         self._thread, self._wake = None, None
         os.close(self._woken)

@@ -1,6 +1,6 @@
-"""What rarely changes about links and is no port's: churn of bonds' slaves, and which links carry Ceph's traffic.
+"""Rarely changing facts about links, not ports: churn of bond slaves, and which links carry Ceph's traffic.
 
-The slow tier, as :mod:`.portfacts`: read at start, on link events and every few minutes, never in a scrape.
+Slow tier, like :mod:`.portfacts`: read at start, on link events and every few minutes, never in a scrape.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 
 
 class LinkFacts:
-    """The latest of both; one thread refreshes, any may look."""
+    """The latest churn and roles; one thread refreshes, any thread may read."""
 
     def __init__(self, *, roots: Roots, transport: Transport, configured: Callable[[], Configured]) -> None:
-        """``configured`` gives the devices that the configuration names as Ceph's, at each look."""
+        """``configured`` returns the devices that the configuration assigns to Ceph, at each refresh."""
         self._roots, self._configured = roots, configured
         self._route = Netlink(transport, source="netlink route")
         self._failure = ""
@@ -30,7 +30,7 @@ class LinkFacts:
         self.roles: tuple[Role, ...] = ()
 
     def refresh(self, _cancel: threading.Event | None = None) -> None:
-        """Read both anew. What fails is said once and stays as it was last known."""
+        """Read both again. A failure is logged once and leaves the last known value."""
         self.churns = read_churns(
             self._roots, on_skip=lambda item, reason: log.debug("bond %s left out: %s", item, reason)
         )

@@ -1,10 +1,10 @@
-"""Speed, duplex and negotiation of a link, and what its port could do: ``LINKMODES_GET`` (Linux 5.6) or its ioctl.
+"""A link's speed, duplex and negotiation, and what its port supports: ``LINKMODES_GET`` (Linux 5.6) or its ioctl.
 
 https://docs.kernel.org/networking/ethtool-netlink.html#linkmodes-get
 https://github.com/torvalds/linux/blob/v6.18/include/uapi/linux/ethtool.h (``ETHTOOL_LINK_MODE_*_BIT``)
 
-Slow tier: many drivers ask their firmware or the PHY. Both forms are wide enough: the speed has 32 bits, the modes
-have as many as the kernel knows; the older ``ETHTOOL_GSET`` is blind beyond 32 modes, which is all of 100G.
+Slow tier: many drivers query their firmware or the PHY. Both forms are wide enough: the speed has 32 bits, and there
+are as many modes as the kernel knows. The older ``ETHTOOL_GSET`` stops at 32 modes, so it misses all of 100G.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ SPEEDS_MBPS = {
     400_000: (69, 70, 71, 72, 73, 85, 86, 87, 88, 89, 109, 110, 111, 112, 113, 114),
     800_000: (93, 94, 95, 96, 97, 98, 115, 116, 117, 118, 119, 120),
 }
-"""Speed in Mb/s → bits of the modes that have it, as of Linux 6.18. Bits that stand nowhere here are media, pause,
-FEC, or newer than this table; those are passed over."""
+"""Speed in Mb/s → bits of the modes with that speed, as of Linux 6.18. All other bits (media, pause, FEC, or newer than
+this table) are ignored."""
 _MASKS = tuple((mbps, sum(1 << bit for bit in bits)) for mbps, bits in sorted(SPEEDS_MBPS.items(), reverse=True))
 _CAN_NEGOTIATE, _FIBRE = 1 << 6, 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class LinkModes:
-    """One link; ``None``: there is none, or the driver does not know."""
+    """One link; ``None``: no such value, or unknown to the driver."""
 
     speed_mbps: int | None = None
     full_duplex: bool | None = None
     autonegotiation: bool | None = None
-    """On or off; ``None`` also where it is off because the port can't."""
+    """On or off; ``None`` also where it is off because the port does not support it."""
     max_speed_mbps: int | None = None
-    """The fastest supported mode; drivers that look at the plugged-in module name only what that can do."""
+    """The fastest supported mode; drivers that check the plugged-in module list only its modes."""
     fibre: bool = False
     """The port supports fibre."""
     port: int | None = None
-    """Connector (``PORT_*``); only the ioctl says it here."""
+    """Connector (``PORT_*``); only the ioctl reports it here."""
 
 
 def parse_linkmodes(message: Message, *, source: str = "ethtool netlink: LINKMODES_GET") -> tuple[int, LinkModes]:
-    """A reply with compact bitsets → interface index and link. The mask of "our" modes is what is supported."""
+    """Parse a reply with compact bitsets → interface index and link. The mask of "our" modes is the supported modes."""
     ifindex, found = fields(message, source=source)
 
     def number(kind: int) -> int | None:
@@ -74,7 +74,7 @@ def parse_linkmodes(message: Message, *, source: str = "ethtool netlink: LINKMOD
 
 
 def parse_link_settings(data: bytes, *, source: str = SOURCE) -> LinkModes:
-    """``struct ethtool_link_settings`` and its three sets of modes, of which the first is what is supported."""
+    """Parse ``struct ethtool_link_settings`` and its three sets of modes, the first of which is the supported modes."""
     need(data, _SETTINGS.size, source, "GLINKSETTINGS")
     _cmd, speed, duplex, port, _phy, autoneg, _mdio, _mdix, _mdix_set, count = _SETTINGS.unpack_from(data)
     size = 4 * max(count, 0)
@@ -84,21 +84,21 @@ def parse_link_settings(data: bytes, *, source: str = SOURCE) -> LinkModes:
 
 
 def link_modes_words(data: bytes, *, source: str = SOURCE) -> int:
-    """How many words a set of modes has: the kernel's answer to a request for none is that number, negative."""
+    """Words in a set of modes: asked for 0 words, the kernel answers with that number, negated."""
     need(data, _SETTINGS.size, source, "GLINKSETTINGS")
     *_, count = _SETTINGS.unpack_from(data)
     return max(0, -int(count))
 
 
 def link_settings_request(command: int, count: int) -> bytes:
-    """The structure that asks for modes in sets of ``count`` words."""
+    """The request for modes, in sets of ``count`` words."""
     return _SETTINGS.pack(command, 0, 0, 0, 0, 0, 0, 0, 0, count) + bytes(12 * count)
 
 
 def _link_modes(
     speed: int | None, duplex: int | None, autoneg: int | None, supported: int, port: int | None = None
 ) -> LinkModes:
-    # some drivers say 0 instead of "unknown" while the link is down; nothing runs at 0
+    # some drivers report 0 instead of "unknown" while the link is down; no link runs at 0
     return LinkModes(
         speed_mbps=None if speed in (None, 0, _UNKNOWN_SPEED) else speed,
         full_duplex=None if duplex is None else _FULL_DUPLEX.get(duplex),

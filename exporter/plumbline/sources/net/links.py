@@ -3,12 +3,12 @@
 https://docs.kernel.org/networking/statistics.html
 https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/if_link.h (``IFLA_*``, ``struct rtnl_link_stats64``)
 
-The kernel's own numbers, unfolded: ``/proc/net/dev`` adds ``rx_missed_errors`` to "drop" and length, CRC and
-overrun errors to "frame". Sysfs has them unfolded too, but reading 24 files per interface waits for the RTNL lock at
-each of them and has stopped hosts with many interfaces for seconds.
+These are the kernel's separate counters: ``/proc/net/dev`` adds ``rx_missed_errors`` to "drop", and length, CRC and
+overrun errors to "frame". Sysfs has separate counters too, but each of its 24 files per interface waits for the RTNL
+lock, which has stalled hosts with many interfaces for seconds.
 
-Links are named tuples and not dataclasses: 200 of them are made per scrape, and a frozen dataclass of 15 fields
-costs 4 µs, a tuple half of one.
+Links are named tuples and not dataclasses: a scrape creates 200 of them, and a frozen dataclass of 15 fields costs
+4 µs, a tuple half a µs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _LINK_STATE = (_ADDRESS, _IFNAME, _MTU, _MASTER, _OPERSTATE, _LINKINFO, _STATS64
 _WANTED = frozenset((*_LINK_STATE, _CARRIER, _CARRIER_CHANGES, _PARENT, _PARENT_BUS, _LINK, _LINK_NETNSID))
 _INFO_KIND, _INFO_SLAVE_KIND = 1, 4
 _BOND = "bond"
+# real ports; kernels before 5.14 do not show that by naming the parent device
 _HARDWARE_KINDS = frozenset({"ipoib", "dsa"})
-"""Kinds that are real ports; kernels before 5.14 do not say so by naming the parent device."""
 
 
 class OperState(IntEnum):
@@ -49,9 +49,9 @@ class OperState(IntEnum):
 
 
 class LinkStats(NamedTuple):
-    """``struct rtnl_link_stats64``, in its order; packets or bytes since the device was made (or its driver reset).
+    """``struct rtnl_link_stats64``, in its order: packets or bytes since creation of the device (or a driver reset).
 
-    The last two came with Linux 4.6 and 5.19 and are ``None`` before.
+    The last two fields came with Linux 4.6 and 5.19 and are ``None`` before.
     """
 
     rx_packets: int
@@ -86,13 +86,13 @@ _STATS = {count: struct.Struct(f"={count}Q") for count in range(_ALWAYS, len(Lin
 
 
 class Link(NamedTuple):
-    """One interface. ``None`` and ``""``: the kernel does not say."""
+    """One interface. ``None`` and ``""``: not reported by the kernel."""
 
     ifindex: int
     name: str
-    """Safe as a label: bytes that are not UTF-8 are written ``\\xff``, so that two such names stay two."""
+    """Safe as a label: bytes that are not UTF-8 become ``\\xff``, so two such names stay distinct."""
     raw_name: bytes
-    """What the kernel calls it; ioctls want this one."""
+    """The kernel's name for it, as ioctls need it."""
     kind: str
     """``veth``, ``bridge``, ``vlan``, ``bond`` …; empty for a plain device."""
     flags: int
@@ -108,29 +108,29 @@ class Link(NamedTuple):
     parent_bus: str
     stats: LinkStats | None
     lower_index: int = 0
-    """``IFLA_LINK``: what a VLAN or tunnel stands on (of a veth: its other end); 0: none in this namespace."""
+    """``IFLA_LINK``: the link below a VLAN or tunnel, or the peer of a veth; 0: none in this namespace."""
     slave_kind: str = ""
-    """Kind of the master it belongs to, as the master's driver names itself: ``bond``, ``bridge`` …"""
+    """Kind of the master it belongs to, as reported by the master's driver: ``bond``, ``bridge`` …"""
     bond_info: bytes = b""
     """``IFLA_LINKINFO`` of bonds and their slaves, for :mod:`.bonding`; empty for every other link."""
 
     @property
     def hardware(self) -> bool:
-        """A port with a driver behind it, real or paravirtual; not a link made of software."""
+        """Whether it is a port with a driver behind it, real or paravirtual, and not a software link."""
         if self.flags & IFF_LOOPBACK:
             return False
         return not self.kind or bool(self.parent) or self.kind in _HARDWARE_KINDS
 
     @property
     def up(self) -> bool:
-        """Able to carry frames. Some devices (loopback, tun) never set a state: there the carrier decides."""
+        """Whether it can carry frames. Some devices (loopback, tun) never set a state; for them the carrier decides."""
         if self.operstate == OperState.UNKNOWN:
             return bool(self.flags & IFF_UP) and self.carrier is not False
         return self.operstate == OperState.UP
 
 
 def parse_link(message: Message, *, source: str = "netlink route") -> Link:
-    """One ``RTM_NEWLINK`` message; :class:`ParseError` when an attribute is not what it must be."""
+    """Parse one ``RTM_NEWLINK`` message; :class:`ParseError` when an attribute is malformed or there is no name."""
     data, position, end = message.data, message.start, message.end
     if end - position < _IFINFO.size:
         raise ParseError(source, f"a link of {end - position} bytes")
@@ -138,7 +138,7 @@ def parse_link(message: Message, *, source: str = "netlink route") -> Link:
     position += _IFINFO.size
     found: dict[int, tuple[int, int]] = {}
     unpack = ATTRIBUTE.unpack_from
-    # netlink.attributes() written out: called 45 times per link, the generator would be half of the whole cost
+    # netlink.attributes() inlined: called 45 times per link, the generator would take half of the total time
     while position + 4 <= end:
         length, kind = unpack(data, position)
         if length < 4 or position + length > end:
@@ -170,7 +170,7 @@ def parse_link(message: Message, *, source: str = "netlink route") -> Link:
         label(_text(data, get(_PARENT))),
         label(_text(data, get(_PARENT_BUS))),
         _stats(data, get(_STATS64), source),
-        # with a namespace beside it the index is of that namespace: another link may have it here
+        # with a namespace ID, the index belongs to that namespace: a different link may have it here
         0 if _LINK_NETNSID in found else _number(data, get(_LINK), source) or 0,
         slave_kind,
         data[info[0] : info[1]] if info and _BOND in (kind_name, slave_kind) else b"",
@@ -178,7 +178,7 @@ def parse_link(message: Message, *, source: str = "netlink route") -> Link:
 
 
 def read_links(route: Netlink) -> dict[int, Link]:
-    """All interfaces of this network namespace by index, in the kernel's order."""
+    """All interfaces of this network namespace by index, in the kernel's order; an empty list is an error."""
     dump = route.dump(RTM_GETLINK, _IFINFO.pack(0, 0, 0, 0, 0))
     if dump.error:
         netlink.raise_errno(dump.error, "netlink route: RTM_GETLINK")
@@ -193,7 +193,7 @@ def read_links(route: Netlink) -> dict[int, Link]:
 
 
 def label(name: bytes) -> str:
-    """A kernel string as label value. An interface's name is bytes without ``/``, ``:`` and blanks, nothing more."""
+    """Decode a kernel string for use as a label. Interface names are bytes, with no ``/``, ``:`` or blank in them."""
     return name.decode("utf-8", "backslashreplace")
 
 

@@ -1,6 +1,6 @@
-"""Over how many ports a network device sends: those at the bottom of its stack of VLANs, bonds, teams and bridges.
+"""How many ports a network device sends over: the bottom devices of its stack of VLANs, bonds, teams and bridges.
 
-``/sys/class/net/<device>/lower_<other>`` is a link to each device that ``<device>`` stands on
+``/sys/class/net/<device>/lower_<other>`` is a link to each device directly below ``<device>``
 (``netdev_adjacent_sysfs_add`` in https://github.com/torvalds/linux/blob/v6.12/net/core/dev.c)::
 
     /sys/class/net/bond0.100/lower_bond0
@@ -13,12 +13,12 @@ from __future__ import annotations
 from plumbline.core.roots import Roots
 
 _PREFIX = "lower_"
+# the kernel's own limit (``MAX_NEST_DEV``)
 _DEEPEST = 8
-"""The kernel's own limit (``MAX_NEST_DEV``)."""
 
 
 def read_lower_ports(device: str, roots: Roots) -> int:
-    """At least 1, also of a device that is not there."""
+    """The number of bottom ports; at least 1, even if the device does not exist."""
     return len(_bottom(device, roots, _DEEPEST))
 
 

@@ -1,14 +1,14 @@
-"""Netlink, as little of it as the scrape needs: one request out, the kernel's replies in, attributes walked.
+"""The part of netlink that a scrape needs: send one request, receive the kernel's replies, walk their attributes.
 
 https://docs.kernel.org/userspace-api/netlink/intro.html
 https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/netlink.h
 
-A dump of 200 interfaces is two system calls and some 200 kB of structs. A general library turns each of them into
-nested dictionaries (18 ms for 104 interfaces); walking the attributes with :mod:`struct` takes a tenth of that,
-which is why the scrape has its own. Everything here is native byte order: netlink never leaves the host.
+A dump of 200 interfaces takes two system calls and some 200 kB of structs. A general library turns each of them into
+nested dictionaries (18 ms for 104 interfaces); walking the attributes with :mod:`struct` takes a tenth of that, so the
+scrape has its own code. Everything is in native byte order: netlink never leaves the host.
 
-A message is ``nlmsghdr`` (length, type, flags, sequence, port: 16 bytes) and a payload; the payload a fixed header
-of its family and attributes ``nlattr`` (length, type: 4 bytes, then the value, padded to 4).
+A message is ``nlmsghdr`` (length, type, flags, sequence, port: 16 bytes) and a payload. The payload is a fixed header
+of its family, then attributes ``nlattr`` (length, type: 4 bytes, then the value, padded to 4).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ NETLINK_ROUTE, NETLINK_GENERIC = 0, 16
 NLMSG_ERROR, NLMSG_DONE, NLMSG_OVERRUN = 0x2, 0x3, 0x4
 NLM_F_REQUEST, NLM_F_DUMP = 0x1, 0x300
 NLM_F_DUMP_INTR = 0x10
-"""Set on replies of a dump during which the dumped objects changed: some may be missing or there twice."""
+"""Set on replies of a dump whose objects changed meanwhile: some may be missing or duplicated."""
 NLA_TYPE_MASK = 0x3FFF
-"""The upper two bits of an attribute's type say "nested" and "network byte order"."""
+"""The upper two bits of an attribute's type are the flags "nested" and "network byte order"."""
 
 HEADER = struct.Struct("=IHHII")
 ATTRIBUTE = struct.Struct("=HH")
@@ -57,17 +57,17 @@ class Transport(Protocol):
         """Send one message."""
 
     def receive(self) -> bytes:
-        """One datagram of messages; :class:`PlumblineError` when none comes in time."""
+        """Receive one datagram of messages; :class:`PlumblineError` when none arrives in time."""
 
     def reset(self) -> None:
-        """Forget everything under way, so that no late reply is taken for the answer to a later request."""
+        """Drop all pending requests, so that a late reply is not taken for the answer to a later request."""
 
     def close(self) -> None:
-        """Give back what is open; the next request opens it again."""
+        """Release open resources; the next request reopens them."""
 
 
 class Message(NamedTuple):
-    """One message inside ``data``: its payload is ``data[start:end]``."""
+    """One message inside ``data``; its payload is ``data[start:end]``."""
 
     type: int
     flags: int
@@ -79,14 +79,14 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """What a dump gave. ``error`` is set when it broke off half way (one ill device does that): an errno."""
+    """The result of a dump. ``error`` is an errno, set when the dump broke off (one faulty device can do that)."""
 
     messages: tuple[Message, ...]
     error: int = 0
 
 
 def parse_messages(data: bytes, *, source: str) -> Iterator[Message]:
-    """The messages of one datagram; :class:`ParseError` where a length is impossible."""
+    """The messages of one datagram; :class:`ParseError` when a length is impossible."""
     position, size = 0, len(data)
     while position < size:
         if size - position < HEADER.size:
@@ -99,7 +99,7 @@ def parse_messages(data: bytes, *, source: str) -> Iterator[Message]:
 
 
 def attributes(data: bytes, start: int, end: int, *, source: str) -> Iterator[tuple[int, int, int]]:
-    """``(type, value start, value end)`` of each attribute in ``data[start:end]``, without flag bits."""
+    """``(type, value start, value end)`` of each attribute in ``data[start:end]``; types have no flag bits."""
     position = start
     while position + 4 <= end:
         length, kind = ATTRIBUTE.unpack_from(data, position)
@@ -113,19 +113,19 @@ def attributes(data: bytes, start: int, end: int, *, source: str) -> Iterator[tu
 
 
 def unsigned(data: bytes, start: int, end: int, *, source: str) -> int:
-    """An attribute's value as a number, whatever its width (drivers and kernels differ: u8, u32 and u64 occur)."""
+    """An attribute's value as a number of 1, 2, 4 or 8 bytes (the width differs between drivers and kernels)."""
     if end - start not in (1, 2, 4, 8):
         raise ParseError(source, f"a number of {end - start} bytes at byte {start}")
     return int.from_bytes(data[start:end], sys.byteorder)
 
 
 def attribute(kind: int, value: bytes) -> bytes:
-    """One attribute, padded."""
+    """Build one padded attribute."""
     return ATTRIBUTE.pack(4 + len(value), kind) + value + b"\0" * (-len(value) % 4)
 
 
 class Netlink:
-    """Requests over one transport. Not for several threads at once: each thread has its own."""
+    """Sends requests over one transport. Not thread-safe: each thread needs its own."""
 
     def __init__(self, transport: Transport, *, source: str) -> None:
         """``source`` names the interface in errors, e.g. ``netlink route``."""
@@ -135,9 +135,9 @@ class Netlink:
     def dump(self, kind: int, payload: bytes) -> Dump:
         """All replies to a dump request.
 
-        A dump that the kernel marks as interrupted is done again, three times at most; after that the last one is
-        taken as it is (on a host where containers come and go all the time it may never be undisturbed), so a
-        caller identifies objects by their index and not by their place.
+        A dump that the kernel marks as interrupted is repeated, up to three attempts in all. The last one is then used
+        as it is: on a host where containers come and go all the time, no dump may be undisturbed. So callers must
+        identify objects by their index, not by their position.
         """
         for _ in range(_DUMP_ATTEMPTS):
             with self._clean():
@@ -147,7 +147,7 @@ class Netlink:
         return dump
 
     def get(self, kind: int, payload: bytes) -> Message | None:
-        """The reply to a request for one object; ``None`` when the kernel has nothing to say."""
+        """The reply to a request for one object; ``None`` when the kernel only acknowledges it."""
         with self._clean():
             replies = self._collect(self._send(kind, payload, NLM_F_REQUEST), dump=False)
         return replies.messages[0] if replies.messages else None
@@ -162,7 +162,7 @@ class Netlink:
         while True:
             for message in parse_messages(self._transport.receive(), source=self._source):
                 if message.sequence != sequence:
-                    continue  # the answer to something given up earlier
+                    continue  # the answer to an abandoned request
                 if message.type == NLMSG_DONE:
                     return Dump(tuple(replies), self._errno(message))
                 if message.type == NLMSG_ERROR:
@@ -179,7 +179,7 @@ class Netlink:
 
     def _errno(self, message: Message) -> int:
         if message.end - message.start < 4:
-            return 0  # NLMSG_DONE of old kernels is empty
+            return 0  # old kernels send an empty NLMSG_DONE
         return abs(int(_ERRNO.unpack_from(message.data, message.start)[0]))
 
     @contextlib.contextmanager
@@ -192,7 +192,7 @@ class Netlink:
 
 
 class Refused(Unavailable):
-    """The kernel said no in a way that is normal somewhere: no such device, no support, no permission."""
+    """The kernel refused for an ordinary reason: no such device, no support, no permission."""
 
     def __init__(self, code: int, source: str) -> None:
         self.code = code
@@ -200,7 +200,7 @@ class Refused(Unavailable):
 
 
 class Failed(PlumblineError):
-    """The kernel said no in a way that should not happen."""
+    """The kernel refused for a reason that should not occur."""
 
     def __init__(self, code: int, source: str) -> None:
         self.code = code
@@ -208,13 +208,13 @@ class Failed(PlumblineError):
 
 
 def raise_errno(code: int, source: str) -> None:
-    """:class:`Refused` or :class:`Failed`, as the errno deserves; nothing for 0."""
+    """Raise :class:`Refused` or :class:`Failed`, depending on the errno; do nothing for 0."""
     if code:
         raise (Refused if code in _NORMAL else Failed)(code, source)
 
 
 def skip_reason(error: PlumblineError) -> str:
-    """Why one device was left out, as a short label value."""
+    """Why one device was skipped, as a short label value."""
     if isinstance(error, ParseError):
         return "malformed"
     if isinstance(error, Refused | Failed):
@@ -223,16 +223,16 @@ def skip_reason(error: PlumblineError) -> str:
 
 
 def _describe(code: int, source: str) -> str:
-    # ENOTSUP is the same number, and the name that errno.errorcode happens to know
+    # ENOTSUP is the same number, and errno.errorcode happens to use that name
     name = "EOPNOTSUPP" if code == errno.EOPNOTSUPP else errno.errorcode.get(code, f"errno {code}")
     return f"{source}: {name} ({os.strerror(code)})"
 
 
 class NetlinkSocket:
-    """The real transport: opened at the first request, closed by :meth:`close` (and opened again when used again).
+    """The real transport: opened at the first request, closed by :meth:`close`, and reopened by a later request.
 
-    ``timeout_s`` bounds the wait for each datagram. The kernel answers a dump inside the ``send`` itself and may
-    wait there for the RTNL lock, as ``ip link`` would; that wait has no limit of ours.
+    ``timeout_s`` bounds the wait for each datagram. The kernel answers a dump inside ``send`` and may wait there for
+    the RTNL lock, as ``ip link`` would; that wait has no timeout.
     """
 
     def __init__(self, protocol: int, *, timeout_s: float = 2.0) -> None:
@@ -250,7 +250,7 @@ class NetlinkSocket:
             raise_errno(error.errno or errno.EIO, "netlink socket")
 
     def receive(self) -> bytes:
-        """One datagram of the kernel."""
+        """Receive one datagram from the kernel."""
         if self._socket is None:
             raise PlumblineError("netlink socket: nothing was asked")
         try:
@@ -267,11 +267,11 @@ class NetlinkSocket:
         return bytes(memoryview(self._buffer)[:size])
 
     def reset(self) -> None:
-        """Close; the next request gets a new socket, which no old reply can reach."""
+        """Close the socket; old replies can't reach the new one that the next request opens."""
         self.close()
 
     def close(self) -> None:
-        """Give the file descriptor back. Harmless when there is none."""
+        """Release the file descriptor. Does nothing if none is open."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -279,7 +279,7 @@ class NetlinkSocket:
     def _open(self) -> socket.socket:
         sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, self._protocol)
         try:
-            # not settimeout(): that makes Python poll() before every call, twice the system calls
+            # not settimeout(): with it Python calls poll() before every call, doubling the system calls
             seconds, fraction = divmod(self._timeout_s, 1)
             sock.setsockopt(
                 socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", int(seconds), int(fraction * 1e6))

@@ -1,8 +1,8 @@
-"""The node's network ports as a scrape reads them.
+"""The node's network ports, as read by a scrape.
 
-One ``RTM_GETLINK`` dump for all links, one ``PAUSE_GET`` dump where a port has flow control, and one ``GSTATS`` ioctl
-for each port whose driver has rules that need it; nothing more for software links. What rarely changes comes from
-:mod:`.portfacts` and :mod:`.knobs`, looked up by :meth:`NetworkReader.refresh`.
+It takes one ``RTM_GETLINK`` dump for all links, one ``PAUSE_GET`` dump if a port has flow control, and one ``GSTATS``
+ioctl per port whose driver rules need it; software links need nothing more. :meth:`NetworkReader.refresh` reads what
+rarely changes, through :mod:`.portfacts` and :mod:`.knobs`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SHARED_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LinksReading:
-    """All links, and the speeds in Mb/s of those that have one, by interface index."""
+    """All links, and the known speeds in Mb/s by interface index."""
 
     links: tuple[Link, ...]
     speeds_mbps: Mapping[int, int]
@@ -45,7 +45,7 @@ class LinksReading:
 
 @dataclass(frozen=True, slots=True)
 class PortLosses:
-    """One link's identity and losses. For software links ``driver`` is their kind."""
+    """One link's identity and losses. For software links, ``driver`` is their kind."""
 
     device: str
     driver: str
@@ -75,7 +75,7 @@ class PortPause:
 
 @dataclass(frozen=True, slots=True)
 class PortModes:
-    """One hardware port's link; ``fec`` and ``transceiver`` are ``None`` where not known."""
+    """The link modes of one hardware port; ``fec`` and ``transceiver`` are ``None`` where unknown."""
 
     device: str
     modes: LinkModes
@@ -85,7 +85,7 @@ class PortModes:
 
 @dataclass(frozen=True, slots=True)
 class PortReading:
-    """All that one link's losses are made of, for whoever asks where the numbers come from."""
+    """Everything that one link's losses are computed from, to explain the numbers."""
 
     link: Link
     master: str
@@ -100,13 +100,13 @@ class PortReading:
     pause: PauseState | None
     """``None``: no 802.3x flow control."""
     pause_source: str
-    """Who counts pause frames: ``netlink``, ``driver``, or nobody (empty)."""
+    """What counts pause frames: ``netlink``, ``driver``, or nothing (empty)."""
     rings: RingSizes | None
 
 
 @dataclass(slots=True)
 class _Snapshot:
-    """One moment, shared by the collectors of one scrape."""
+    """The state at one moment, shared by the collectors of one scrape."""
 
     links: dict[int, Link]
     facts: Facts
@@ -116,10 +116,10 @@ class _Snapshot:
 
 
 class NetworkReader:
-    """Reads the ports. One thread scrapes, one (the same or another) refreshes; each has its own transports.
+    """Reads the ports. One thread scrapes, and the same or another thread refreshes; each tier has its own transports.
 
-    Nothing is opened here: transports open at first use. The owner calls :meth:`refresh` before the first scrape, on
-    link events, every few minutes, and when :attr:`wants_refresh` says so.
+    The constructor opens nothing: transports open at first use. The owner calls :meth:`refresh` before the first
+    scrape, on link events, every few minutes, and when :attr:`wants_refresh` is set.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class NetworkReader:
         clock: Callable[[], float],
         keep: Callable[[str], bool] = lambda _device: True,
     ) -> None:
-        """``keep`` tells which devices are reported, by name; ``clock`` gives monotonic seconds."""
+        """``keep`` decides by name which devices are reported; ``clock`` gives monotonic seconds."""
         self._facts_reader = FactsReader(table=table, resolve_family=resolve_family, transports=slow, keep=keep)
         self._route = Netlink(scrape.route, source="netlink route")
         self._generic = Netlink(scrape.generic, source="netlink ethtool")
@@ -144,10 +144,10 @@ class NetworkReader:
         self._kinds = {kind: drivers.bind(rules, ()) for kind, rules in table.kinds.items()}
         self._before: dict[int, tuple[int, NicLoss]] = {}
         self.wants_refresh = True
-        """A port is there that the last refresh did not know, or one has changed its statistics."""
+        """A port is unknown to the last refresh, or its statistics have changed."""
 
     def refresh(self) -> None:
-        """Look up what rarely changes. Raises only when the links can't be listed at all."""
+        """Read what rarely changes. Raises only when the links can't be listed at all."""
         self.wants_refresh = False
         self._facts = self._facts_reader.read(self._facts)
 
@@ -158,7 +158,7 @@ class NetworkReader:
         return LinksReading(links, snapshot.facts.speeds_mbps)
 
     def read_losses(self, on_skip: SkipHook) -> tuple[PortLosses, ...]:
-        """Drops and errors by cause. A port is skipped when it vanishes or is too new for the last refresh."""
+        """Drops and errors by cause. A port is skipped when it vanishes or appeared after the last refresh."""
         snapshot = self._take("losses")
         found = []
         for link in snapshot.links.values():
@@ -197,21 +197,21 @@ class NetworkReader:
         return ports
 
     def read_channels(self) -> tuple[tuple[str, Channels], ...]:
-        """Devices and their channels as of the last refresh; ``Unavailable`` when none has any."""
+        """Devices and their channels as of the last refresh; ``Unavailable`` when no port reports any."""
         return self._settings("channels", lambda knobs: knobs.channels, "says how many channels it has")
 
     def read_coalescing(self) -> tuple[tuple[str, Coalescing], ...]:
-        """Devices and their interrupt coalescing as of the last refresh; ``Unavailable`` when none has it."""
+        """Devices and their interrupt coalescing as of the last refresh; ``Unavailable`` when no port reports it."""
         return self._settings("coalescing", lambda knobs: knobs.coalescing, "says how it coalesces interrupts")
 
     def read_offloads(self) -> tuple[tuple[str, tuple[Offload, ...]], ...]:
-        """Devices and their offloads as of the last refresh; ``Unavailable`` when none has any."""
+        """Devices and their offloads as of the last refresh; ``Unavailable`` when no port reports any."""
         return self._settings("offloads", lambda knobs: knobs.offloads, "says what it offloads")
 
     def read_link_modes(self, on_skip: SkipHook) -> tuple[PortModes, ...]:
-        """Hardware ports as of the last refresh; ``Unavailable`` when there is none.
+        """Link modes of hardware ports as of the last refresh; ``Unavailable`` when there are none.
 
-        What is only decoration here (FEC, transceiver) is skipped when it could not be asked.
+        The optional parts (FEC, transceiver) are skipped when they could not be read.
         """
         snapshot = self._take("link modes")
         knobs = snapshot.facts.knobs
@@ -248,7 +248,7 @@ class NetworkReader:
         return found
 
     def read_ports(self, on_skip: SkipHook) -> tuple[PortReading, ...]:
-        """Every link with its counters and rules; ports whose driver can't be asked are skipped with the reason."""
+        """Every link with its counters and rules; ports whose driver can't be queried are skipped with the reason."""
         snapshot = self._take("ports")
         rings = snapshot.facts.rings if not isinstance(snapshot.facts.rings, PlumblineError) else {}
         states = self._pause_states(snapshot, on_skip)
@@ -275,7 +275,7 @@ class NetworkReader:
         return tuple(found)
 
     def _pause_states(self, snapshot: _Snapshot, on_skip: SkipHook) -> Mapping[int, PauseState]:
-        """Flow control of the ports that have it, with the kernel's own counters."""
+        """Flow control of the ports that support it, with the kernel's own counters."""
         known = value(snapshot.facts.pause)
         expected = {index: config for index, config in known.items() if index in snapshot.links}
         if not expected or snapshot.facts.family is None:
@@ -299,12 +299,12 @@ class NetworkReader:
         return bonds
 
     def read_relations(self) -> tuple[Relation, ...]:
-        """Which link stands on which. Both are reported links: what stands on an excluded one stands on nothing."""
+        """Which link is stacked on which, among reported links: a relation with an excluded link is omitted."""
         found = relations(self._take("relations").links)
         return tuple(each for each in found if self._keep(each.device) and self._keep(each.lower))
 
     def _take(self, consumer: str) -> _Snapshot:
-        """The links now. Collectors of one scrape share a dump; one that asks again begins the next scrape."""
+        """The current links. Collectors of one scrape share a dump; a repeated request starts the next scrape."""
         now = self._clock()
         snapshot = self._snapshot
         if snapshot is None or consumer in snapshot.used_by or now - snapshot.taken_s > _SHARED_S:
@@ -336,7 +336,7 @@ class NetworkReader:
         )
 
     def _driver_stats(self, snapshot: _Snapshot, link: Link, port: Port, on_skip: SkipHook) -> tuple[int, ...] | None:
-        """The port's ``ethtool -S`` values, read once a scrape; ``None`` (and a skip) when they can't be had."""
+        """The port's ``ethtool -S`` values, read once per scrape; ``None`` (and a skip) when they can't be read."""
         if not port.plan.needs_ethtool:
             return ()
         if link.ifindex not in snapshot.driver_stats:
@@ -363,7 +363,7 @@ class NetworkReader:
     def _with_driver_counters(
         self, snapshot: _Snapshot, link: Link, state: PauseState, on_skip: SkipHook
     ) -> PauseState:
-        """Pause frames from ``ethtool -S`` where the kernel does not count them through netlink."""
+        """Add pause frames from ``ethtool -S`` where the driver does not report them through netlink."""
         port = snapshot.facts.ports.get(link.ifindex)
         if _counts(state) or not port or not port.plan.pause:
             return state

@@ -1,11 +1,11 @@
-"""Which interrupts a network port has, and which NUMA node it is plugged into.
+"""The interrupts of each network port, and the CPUs of its NUMA node.
 
-``/sys/class/net/<port>/device`` leads to the bus device; it, or for virtio the PCI function above it, has
-``msi_irqs/`` (one entry a vector; Documentation/ABI/testing/sysfs-bus-pci) or, without message-signalled interrupts,
-``irq``, and ``numa_node`` (-1: the firmware does not say).
+``/sys/class/net/<port>/device`` links to the bus device. That device, or for virtio the PCI function above it, has
+``msi_irqs/`` (one entry per vector; Documentation/ABI/testing/sysfs-bus-pci) or, without message-signalled interrupts,
+``irq``; and ``numa_node`` (-1: not reported by the firmware).
 
-Ports that share one PCI function (mlx4, cxgb4) share its vectors too. There a vector is a port's where its name says
-so (``eth0-rx-3``), else everybody's; the names stand in ``/sys/kernel/irq/N/actions``.
+Ports that share one PCI function (mlx4, cxgb4) share its vectors too. There a vector belongs to the port in its name
+(``eth0-rx-3``), or else to all ports; the names are in ``/sys/kernel/irq/N/actions``.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from plumbline.errors import ParseError
 from plumbline.sources.kernel import sysfs
 from plumbline.sources.kernel.softnet import parse_cpu_list
 
-_LEVELS = 6  # from a port's device up to its PCI function: virtio and auxiliary devices stand one or two below
+_LEVELS = 6  # from a port's device up to its PCI function: virtio and auxiliary devices are one or two levels below
 
 
 @dataclass(frozen=True, slots=True)
 class NicInterrupts:
-    """One port's vectors, ascending."""
+    """One port's interrupt numbers, ascending."""
 
     device: str
     irqs: tuple[int, ...]
     near_cpus: frozenset[int] | None
-    """CPUs of the port's own NUMA node; ``None`` where that is not known."""
+    """CPUs of the port's own NUMA node; ``None`` where unknown."""
 
 
 def names_port(name: str, device: str) -> bool:
-    """Whether an interrupt's name is of this port: ``eno1-0``, ``eth0-TxRx-3``, ``rx-0-eth0``, not ``eth01-0``."""
+    """Whether an interrupt's name belongs to this port: ``eno1-0``, ``eth0-TxRx-3``, ``rx-0-eth0``, not ``eth01-0``."""
     return re.search(rf"(?<![\w.]){re.escape(device)}(?!\w|\.\w)", name) is not None
 
 
 def read_nic_interrupts(roots: Roots, *, keep: Callable[[str], bool]) -> tuple[NicInterrupts, ...]:
-    """Every port that has interrupts of its own and that ``keep`` wants; software links and USB have none."""
+    """Every port that has its own interrupts and that ``keep`` accepts; software links and USB have none."""
     sharing: dict[Path, list[str]] = {}
     for device in sysfs.entries(roots.sys / "class" / "net"):
         function = _function(roots.sys / "class" / "net" / device / "device")
@@ -61,7 +61,7 @@ def read_nic_interrupts(roots: Roots, *, keep: Callable[[str], bool]) -> tuple[N
 
 
 def _function(link: Path) -> Path | None:
-    """The nearest device that has interrupts, at or above the port's own."""
+    """The nearest device with interrupts, at or above the port's own device."""
     if not link.is_symlink():
         return None
     path = Path(os.path.realpath(link))
@@ -77,19 +77,19 @@ def _vectors(function: Path) -> tuple[int, ...]:
     if vectors:
         return tuple(vectors)
     line = sysfs.read_text(function / "irq")
-    # 0: none
+    # 0 means no interrupt
     return (int(line),) if line and re.fullmatch("[1-9][0-9]{0,8}", line) else ()
 
 
 def _node(function: Path) -> int | None:
     text = sysfs.read_text(function / "numa_node")
-    return int(text) if text and re.fullmatch("[0-9]{1,6}", text) else None  # -1: not known
+    return int(text) if text and re.fullmatch("[0-9]{1,6}", text) else None  # -1: unknown
 
 
 def _cpus_of(roots: Roots, node: int) -> frozenset[int] | None:
     path = roots.sys / "devices" / "system" / "node" / f"node{node}" / "cpulist"
     text = sysfs.read_text(path)
-    if text is None:  # unreadable, or a node of memory only
+    if text is None:  # unreadable, or a memory-only node
         return None
     try:
         return frozenset(parse_cpu_list(text, source=str(path)))

@@ -1,9 +1,9 @@
-"""Flow control, as set and as counted, from ``ETHTOOL_MSG_PAUSE_GET`` with statistics (Linux 5.10).
+"""Flow control settings and counters, from ``ETHTOOL_MSG_PAUSE_GET`` with statistics (Linux 5.10).
 
 https://docs.kernel.org/networking/ethtool-netlink.html#pause-get
 
-Pause frames are loss in disguise: a port that sends them has no room left and makes the sender wait, and no drop
-counter moves. Only some drivers count them here (ixgbe, mlx5, bnxt …; in 6.12 not i40e, ice, igb); for the others
+Pause frames are hidden loss: a port that sends them has run out of buffer and makes the sender wait, and no drop
+counter increases. Only some drivers count them here (ixgbe, mlx5, bnxt …; in 6.12 not i40e, ice, igb); for the others,
 the driver table names their ``ethtool -S`` counters.
 """
 
@@ -21,7 +21,7 @@ _STAT_TX_FRAMES, _STAT_RX_FRAMES = 2, 3
 
 @dataclass(frozen=True, slots=True)
 class PauseState:
-    """One port. The counters are frames since the driver reset them; ``None``: this driver does not count here."""
+    """One port. Counters are frames since the driver reset them; ``None``: this driver does not report them here."""
 
     config: PauseConfig
     receive_frames: int | None = None
@@ -29,7 +29,7 @@ class PauseState:
 
 
 def parse_pause(message: Message, *, source: str = "ethtool netlink: PAUSE_GET") -> tuple[int, PauseState]:
-    """A ``PAUSE_GET`` reply → interface index and what the port says about flow control."""
+    """Parse a ``PAUSE_GET`` reply → interface index and flow control."""
     ifindex, found = fields(message, source=source)
     data = message.data
 
@@ -46,6 +46,6 @@ def parse_pause(message: Message, *, source: str = "ethtool netlink: PAUSE_GET")
 
 
 def parse_pause_config(message: Message, *, source: str = "ethtool netlink: PAUSE_GET") -> tuple[int, PauseConfig]:
-    """The same without the counters."""
+    """As :func:`parse_pause`, without the counters."""
     ifindex, state = parse_pause(message, source=source)
     return ifindex, state.config

@@ -1,7 +1,7 @@
-"""What rarely changes about network ports: driver and statistics' names, rings, flow control, and other settings.
+"""Rarely changing facts about network ports: driver, names of statistics, rings, flow control and other settings.
 
-The slow tier: looked up at start, on link events and every few minutes, never in a scrape. Some drivers ask their
-firmware for these, and 600 statistics' names are 20 kB.
+Slow tier: read at start, on link events and every few minutes, never in a scrape. Some drivers query their firmware
+for these facts, and the names of 600 statistics take 20 kB.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SkipHook = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Transports:
-    """What one thread talks to the kernel through."""
+    """One thread's connections to the kernel."""
 
     route: Transport
     generic: Transport
@@ -35,11 +35,11 @@ class Transports:
 
     @classmethod
     def to_kernel(cls) -> Transports:
-        """The real ones, of the network namespace of whoever uses them first."""
+        """The real transports, in the network namespace of the thread that first uses them."""
         return cls(NetlinkSocket(NETLINK_ROUTE), NetlinkSocket(NETLINK_GENERIC), EthtoolSocket())
 
     def close(self) -> None:
-        """Give the file descriptors back."""
+        """Release the file descriptors."""
         self.route.close()
         self.generic.close()
         self.ioctl.close()
@@ -57,20 +57,20 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All of it, by interface index. A part that failed holds its error, which the scrape then raises."""
+    """Facts by interface index. A part that failed holds its error, which the scrape then raises."""
 
     family: int | None = None
     """Message type of ethtool netlink; ``None``: this kernel has only the ioctls (before 5.6)."""
     ports: Mapping[int, Port] = field(default_factory=dict)
     refused: Mapping[int, str] = field(default_factory=dict)
-    """Hardware ports whose driver could not be asked, and why (as :func:`.netlink.skip_reason` says it)."""
+    """Hardware ports whose driver could not be queried, and the reason (from :func:`.netlink.skip_reason`)."""
     rings: Mapping[int, RingSizes] | PlumblineError = field(default_factory=dict)
     pause: Mapping[int, PauseConfig] | PlumblineError = field(default_factory=dict)
     knobs: Knobs = field(default_factory=Knobs)
 
     @property
     def speeds_mbps(self) -> dict[int, int]:
-        """Of the links that have one; empty when that could not be asked."""
+        """Speeds in Mb/s of the links that have one; empty when link modes could not be read."""
         modes = self.knobs.linkmodes
         if isinstance(modes, PlumblineError):
             return {}
@@ -78,7 +78,7 @@ class Facts:
 
 
 class FactsReader:
-    """Looks ports up. ``keep`` tells by name which are of interest."""
+    """Reads ports. ``keep`` decides by name which are of interest."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class FactsReader:
         transports: Transports,
         keep: Callable[[str], bool],
     ) -> None:
-        """Opens nothing. ``resolve_family`` is asked once, at the first look."""
+        """Opens nothing. ``resolve_family`` is called by :meth:`read` until the family is known."""
         self._table, self._resolve_family, self._keep = table, resolve_family, keep
         self._route = Netlink(transports.route, source="netlink route")
         generic = Netlink(transports.generic, source="netlink ethtool")
@@ -97,9 +97,9 @@ class FactsReader:
         self._knobs = KnobsReader(generic, self._ioctl)
 
     def read(self, known: Facts) -> Facts:
-        """Everything, anew; only names that can't have changed are taken from ``known``.
+        """Read everything again; only names that can't have changed are reused from ``known``.
 
-        Raises when the links can't be listed at all; whatever else fails stands in the result.
+        Raises when the links can't be listed at all; any other failure is stored in the result.
         """
         links = {index: link for index, link in read_links(self._route).items() if self._keep(link.name)}
         hardware = {index: link for index, link in links.items() if link.hardware}
@@ -131,9 +131,9 @@ class FactsReader:
         return self._decide(ports, links), refused
 
     def _decide(self, ports: dict[int, Port], links: Mapping[int, Link]) -> dict[int, Port]:
-        """Bind again, with their counters, the ports whose rules have conditions that are not settled.
+        """Bind again, with their counters, the ports whose rules have undecided conditions.
 
-        Driver counters first, the kernel's after them: that order is what makes a comparison a proof.
+        Driver counters are read first, the kernel's after them: that order makes a comparison a proof.
         """
         values = {}
         for index, port in ports.items():
@@ -160,7 +160,7 @@ class FactsReader:
         except Unavailable as error:
             if skip_reason(error) != "unsupported":
                 raise
-            info = DriverInfo("", "", link.parent, 0)  # a driver without ethtool: rtnl's counters are all there is
+            info = DriverInfo("", "", link.parent, 0)  # a driver without ethtool: only rtnl's counters exist
         rules, source = self._table.select(link, info.driver)
         if known and (known.info.driver, known.info.statistics) == (info.driver, info.statistics):
             return Port(info, known.names, known.plan, source)

@@ -1,8 +1,8 @@
-"""Which link stands on which: VLANs, bonds, bridges. A frame lost below is often counted above once more.
+"""Which link is stacked on which: VLANs, bonds, bridges. A frame lost below is often counted again above.
 
 https://man7.org/linux/man-pages/man7/rtnetlink.7.html (``IFLA_LINK``, ``IFLA_MASTER``)
 
-Rules take losses of the lowest link: the one that is no ``device`` of any relation.
+Rules use the losses of the lowest link: one that is never the ``device`` of a relation.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from plumbline.sources.net.links import Link
 
+# kinds that come in pairs: their ``IFLA_LINK`` is the peer, not a link below
 _PEERS = frozenset({"veth", "vxcan", "netkit"})
-"""Kinds that are pairs: there ``IFLA_LINK`` is the other end, which stands beside and not below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """``device`` stands on ``lower``; ``kind`` is what joins them: ``vlan``, ``bond``, ``bridge``, ``macvlan`` …"""
+    """``device`` is stacked on ``lower``; ``kind`` joins them: ``vlan``, ``bond``, ``bridge``, ``macvlan`` …"""
 
     device: str
     lower: str
@@ -26,7 +26,7 @@ class Relation:
 
 
 def relations(links: Mapping[int, Link]) -> tuple[Relation, ...]:
-    """All relations inside one network namespace; an end in another namespace is not shown."""
+    """All relations inside one network namespace; an end in another namespace is omitted."""
     found = []
     for index, link in links.items():
         lower = links.get(link.lower_index)

@@ -1,4 +1,4 @@
-"""A host's name to its address, without waiting for a dead name server longer than somebody is ready to."""
+"""Resolve a host name to an address, without waiting for a dead name server beyond a time limit."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def resolve(host: str, *, version: int | None = None, within_s: float = 5.0) -> IpAddress:
-    """The first address of ``host``, of IP ``version`` (4, 6) where that is given; else :class:`Unavailable`.
+    """The first address of ``host``, of IP ``version`` (4, 6) if given; :class:`Unavailable` when there is none.
 
-    An address is its own answer. The C library's resolver can't be interrupted: a thread that waits for it longer
-    than ``within_s`` is left to its own time-outs.
+    An IP address resolves to itself. The C library's resolver can't be interrupted: after ``within_s``, the thread
+    that waits for it is left to the resolver's own timeouts.
     """
     try:
         address = ipaddress.ip_address(host)

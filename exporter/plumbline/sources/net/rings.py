@@ -1,8 +1,8 @@
-"""Ring sizes, set and possible, from ``ETHTOOL_MSG_RINGS_GET`` (Linux 5.6; the ioctl's are in :mod:`.ethtool`).
+"""Ring sizes in use and supported, from ``ETHTOOL_MSG_RINGS_GET`` (Linux 5.6; :mod:`.ethtool` has the ioctl).
 
 https://docs.kernel.org/networking/ethtool-netlink.html#rings-get
 
-A reply has a ring's attributes only when the device has that ring; virtio_net has ``rx`` and ``tx``.
+A reply has attributes only for rings that the device has; virtio_net has ``rx`` and ``tx``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMES = {
 
 
 def parse_rings(message: Message, *, source: str = "ethtool netlink: RINGS_GET") -> tuple[int, RingSizes]:
-    """A ``RINGS_GET`` reply → interface index and ring sizes in descriptors."""
+    """Parse a ``RINGS_GET`` reply → interface index and ring sizes in descriptors."""
     ifindex, found = fields(message, source=source)
     sizes = {
         name: unsigned(message.data, *found[kind], source=source) for kind, name in _NAMES.items() if kind in found

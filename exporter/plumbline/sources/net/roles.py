@@ -1,9 +1,9 @@
-"""Which interfaces carry Ceph's traffic: from its clients (public) and between OSDs (cluster).
+"""Which interfaces carry Ceph's traffic: from its clients (public), and between OSDs (cluster).
 
-Of three sources the first that says anything holds, for each role by itself: this exporter's configuration,
-``ceph.conf`` (networks and daemons' addresses), open sockets. Without a cluster network Ceph uses the public one for
-both, and so does this. A role reaches down: if a VLAN on a bond has the address, the VLAN, the bond and the bond's
-ports carry the traffic.
+Each role is taken from the first of three sources that defines it: this exporter's configuration, ``ceph.conf``
+(networks and daemon addresses), open sockets. Without a cluster network, Ceph uses the public one for both, and so does
+this module. A role extends downwards: if a VLAN on a bond has the address, then the VLAN, the bond and the bond's ports
+carry the traffic.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from plumbline.sources.net.relations import relations
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 PUBLIC, CLUSTER = "ceph_public", "ceph_cluster"
+# software kinds that may lie between an address and a port; other ports of a bridge belong to guests
 _CARRIERS = frozenset({"bond", "team", "vlan", "bridge"})
-"""Software kinds that may stand between an address and a port; a bridge's other ports are guests."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Role:
-    """``device`` carries this traffic."""
+    """``device`` carries traffic of this role."""
 
     device: str
     role: str
 
 
 Configured = Mapping[str, tuple[str, ...]]
-"""Devices by role, as the configuration has them; a role that is absent or empty is to be found out."""
+"""Devices by role, from the configuration; a role that is absent or empty is detected."""
 
 
 def assign(
@@ -48,7 +48,10 @@ def assign(
     conf: CephConf | None,
     sockets: Callable[[], CephSockets],
 ) -> tuple[Role, ...]:
-    """Roles in order. ``sockets`` is asked only when nothing else says where Ceph is, and only on a node of Ceph."""
+    """Roles in order.
+
+    ``sockets`` is called only on a Ceph node where ``ceph.conf`` gives no role and ``configured`` lacks one.
+    """
     local = [
         (links[each.ifindex].name, each.address)
         for each in addresses
@@ -71,12 +74,12 @@ def assign(
 
 
 def read_roles(roots: Roots, route: Netlink, *, configured: Configured) -> tuple[Role, ...]:
-    """As things are now; raises when links or addresses can't be listed or ``ceph.conf`` is malformed."""
+    """The current roles; raises when links or addresses can't be listed or ``ceph.conf`` is malformed."""
     conf: CephConf | None
     try:
         conf = read_ceph_conf(roots)
     except Unavailable:
-        # cephadm's files are not for everybody; that there is such a directory is
+        # cephadm's files may be unreadable, but the directory shows that Ceph is here
         conf = CephConf() if (roots.var / "lib" / "ceph").is_dir() else None
     return assign(
         read_links(route),
@@ -88,7 +91,7 @@ def read_roles(roots: Roots, route: Netlink, *, configured: Configured) -> tuple
 
 
 def _by_conf(local: list[tuple[str, IpAddress]], conf: CephConf) -> dict[str, list[str]]:
-    """Devices by role; empty when the file names neither network nor address that is here."""
+    """Devices by role; empty when the file names no local network or address."""
     public = [
         name
         for name, address in local

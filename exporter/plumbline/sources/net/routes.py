@@ -1,9 +1,9 @@
-"""Which network device leads to an address: what the kernel's routing says, asked by one ``RTM_GETROUTE``.
+"""Which network device leads to an address, by the kernel's routing: one ``RTM_GETROUTE`` request.
 
 https://man7.org/linux/man-pages/man7/rtnetlink.7.html (``struct rtmsg``, ``RTA_*``)
 
-Policy routing, VRFs and several addresses of one network on one host are the kernel's matter: its answer is the one
-that packets will follow.
+The kernel resolves policy routing, VRFs and several addresses of one network on one host: packets will take the route
+that it answers.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _DST, _SRC, _OIF = 1, 2, 4
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The device of this host through which packets to one address leave."""
+    """The local device that packets to one address leave through."""
 
     device: str
     mtu_bytes: int | None
     speed_mbps: int | None
-    """``None``: it has none, or does not say."""
+    """``None``: it has no speed, or does not report it."""
 
 
 def route_request(to: IpAddress, source: IpAddress | None) -> bytes:
-    """The payload that asks for the route to ``to``, from ``source`` where that is to be a certain address."""
+    """The payload that asks for the route to ``to``, from the address ``source`` if given."""
     bits = to.max_prefixlen
     family = socket.AF_INET if to.version == 4 else socket.AF_INET6
     request = _RTMSG.pack(family, bits, bits if source else 0, 0, 0, 0, 0, 0, 0) + netlink.attribute(_DST, to.packed)
@@ -50,7 +50,7 @@ def route_request(to: IpAddress, source: IpAddress | None) -> bytes:
 
 
 def parse_route(message: Message, *, source: str = "netlink route") -> int:
-    """The index of the outgoing device; :class:`ParseError` where the reply does not say."""
+    """The index of the outgoing device; :class:`ParseError` when the reply has none."""
     data, start, end = message.data, message.start, message.end
     if end - start < _RTMSG.size:
         raise ParseError(source, f"a route of {end - start} bytes")
@@ -61,7 +61,7 @@ def parse_route(message: Message, *, source: str = "netlink route") -> int:
 
 
 def read_way(to: IpAddress, source: IpAddress | None, roots: Roots) -> Way:
-    """How packets to ``to`` leave this host; :class:`PlumblineError` where they can't."""
+    """How packets to ``to`` leave this host; :class:`PlumblineError` when they can't."""
     with NetlinkSession() as route:
         reply = route.get(RTM_GETROUTE, route_request(to, source))
         if reply is None:
@@ -73,7 +73,7 @@ def read_way(to: IpAddress, source: IpAddress | None, roots: Roots) -> Way:
 
 
 def read_speed_mbps(link: Link, roots: Roots) -> int | None:
-    """What ``/sys/class/net/DEVICE/speed`` says; ``None`` where it has no meaning (-1, EINVAL, made up)."""
+    """The content of ``/sys/class/net/DEVICE/speed``; ``None`` where it is meaningless (-1, EINVAL, invented)."""
     if not (link.hardware or link.kind in STACKED_KINDS):
         return None
     text = sysfs.read_text(roots.sys / "class" / "net" / Path(link.name).name / "speed")
@@ -81,7 +81,7 @@ def read_speed_mbps(link: Link, roots: Roots) -> int | None:
 
 
 def read_device(name: str) -> Link:
-    """One device as it is now; :class:`Unavailable` where it is gone."""
+    """One device in its current state; :class:`Unavailable` when it is gone."""
     with NetlinkSession() as route:
         for link in read_links(route).values():
             if link.name == name:
@@ -95,7 +95,7 @@ def read_device_speed_mbps(name: str, roots: Roots) -> int | None:
 
 
 def networks_of(address: str) -> tuple[IpNetwork, ...]:
-    """The networks that this address of this host is in, by its prefix length; empty where no device has it."""
+    """The networks of one of this host's addresses, by its prefix length; empty when no device has it."""
     wanted = ipaddress.ip_address(address)
     with NetlinkSession() as route:
         lengths = {each.prefix_length for each in read_addresses(route) if each.address == wanted}
@@ -105,12 +105,12 @@ def networks_of(address: str) -> tuple[IpNetwork, ...]:
 
 
 def speed_word(mbps: int) -> str:
-    """The device class of a network port where the site has no word of its own: ``10g``, ``2.5g``, ``100m``."""
+    """The default device class of a network port, if the site defines none: ``10g``, ``2.5g``, ``100m``."""
     return f"{mbps / 1000:g}g" if mbps >= 1000 else f"{mbps}m"
 
 
 class NetlinkSession:
-    """A netlink socket of the caller's own, for a few questions."""
+    """A private netlink socket for a few requests."""
 
     def __init__(self) -> None:
         self._socket = NetlinkSocket(NETLINK_ROUTE)

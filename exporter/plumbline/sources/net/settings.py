@@ -1,4 +1,4 @@
-"""One ethtool setting of many ports: a netlink dump or, where the kernel lacks that, an ioctl for each port."""
+"""One ethtool setting of many ports: from a netlink dump or, where the kernel lacks that, one ioctl per port."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class SettingsReader:
-    """For the slow tier. Ports that do not have a setting, or fail, are left out."""
+    """For the slow tier. Ports that lack a setting, or fail, are left out."""
 
     def __init__(self, generic: Netlink) -> None:
         self._generic = generic
@@ -30,9 +30,9 @@ class SettingsReader:
         by_ioctl: Callable[[bytes], T],
         flags: int = 0,
     ) -> dict[int, T]:
-        """By interface index, of ``ports`` only. ``family`` ``None``: no ethtool netlink (before Linux 5.6).
+        """The setting of ``ports``, by interface index. ``family`` ``None``: no ethtool netlink (before Linux 5.6).
 
-        Commands came one after another (until 5.13 for FEC): one that the kernel does not know is asked by ioctl.
+        Netlink gained its commands over time (until 5.13 for FEC); where the kernel lacks one, the ioctl is used.
         Raises when netlink fails otherwise, or a reply is malformed.
         """
         if family is not None:
@@ -54,7 +54,7 @@ class SettingsReader:
 
 
 def attempt(read: Callable[[], T]) -> T | PlumblineError:
-    """What it reads, or the error it raises: one part of many must not take the others with it."""
+    """The result of ``read``, or the error it raised: a failed part must not stop the other parts."""
     try:
         return read()
     except PlumblineError as error:
@@ -62,18 +62,18 @@ def attempt(read: Callable[[], T]) -> T | PlumblineError:
 
 
 def value(part: T | PlumblineError) -> T:
-    """The opposite of :func:`attempt`."""
+    """Undo :func:`attempt`: return the result, or raise the error."""
     if isinstance(part, PlumblineError):
-        raise part.with_traceback(None)  # raised once a scrape: it must not collect tracebacks
+        raise part.with_traceback(None)  # raised once per scrape: it must not accumulate tracebacks
     return part
 
 
 def each(ports: Mapping[int, Link], ask: Callable[[bytes], T]) -> dict[int, T]:
-    """What every port answers, by interface index, without those that do not."""
+    """The answers by interface index, without the ports that do not answer."""
     found = {}
     for index, link in ports.items():
         try:
             found[index] = ask(link.raw_name)
         except Unavailable:
-            continue  # this driver does not know it, or the port has gone
+            continue  # the driver does not support this, or the port has gone
     return found

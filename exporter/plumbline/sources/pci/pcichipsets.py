@@ -1,8 +1,8 @@
-"""Which ports belong to a chipset, and which to a CPU: the little that is known for certain.
+"""Which ports belong to a chipset and which to a CPU, as far as known for certain.
 
-A port's name tells where udev knows it (``C620 Series Chipset Family PCI Express Root Port #1``); without udev, or
-where the name keeps silent, its id does. Ids as https://pci-ids.ucw.cz/ lists them. A port that is not here is of
-unknown kind, which is no reason for advice.
+A port's name shows it if udev knows the port (``C620 Series Chipset Family PCI Express Root Port #1``). Without udev,
+or if the name is inconclusive, its id does. Ids are as listed on https://pci-ids.ucw.cz/. A port that is not listed
+here is of unknown kind, and no advice is based on it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CHIPSET_NAME = re.compile(r"\b(?:chipset|PCH|platform controller hub|ICH[0-9]*)
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """A port on the way from the CPU to a device; ``name`` is udev's, or empty."""
+    """A port between the CPU and a device; ``name`` is udev's, or empty."""
 
     vendor: int
     device: int
@@ -59,9 +59,9 @@ _CPUS = (
 
 
 def behind_chipset(bridges: Sequence[Bridge]) -> bool | None:
-    """Whether some port on the way is a chipset's; ``False`` only where one is known for a CPU's.
+    """Whether a port on the path belongs to a chipset; ``False`` only if one is known to be a CPU's, else ``None``.
 
-    AMD's chipsets are switches below a CPU's port, so one chipset port decides.
+    AMD's chipsets are switches below a CPU's port, so a single chipset port decides.
     """
     if any(_CHIPSET_NAME.search(each.name) or _within(each, _CHIPSETS) for each in bridges):
         return True

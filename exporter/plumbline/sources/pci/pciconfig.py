@@ -1,4 +1,4 @@
-"""A function's PCI configuration space: what sysfs has no file for, above all Latency Tolerance Reporting.
+"""A function's PCI configuration space, for what sysfs lacks: above all, Latency Tolerance Reporting.
 
 PCI Express Base Specification 5.0, 7.5.3 (PCI Express capability), 7.8.2 (LTR extended capability), 7.8.4 (AER);
 https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/pci_regs.h (the same offsets and bits)
@@ -10,7 +10,7 @@ https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/pci_regs.h (the 
           +0x14 SltCap (bits 19-31 slot number)     +0x24 DevCap2 (bit 11 LTR), +0x28 DevCtl2 (bit 10 LTR enabled)
     0x100 extended capabilities → [id:16, version:4, next:12]; 0x0001 AER, 0x0018 LTR: +4 snoop, +6 no-snoop
 
-Without CAP_SYS_ADMIN the kernel gives the first 64 bytes, in which no capability can stand.
+Without CAP_SYS_ADMIN, the kernel returns only the first 64 bytes, which contain no capability.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _NO_EXTENDED = "no extended configuration space: the kernel reaches 256 bytes of
 
 @dataclass(frozen=True, slots=True)
 class PciConfig:
-    """What configuration space says. ``None``: the function does not have it, or it stands in the ``missing`` part."""
+    """Parsed configuration space. ``None``: the function lacks this, or it is in the ``missing`` part."""
 
     missing: str = ""
-    """Why a part could not be read; empty where nothing is missing."""
+    """Why a part could not be read; empty when it is complete."""
     express: bool | None = None
-    """Has a PCI Express capability at all."""
+    """Whether there is a PCI Express capability."""
     slot: int | None = None
-    """Of a port: the number of the physical slot below."""
+    """For a port: the number of the physical slot below it."""
     max_mtps: int | None = None
-    """Megatransfers a second and lane."""
+    """Megatransfers per second and lane."""
     max_lanes: int | None = None
     mtps: int | None = None
     lanes: int | None = None
@@ -51,7 +51,7 @@ class PciConfig:
     ltr_supported: bool | None = None
     ltr_enabled: bool | None = None
     ltr_snoop_ns: int | None = None
-    """The most latency the function is to report as tolerable."""
+    """The highest latency that the function may report as tolerable."""
     ltr_no_snoop_ns: int | None = None
     aer: bool | None = None
 
@@ -64,18 +64,18 @@ class ExtendedHeader(NamedTuple):
 
 
 def answers(data: bytes) -> bool:
-    """Reads of a function that is gone, or asleep without power, give ones."""
+    """Whether the function answers: one that is gone, or asleep without power, returns all ones."""
     return data[:4] != b"\xff\xff\xff\xff"
 
 
 def parse_extended_header(data: bytes) -> ExtendedHeader | None:
-    """``None`` for zeros and ones, with which an empty list and a dead function answer."""
+    """``None`` for all zeros (an empty list) and all ones (a dead function)."""
     word = int.from_bytes(data[:4], "little")
     return None if word in (0, 0xFFFFFFFF) else ExtendedHeader(word & 0xFFFF, word >> 20 & 0xFFC)
 
 
 def parse_config(data: bytes, *, source: str) -> PciConfig:
-    """Configuration space of 64, 256 or 4096 bytes; :class:`ParseError` for other lengths, ones and broken lists."""
+    """Parse 64, 256 or 4096 bytes; :class:`ParseError` for other lengths, all ones and malformed capability lists."""
     if len(data) not in (HEADER_BYTES, CONVENTIONAL_BYTES, EXTENDED_BYTES):
         raise ParseError(source, f"configuration space of {len(data)} bytes; it has 64, 256 or 4096")
     if not answers(data):
@@ -125,8 +125,8 @@ def _latency_ns(word: int) -> int | None:
 
 
 def _capabilities(data: bytes, source: str) -> Iterator[tuple[int, int]]:
-    """``(id, offset)`` along the list."""
-    if not _word(data, 0x06) & 1 << 4:  # Status: there is a list
+    """Yield ``(id, offset)`` along the list."""
+    if not _word(data, 0x06) & 1 << 4:  # Status register: no capability list
         return
     seen: set[int] = set()
     offset = data[0x34] & 0xFC
@@ -139,7 +139,7 @@ def _capabilities(data: bytes, source: str) -> Iterator[tuple[int, int]]:
 
 
 def _extended(data: bytes, source: str) -> Iterator[tuple[int, int]]:
-    """``(id, offset)`` along the extended list; neither AER nor LTR comes twice."""
+    """Yield ``(id, offset)`` along the extended list; neither AER nor LTR occurs twice."""
     seen: set[int] = set()
     offset = CONVENTIONAL_BYTES
     while offset:

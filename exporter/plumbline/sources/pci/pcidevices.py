@@ -1,13 +1,13 @@
-"""Storage controllers and network cards on PCI: link, port above, errors, power states, and what hangs on each.
+"""Storage controllers and network cards on PCI: link, upstream port, errors, power states, and attached devices.
 
 Kernel: Documentation/ABI/testing/sysfs-bus-pci (``link/l0s_aspm``, ``link/l1_aspm``: Linux 5.5; ``power_state``: 5.11),
-Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats, Documentation/PCI/sysfs-pci.rst. udev's database names the
-hardware; its names come from https://pci-ids.ucw.cz/.
+Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats, Documentation/PCI/sysfs-pci.rst. Hardware names come from
+udev's database, which has them from https://pci-ids.ucw.cz/.
 
-Link files and configuration space are asked from the device itself, about a microsecond a register and a hundred
-registers a function, so this belongs into the slow tier. It would wake a sleeping device, which is left alone: then
-nothing but its name, its place and its counters are known. Virtual functions share the link of their physical one and
-are left out. Sixty drives below sixty ports: 8,000 registers and 80 ms of a CPU (measured on files) for each pass.
+Link files and configuration space are read from the device itself, at about a microsecond per register and a hundred
+registers per function, so this belongs in the slow tier. Reading would wake a sleeping device, so only its name, place
+and counters are reported. Virtual functions share the link of their physical function and are omitted. Sixty drives
+below sixty ports take 8,000 registers and 80 ms of a CPU (measured on files) per pass.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ _NOTHING = PciConfig()
 
 @dataclass(frozen=True, slots=True)
 class PciFunction:
-    """One storage controller or network port. ``None`` and ``""``: not known, or there is none."""
+    """One storage controller or network port. ``None`` and ``""``: unknown, or absent."""
 
     address: str
     """``0000:01:00.0``."""
     kind: str
     """``nvme``, ``hba`` or ``nic``."""
     name: str
-    """As udev knows it, with vendor and device id, as ``lspci -nn`` writes them: equal for equal hardware."""
+    """udev's name with vendor and device id, in the form of ``lspci -nn``: the same for identical hardware."""
     driver: str = ""
     slot: str = ""
-    """The physical slot, by the name that firmware or hotplug gives it."""
+    """The physical slot, as named by firmware or hotplug."""
     upstream: str = ""
     """The port above: the other end of the link."""
     devices: tuple[str, ...] = ()
-    """Disks and network interfaces on this function, by the kernel's names."""
+    """Disks and network interfaces on this function, by their kernel names."""
     numa_node: int | None = None
     mtps: int | None = None
-    """Megatransfers a second and lane."""
+    """Megatransfers per second and lane."""
     max_mtps: int | None = None
-    """What both ends of the link can do."""
+    """The highest speed that both ends of the link support."""
     lanes: int | None = None
     max_lanes: int | None = None
     aspm_l0s: bool | None = None
@@ -64,21 +64,21 @@ class PciFunction:
     ltr_no_snoop_ns: int | None = None
     behind_chipset: bool | None = None
     missing: str = ""
-    """Why configuration space tells less than it could."""
+    """Why configuration space is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class PciReading:
-    """All functions by address, and errors by address (the ports above them too) and severity."""
+    """All functions, in order of address, and errors by address (also of the ports above) and severity."""
 
     functions: tuple[PciFunction, ...]
     aer: Mapping[str, Mapping[str, int]]
     skipped: tuple[tuple[str, str], ...] = ()
-    """Functions that were left out, and why."""
+    """Functions that were skipped, and why."""
 
 
 def read_pci(roots: Roots) -> PciReading:
-    """Every storage controller and network card; ``Unavailable`` where PCI has none. A malformed one is skipped."""
+    """Every storage controller and network card; ``Unavailable`` when PCI has none. A malformed one is skipped."""
     reader = _Reader(roots)
     functions: list[PciFunction] = []
     aer: dict[str, Mapping[str, int]] = {}
@@ -99,7 +99,7 @@ def read_pci(roots: Roots) -> PciReading:
 
 
 class _Reader:
-    """One pass over the tree: what belongs to all functions is read once."""
+    """One pass over the tree; data shared by all functions is read once."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
@@ -108,7 +108,7 @@ class _Reader:
         self._devices = _devices(roots)
 
     def function(self, address: str) -> PciFunction | None:
-        """``None`` for functions of other kinds, and for one that has gone meanwhile."""
+        """``None`` for functions of other kinds and for virtual functions; also when it has gone meanwhile."""
         path = self.root / address
         class_ = self._class(address)
         kind = None if class_ is None else pci.kind_of(class_)
@@ -145,7 +145,7 @@ class _Reader:
         )
 
     def aer(self, address: str) -> Mapping[str, int]:
-        """Errors since the function appeared, by severity: from the kernel, so a sleeping one tells them too."""
+        """Errors since the function appeared, by severity. The kernel has them, even for a sleeping function."""
         found = {}
         for severity, total in pci.AER_TOTALS.items():
             path = self.root / address / f"aer_dev_{severity}"
@@ -165,13 +165,13 @@ class _Reader:
         return Bridge(vendor or 0, device or 0, " ".join(word for word in words if word))
 
     def _asleep(self, address: str) -> bool:
-        """Suspended, or in a state from which reading it would wake it."""
+        """Whether it is suspended, or in a power state from which a read would wake it."""
         path = self.root / address
         status = sysfs.read_text(path / "power" / "runtime_status")
         return status in _SUSPENDED or sysfs.read_text(path / "power_state") in _ASLEEP
 
     def _slot(self, address: str, upstream: str) -> str:
-        """By name, or by the number that the port above has for it."""
+        """The slot's name, or its number from the port above."""
         name = self._slots.get(address.rpartition(".")[0])
         if name is not None or not upstream:
             return name or ""
@@ -180,7 +180,7 @@ class _Reader:
 
     @staticmethod
     def _both_ends(path: Path, port: Path) -> tuple[int | None, int | None]:
-        """Nothing where one end is not known: a virtual machine sees a card and not the slot it stands in."""
+        """``None`` when one end is unknown: a virtual machine sees a card but not its slot."""
         speeds, lanes = (_speed(path, "max"), _speed(port, "max")), (_lanes(path, "max"), _lanes(port, "max"))
         return _least(speeds), _least(lanes)
 
@@ -191,7 +191,7 @@ def _least(values: Iterable[int | None]) -> int | None:
 
 
 def _config(path: Path, *, extended: bool) -> PciConfig:
-    """Nothing where the file is absent or the function does not answer."""
+    """Empty when the file is absent or the function does not answer."""
     try:
         with path.open("rb", buffering=0) as file:
             data = _read_config(file.fileno(), extended=extended)
@@ -202,7 +202,7 @@ def _config(path: Path, *, extended: bool) -> PciConfig:
 
 
 def _read_config(file: int, *, extended: bool) -> bytes:
-    """Configuration space; of its extended part only the first 8 bytes of each capability, which hold all of LTR."""
+    """Configuration space; of the extended part, only 8 bytes of each capability, which include all of LTR."""
     data = os.pread(file, pciconfig.CONVENTIONAL_BYTES, 0)
     heads: dict[int, bytes] = {}
     offset = len(data) if extended and len(data) == pciconfig.CONVENTIONAL_BYTES else 0
@@ -230,7 +230,7 @@ def _lanes(path: Path, which: str) -> int | None:
 
 
 def _state(told: bool | None, path: Path) -> bool | None:
-    """What the device's own register says; where that can't be read, what the kernel set."""
+    """The device's own register; if that can't be read, the kernel's setting."""
     return told if told is not None else {"0": False, "1": True}.get(sysfs.read_text(path) or "")
 
 
@@ -255,11 +255,11 @@ def _slots(roots: Roots) -> dict[str, str]:
 
 
 def _devices(roots: Roots) -> defaultdict[str, set[str]]:
-    """By the address of the function that they hang on. Links only: nothing here asks a disk."""
+    """Devices by the address of their function. Reads only links, so no disk is queried."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for root in (roots.sys / "block", roots.sys / "class" / "net"):
         for entry in sysfs.entries(root):
             addresses = pci.addresses_in(sysfs.link_text(root / entry) or "")
-            if addresses:  # a path of native NVMe multipath is hidden, its disk is named without the controller
+            if addresses:  # a path of native NVMe multipath is hidden, and its disk's name has no controller
                 found[addresses[-1]].add(_NVME_PATH.sub(r"\1\2", entry).replace("!", "/"))
     return found

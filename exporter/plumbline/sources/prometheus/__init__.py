@@ -1,1 +1,1 @@
-"""A Prometheus server: queries, and how to reach one that is guarded."""
+"""A Prometheus server: queries, and access to a protected one."""

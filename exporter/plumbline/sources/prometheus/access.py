@@ -1,12 +1,12 @@
-"""How to reach a guarded Prometheus: a file in its own ``<http_config>`` format, as promtool's ``--http.config.file``.
+"""Access to a protected Prometheus: a file in its own ``<http_config>`` format, as promtool's ``--http.config.file``.
 
 https://prometheus.io/docs/prometheus/latest/configuration/configuration/#http_config ::
 
     basic_auth: {username: reviews, password_file: prometheus.password}    # or authorization: {credentials_file: token}
     tls_config: {ca_file: ca.crt, cert_file: reviews.crt, key_file: reviews.key}
 
-Paths are relative to the file. Other keys of that format are refused, as leaving one out would be a surprise. A secret
-is never in an error, a ``repr`` or the process list.
+Paths are relative to the file. Other keys of that format are rejected, because ignoring one would be a surprise. A
+secret never appears in an error, a ``repr`` or the process list.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class _HttpConfig(Strict, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What goes along with every request. The default is nothing, and the system's authorities."""
+    """Credentials and TLS settings for every request. By default none, with the system's certificate authorities."""
 
     authorization: str | None = field(default=None, repr=False)
-    """The header's value."""
+    """The value of the ``Authorization`` header."""
     context: ssl.SSLContext | None = field(default=None, repr=False)
 
 
@@ -65,7 +65,7 @@ OPEN = Access()
 
 
 def load_access(path: Path) -> Access:
-    """Read the file and those it names; :class:`ConfigError` in one line, without what stood there."""
+    """Read the file and the files it names; :class:`ConfigError` in one line, without their content."""
     where = str(path)
     data = read_yaml(read_text(path, max_bytes=MAX_BYTES), where=where)
     found = convert_secret(_HttpConfig, data, where=where, reference="docs/report.md")
@@ -112,7 +112,7 @@ def _context(tls: _TlsConfig, path: Path) -> ssl.SSLContext:
         _loaded(context.load_verify_locations, [path.parent / ca], where, "tls_config.ca_file")
     if cert := tls.cert_file:
         files = [path.parent / each for each in (cert, tls.key_file) if each]
-        # a password is asked for on the terminal, unless there is one
+        # an empty password: without one, OpenSSL would ask for it on the terminal
         _loaded(partial(context.load_cert_chain, password=""), files, where, "tls_config.cert_file")
     return context
 

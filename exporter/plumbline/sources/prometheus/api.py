@@ -1,4 +1,4 @@
-"""Asks a Prometheus server for the value of series at a moment, or over a range of time.
+"""Query a Prometheus server for the values of series at one moment, or over a range of time.
 
 https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries ::
 
@@ -13,7 +13,7 @@ https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries ::
     {"status": "success", "data": {"resultType": "matrix", "result": [
         {"metric": {"job": "x"}, "values": [[1763726400, "1"], [1763726460, "0"]]}, …]}}
 
-Values are text, ``NaN`` and ``+Inf`` among them. More than 11,000 points a series are refused.
+Values are strings, including ``NaN`` and ``+Inf``. Prometheus rejects more than 11,000 points per series.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.prometheus.access import OPEN, Access
 
 MAX_BYTES = 32 << 20
-"""Some hundred bytes a series: a thousand OSDs are a few MiB."""
+"""Some hundred bytes per series: a thousand OSDs take a few MiB."""
 MAX_POINTS = 11_000
-"""Of one series in one answer; Prometheus refuses to give more."""
+"""Points of one series in one answer; Prometheus rejects requests for more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One series now. ``labels`` without the name."""
+    """One series at one moment. ``labels`` without the name."""
 
     name: str
     labels: Mapping[str, str]
@@ -49,13 +49,13 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One series over time. ``labels`` with the name, if there is one; ``points`` are (Unix seconds, value)."""
+    """One series over time. ``labels`` include the name, if there is one; ``points`` are (Unix seconds, value)."""
 
     labels: Mapping[str, str]
     points: tuple[tuple[float, float], ...]
 
     def key(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The values of these labels, empty where it has none: what series are matched by."""
+        """The values of these labels, empty where absent: the key by which series are matched."""
         return tuple(self.labels.get(name, "") for name in names)
 
 
@@ -81,7 +81,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def parse_vector(data: bytes, *, source: str) -> tuple[Series, ...]:
-    """The series of an instant query's answer; those whose value is not a number (0/0) are left out."""
+    """Parse an instant query's answer; series whose value is NaN (0/0) are omitted. :class:`ParseError` on an error."""
     try:
         found = [msgspec.json.decode(bytes(each), type=_Result) for each in _results(data, "vector", source)]
         values = [float(each.value[1]) for each in found]
@@ -95,7 +95,7 @@ def parse_vector(data: bytes, *, source: str) -> tuple[Series, ...]:
 
 
 def parse_matrix(data: bytes, *, source: str) -> tuple[Track, ...]:
-    """The series of a range query's answer; points that are not a number, and series without others, are left out."""
+    """Parse a range query's answer; NaN points, and series with no other points, are left out. or ``ParseError``."""
     try:
         found = [msgspec.json.decode(bytes(each), type=_Values) for each in _results(data, "matrix", source)]
         tracks = (Track(each.metric, tuple((at, float(value)) for at, value in each.values)) for each in found)
@@ -121,7 +121,7 @@ def _malformed(source: str, error: Exception) -> ParseError:
 def read_vector(
     url: str, query: str, *, timeout_s: float, at_s: float | None = None, access: Access = OPEN
 ) -> tuple[Series, ...]:
-    """Ask the server at ``url`` (``http://prometheus:9090``, with the path it is served under), for now or a moment."""
+    """Query the server at ``url`` (``http://prometheus:9090``, with its path prefix), for now or the time ``at_s``."""
     form = {"query": query} if at_s is None else {"query": query, "time": f"{at_s:.3f}"}
     return parse_vector(_ask(url, "query", form, timeout_s, access), source=url)
 
@@ -129,13 +129,13 @@ def read_vector(
 def read_matrix(
     url: str, query: str, *, start_s: float, end_s: float, step_s: float, timeout_s: float, access: Access = OPEN
 ) -> tuple[Track, ...]:
-    """The same over time, both ends included; at most :data:`MAX_POINTS` a series."""
+    """Query over a range of time, both ends included; at most :data:`MAX_POINTS` per series."""
     form = {"query": query, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:.3f}"}
     return parse_matrix(_ask(url, "query_range", form, timeout_s, access), source=url)
 
 
 def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float, access: Access) -> bytes:
-    """The answer, be it an error in Prometheus's words."""
+    """The answer, which may be an error in Prometheus's own JSON. ``Unavailable`` when there is none."""
     address = f"{url.rstrip('/')}/api/v1/{what}"
     if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
         raise Unavailable(f"{url}: not the address of a Prometheus server; http://host:9090 is one")
@@ -143,7 +143,7 @@ def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float, access:
         raise Unavailable("a password in the address: every user here could read it; see --http.config.file")
     request = urllib.request.Request(address, data=urllib.parse.urlencode(form).encode())  # noqa: S310
     if access.authorization is not None:
-        # not sent on to wherever an answer points
+        # not sent to the target of a redirect
         request.add_unredirected_header("Authorization", access.authorization)
     try:
         with urllib.request.urlopen(request, timeout=timeout_s, context=access.context) as response:  # noqa: S310
@@ -159,7 +159,7 @@ def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float, access:
         raise Unavailable(f"{url}: HTTP {error.code} {error.reason}; {hint}") from error
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        # with TLS 1.3 a server that misses our certificate just hangs up
+        # with TLS 1.3, a server that requires our certificate just closes the connection
         is_tls = isinstance(error, ssl.SSLError) or isinstance(reason, ssl.SSLError)
         hint = "; its authority, or our certificate? see --http.config.file" if is_tls else ""
         raise Unavailable(f"{url}: {str(reason) or type(reason).__name__}{hint}") from error
