@@ -120,8 +120,9 @@ def workloads_reference() -> str:
     lines = [
         "# Workloads",
         "",
-        "Generated from `exporter/plumbline/config/workloads.yaml` by `make render`. A result and a baseline are compared",
-        "only when layer, device class, workload, operation and the hash of all parameters agree. Block workloads are",
+        "Generated from `exporter/plumbline/config/workloads.yaml` by `make render`.",
+        "A result and a baseline are compared only when layer, device class, workload, operation and the hash of all",
+        "parameters agree. Block workloads are",
         "named `<pattern>-<block size>-qd<in flight>-j<processes>[-dsync|-buffered]`, after `rbd-`, `fs-` or `rados-`",
         "where that is not the disk. In brackets: the document that a workload comes from, and where it stands there.",
         "UNNOBA 2020, INFN 2025, Fujitsu 2013, ICN-UNAM and Wroclaw 2017 are in [profiles.md](profiles.md).",

@@ -41,7 +41,8 @@ SITE = """{ _config+:: { paces: { compared: '5s', drawn: '5s' }, capacity+: {
 QUICK = (
     sys.executable,
     "-c",
-    "from plumbline import cephmapwatch; cephmapwatch.CEPH_MAP_EVERY_S = 10.0; from plumbline.cli import main; main()",
+    "from plumbline.background import ceph_map; ceph_map.CEPH_MAP_EVERY_S = 10.0; "
+    "from plumbline.cli import main; main()",
 )
 """The daemon asks for the map every ten seconds, not every minute."""
 NOTHING_HERE = {

@@ -41,14 +41,14 @@ STEADY, BENCH = "steady", "bench"
 RESTLESS = tuple(f"restless-{number}" for number in range(12))
 HURRIED = """
 import sys
-from plumbline import cephmapwatch
+from plumbline.background import ceph_map
 from plumbline.daemon import wiring
 from plumbline.core.backoff import Backoff
 from plumbline.probes.ceph.cluster import CephGuard
 
 Backoff.FIRST_S = Backoff.LAST_S = 0.0
-wiring.CEPH_EVERY_S = cephmapwatch.CEPH_MAP_EVERY_S = 2.0
-cephmapwatch.KEPT_S = 4.0
+wiring.CEPH_EVERY_S = ceph_map.CEPH_MAP_EVERY_S = 2.0
+ceph_map.KEPT_S = 4.0
 CephGuard.__init__.__kwdefaults__["lease_s"] = 9.0
 from plumbline.cli import main
 
