@@ -72,7 +72,9 @@ def test_the_report_gets_in_with_the_file_and_not_without(url: str, certificates
 
     assert "nothing of Plumbline" in report(**whole)  # it was let in, and knows nothing
     assert "401" in report(tls_config=tls)
-    assert "it knows you not" in report(**{**whole, "basic_auth": {"username": "reviews", "password": "wrong"}})
+    assert "it rejected these credentials" in report(
+        **{**whole, "basic_auth": {"username": "reviews", "password": "wrong"}}
+    )
     assert "our certificate? see --http.config.file" in report(tls_config={"ca_file": tls["ca_file"]})
     assert "certificate verify failed" in report()
 

@@ -83,7 +83,7 @@ def _top(options: argparse.Namespace) -> int:
 
     interval_s = duration(options.interval, "--interval") or 0.0
     if interval_s <= 0:
-        raise ConfigError("--interval", "must be more than nothing", value=options.interval)
+        raise ConfigError("--interval", "must be greater than 0", value=options.interval)
     if options.cluster is not None and not options.prometheus:
         raise ConfigError("--cluster", "chooses among what --prometheus tells; give that, too", value=options.cluster)
     tops = cephlook.tops(

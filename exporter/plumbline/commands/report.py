@@ -42,7 +42,7 @@ def _run(options: argparse.Namespace) -> int:
     form = page_form(options)
     timeout_s = duration(options.timeout, "--timeout") or 0.0
     if timeout_s <= 0:
-        raise ConfigError("--timeout", "must be more than nothing", value=options.timeout)
+        raise ConfigError("--timeout", "must be greater than 0", value=options.timeout)
     now_s = time.time()
     period = parse_period(first=options.first, last=options.last, days=options.days, now_s=now_s)
     wanted = reviewing.Wanted(options.prometheus, period, options.cluster, timeout_s, access(options))

@@ -175,9 +175,9 @@ def _still_shut(made: Guard, before: Guard | None, where: str) -> Guard:
     if before is None:
         return made
     if before.authenticates and not made.authenticates:
-        raise ConfigError(where, f"nobody would be asked who he is any more{_INSTEAD_OF}{_words(before.guards)}")
+        raise ConfigError(where, f"no authentication would be left{_INSTEAD_OF}{_words(before.guards)}")
     if before.guards and not made.guards:
-        raise ConfigError(where, f"nothing would guard the port any more{_INSTEAD_OF}{_words(before.guards)}")
+        raise ConfigError(where, f"no protection of the port would be left{_INSTEAD_OF}{_words(before.guards)}")
     return replace(made, lost=(before.lost | before.guards) - made.guards)
 
 

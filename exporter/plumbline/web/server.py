@@ -252,7 +252,7 @@ class Server:
             if path not in self._failing and len(self._failing) < _MAX_FAILING:
                 self._failing.add(path)
                 self._log.error("answering %s: %s", path, type(error).__name__, exc_info=error)
-            return text_response(500, "a mistake in plumbline; its log says more")
+            return text_response(500, "internal error; see the plumbline log")
         self._failing.discard(path)
         return response
 

@@ -189,7 +189,7 @@ def _choose_curve(context: ssl.SSLContext, tls: TlsServerConfig, where: str) -> 
 
 def _load_identity(context: ssl.SSLContext, tls: TlsServerConfig, pems: Pems, where: str) -> None:
     if b"ENCRYPTED" in pems.key:
-        raise ConfigError(where, "is encrypted, and nobody is there to type a password", key=_key(tls.key, "key"))
+        raise ConfigError(where, "is encrypted; a daemon can't be asked for the password", key=_key(tls.key, "key"))
     try:
         # from memory: inline text must never reach a disk, and a file may have changed since it was read
         with in_memory(pems.cert) as cert_path, in_memory(pems.key) as key_path:

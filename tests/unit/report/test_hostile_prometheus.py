@@ -48,7 +48,7 @@ def test_a_password_that_it_wants_is_said() -> None:
         request.send_response(401)
         request.end_headers()
 
-    with answering(handle) as url, pytest.raises(PlumblineError, match=r"it asks who you are: --http\.config\.file"):
+    with answering(handle) as url, pytest.raises(PlumblineError, match=r"it wants credentials: --http\.config\.file"):
         api.read_vector(url, "up", timeout_s=30)
 
 

@@ -411,7 +411,7 @@ def test_no_reload_opens_a_shut_door(made: Certificates, shut_by: str, text: str
         make_guard(file, guard)
     assert str(caught.value).startswith(f"{file}: ")
     assert "\n" not in str(caught.value)
-    with pytest.raises(ConfigError, match="nobody would be asked who he is any more; a restart can do that"):
+    with pytest.raises(ConfigError, match="no authentication would be left; a restart can do that"):
         make_guard(None, guard)
 
 
@@ -421,7 +421,7 @@ def test_nor_does_one_that_leaves_tls_alone(made: Certificates) -> None:
     with pytest.raises(ConfigError, match=r"Now there is: TLS, passwords$"):
         guard_of(made, before=guard)
     encrypted = guard_of(made)
-    with pytest.raises(ConfigError, match=r"nothing would guard the port any more; .*Now there is: TLS$"):
+    with pytest.raises(ConfigError, match=r"no protection of the port would be left; .*Now there is: TLS$"):
         make_guard(None, encrypted)
 
 

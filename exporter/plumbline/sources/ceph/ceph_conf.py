@@ -89,7 +89,7 @@ def read_ceph_conf(roots: Roots) -> CephConf:
             return found
         empty = found
     if empty is None:
-        raise Unavailable(f"{paths[0]}: not there or not for us to read")
+        raise Unavailable(f"{paths[0]}: missing, or not readable by this user")
     return empty
 
 

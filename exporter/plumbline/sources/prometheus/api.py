@@ -155,7 +155,8 @@ def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float, access:
             return said
         hint = "is this a Prometheus server?"
         if error.code in (401, 403):
-            hint = "it asks who you are: --http.config.file" if access.authorization is None else "it knows you not"
+            asked = access.authorization is None
+            hint = "it wants credentials: --http.config.file" if asked else "it rejected these credentials"
         raise Unavailable(f"{url}: HTTP {error.code} {error.reason}; {hint}") from error
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error

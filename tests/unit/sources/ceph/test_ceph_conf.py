@@ -67,7 +67,7 @@ def test_a_network_that_is_none_is_named_with_its_line() -> None:
 
 def test_where_the_file_is_looked_for(tmp_path: Path) -> None:
     roots = Roots.under(tmp_path)
-    with pytest.raises(Unavailable, match=r"etc/ceph/ceph.conf: not there or not for us to read"):
+    with pytest.raises(Unavailable, match=r"etc/ceph/ceph.conf: missing, or not readable by this user"):
         read_ceph_conf(roots)
     minimal = tmp_path / "etc" / "ceph" / "ceph.conf"
     minimal.parent.mkdir(parents=True)

@@ -81,9 +81,9 @@ def test_who_is_not_let_in_is_told_what_to_do(tmp_path: Path) -> None:
         request.end_headers()
 
     with answering(handle) as url:
-        with pytest.raises(Unavailable, match=r"HTTP 401 Unauthorized; it asks who you are: --http\.config\.file"):
+        with pytest.raises(Unavailable, match=r"HTTP 401 Unauthorized; it wants credentials: --http\.config\.file"):
             read_vector(url, "up", timeout_s=30)
-        with pytest.raises(Unavailable, match="HTTP 401 Unauthorized; it knows you not"):
+        with pytest.raises(Unavailable, match="HTTP 401 Unauthorized; it rejected these credentials"):
             read_vector(url, "up", timeout_s=30, access=load(tmp_path, "authorization: {credentials: abc}"))
 
 
