@@ -37,7 +37,7 @@ PROBES: list[dict[str, object]] = [
     {"type": "canary", "name": "canary", "device_class": "hdd", "file_size": "16MiB"},
     {"type": "fio", "name": "disk", "workload": "randread-4k-qd16-j1", "file_size": "16MiB", **BUSY},
     {"type": "osd-bench", "name": "osd", "osds": ["osd.0", "osd.1"], "workload": "osd-bench-4k", **BUSY},
-    {"type": "rados-canary", "name": "objects", "osds": ["all"]},
+    {"type": "rados-canary", "name": "objects", "osds": ["all"], "rate": 4},  # at 1 a second of it may hold no removal
     {"type": "rados-bench", "name": "bench-write", "max_objects": 16, **BUSY},
     {"type": "rados-bench", "name": "bench-seq", "workload": "rados-seq-4m-t16", "max_objects": 16, **BUSY},
     {"type": "rbd-fio", "name": "rbd-write", **IMAGE},

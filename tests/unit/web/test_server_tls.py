@@ -189,7 +189,7 @@ def test_inline_pem_never_touches_a_disk(made: Certificates, tmp_path: Path) -> 
         ("cert_file: server.crt, key_file: server.crt", "tls_server_config.cert_file: not a certificate with its key"),
         (
             "cert_file: server.crt, key_file: locked.key",
-            "tls_server_config.key_file: is encrypted, and nobody is",
+            "tls_server_config.key_file: is encrypted; a daemon can't",
         ),
         (f"{SERVER}, client_auth_type: RequireAndVerifyClientCert, client_ca_file: ca.key", "holds no certificate"),
         (f"{SERVER}, cipher_suites: [RC4]", r"cipher_suites = 'RC4': no such suite here; there are: TLS_RSA_"),
