@@ -68,7 +68,7 @@ def _compare(title: str, scrapes: int, chosen: tuple[str, ...]) -> None:
         )  # fmt: skip
         ours = scrape.Exporter(
             "plumbline",
-            [*COMMAND, "serve", "--config.file", no_probes, "--storage.path", folder,
+            [*COMMAND, "serve", "--config.file", no_probes, "--storage.path", Path(folder, "state"),
              "--web.listen-address", f"127.0.0.1:{port}", *(f"--collector.{name}" for name in chosen),
              *(f"--no-collector.{name}" for name in NAMES if name not in chosen)],
             port,
