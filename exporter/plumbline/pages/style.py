@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from importlib import resources
 
 _HEADING = re.compile(r"^/\* --- (\w+) --- \*/\n", re.MULTILINE)
 
 
+@functools.cache
 def style(*names: str) -> str:
     """``base`` and the named parts (``status``, ``report``, ``review``), unchanged. ``KeyError``: unknown part."""
     text = resources.files("plumbline.pages").joinpath("style.css").read_text("utf-8")
