@@ -11,8 +11,7 @@ from typing import Any
 
 import yaml
 
-from plumbline.collectors.registry import COLLECTORS
-from plumbline.commands.reference import every_spec
+from plumbline.collectors.registry import COLLECTORS, every_spec
 from plumbline.metrics.spec import Kind, MetricSpec
 
 HERE = Path(__file__).resolve().parent

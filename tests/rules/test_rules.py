@@ -14,7 +14,7 @@ import yaml
 from plumbline import baseline
 from plumbline.baseline import selection
 from plumbline.collectors import probe
-from plumbline.commands.reference import every_spec
+from plumbline.collectors.registry import every_spec
 from support.metrics import FOREIGN, known_metrics
 from support.programs import need
 from support.rulefiles import RuleSet, cut, load

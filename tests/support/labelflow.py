@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from plumbline.commands.reference import every_spec
+from plumbline.collectors.registry import every_spec
 from plumbline.metrics.spec import Kind
 
 from . import ceph_pages, metrics, promql

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from plumbline.commands.reference import every_spec
+from plumbline.collectors.registry import every_spec
 from plumbline.metrics.spec import Kind
 
 from .ceph_schema import LABELS

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from plumbline.commands.reference import every_spec
+from plumbline.collectors.registry import every_spec
 from plumbline.metrics.spec import Kind
 
 from . import metrics, promql

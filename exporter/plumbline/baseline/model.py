@@ -24,8 +24,8 @@ class Source(StrEnum):
 class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of one operation of one workload, in base units; what was not measured is ``None`` or absent.
 
-    ``tolerance_ratio`` is the baseline's own measured spread as a factor ≥ 1 (highest run over median);
-    ``measured`` is Unix seconds. ``profile`` names the documented profile or the file.
+    ``tolerance_ratio`` is the baseline's own measured spread as a factor ≥ 1: the worst run against the median (highest
+    latency, lowest rate). ``measured`` is Unix seconds. ``profile`` names the documented profile or the file.
     """
 
     layer: str

@@ -36,10 +36,12 @@ from plumbline.collectors import (
 from plumbline.collectors.host import Host, Parts
 from plumbline.config.model import Config
 from plumbline.core.capabilities import Capability
+from plumbline.metrics import self_metrics
 from plumbline.metrics.guard import Collector
+from plumbline.metrics.spec import MetricSpec
 from plumbline.sources.disk.diskstats import WholeDisks
 
-__all__ = ["COLLECTORS", "NAMES", "Host", "Parts", "capabilities", "collectors", "configured"]
+__all__ = ["COLLECTORS", "NAMES", "Host", "Parts", "capabilities", "collectors", "configured", "every_spec"]
 
 COLLECTORS: tuple[Collector[Host, Any], ...] = (
     softnet.COLLECTOR,
@@ -85,6 +87,12 @@ NAMES = tuple(sorted(each.name for each in COLLECTORS if each.listed))
 def collectors(config: Config) -> list[Collector[Host, Any]]:
     """All collectors that ``config`` leaves switched on, in the order in which they run."""
     return [each for each in COLLECTORS if config.collectors.get(each.name, True)]
+
+
+def every_spec() -> tuple[MetricSpec, ...]:
+    """All specs of all collectors and of the exporter itself, each once, sorted by name; for references and tests."""
+    found = {*self_metrics.SPECS, *(spec for each in COLLECTORS for spec in each.specs)}
+    return tuple(sorted(found, key=lambda spec: spec.name))
 
 
 def capabilities(config: Config) -> frozenset[Capability]:

@@ -95,7 +95,7 @@ def subject(labels: Mapping[str, str]) -> str:
 def offenders(
     alerts: Iterable[Alert], peers: Iterable[Track], period: Period, *, label: str, layer: str
 ) -> tuple[PartOffender, ...]:
-    """The disks (``label`` device) or OSDs (ceph_daemon) named by alerts of ``layer`` about latency or errors."""
+    """The disks (``label`` device) or OSDs (ceph_daemon) named by alerts of ``layer``."""
     worst: dict[tuple[str, str, str], list[tuple[float, int]]] = defaultdict(list)
     for track in peers:
         worst[_part(track.labels, label)] += [(value, day) for day, value in day_starts(track.points, period).items()]

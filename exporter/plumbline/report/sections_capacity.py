@@ -10,9 +10,6 @@ from plumbline.report.sections import gaps, table
 from plumbline.report.summary import class_name, full_in
 from plumbline.report.time_plot import Line, time_plot
 
-WORTH_DRAWING = 0.01
-"""The line of a class that is less full than this would lie on the axis."""
-
 
 def capacity(review: Review) -> Section:
     """Device classes, pools and the loss of a host."""

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from plumbline.collectors.registry import COLLECTORS
-from plumbline.commands.reference import every_spec
+from plumbline.collectors.registry import COLLECTORS, every_spec
 from plumbline.config import types
 from plumbline.config.model import Config, load, parse
 from plumbline.config.probes import ProbeConfig

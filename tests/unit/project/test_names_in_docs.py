@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from plumbline.cli import main
-from plumbline.commands.reference import every_spec
+from plumbline.collectors.registry import every_spec
 
 ROOT = Path(__file__).parents[3]
 PAGES = (

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import os
 import select
 import socket
@@ -26,7 +25,6 @@ from plumbline.sources.net.netlink import NETLINK_GENERIC, NETLINK_ROUTE
 
 _RTNLGRP_LINK = 1
 _SOL_NETLINK, _NETLINK_ADD_MEMBERSHIP = 270, 1
-_LOG = logging.getLogger(__name__)
 
 
 class LinkEvents:

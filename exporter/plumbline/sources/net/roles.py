@@ -1,9 +1,9 @@
 """Which interfaces carry Ceph's traffic: from its clients (public), and between OSDs (cluster).
 
-Each role is taken from the first of three sources that defines it: this exporter's configuration, ``ceph.conf``
-(networks and daemon addresses), open sockets. Without a cluster network, Ceph uses the public one for both, and so does
-this module. A role extends downwards: if a VLAN on a bond has the address, then the VLAN, the bond and the bond's ports
-carry the traffic.
+A role that this exporter's configuration names is taken from there; the others come from ``ceph.conf`` (networks and
+daemon addresses), or from open sockets if ``ceph.conf`` gives no role at all. Without a cluster network, Ceph uses the
+public one for both, and so does this module. A role extends downwards: if a VLAN on a bond has the address, then the
+VLAN, the bond and the bond's ports carry the traffic.
 """
 
 from __future__ import annotations
